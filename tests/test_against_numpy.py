@@ -463,7 +463,7 @@ def test_a_linear_solve_agrees_with_a_dense_matrix(method: str) -> None:
         norms.append(np.linalg.norm(r))
     np.testing.assert_allclose(solution.residuals[:13], norms, rtol=1e-6)
 
-    # a limit is a result too, and a second solve may start from what the first has left
+    # a solve that reaches the limit has a result, from which a second solve may start
     again = hc.LinearProblem(lambda u: 0.5 * u - hc.laplacian(u) + grid.x * u, u, b, method=method)
     few = again.solve(rtol=1e-12, max_iterations=5)
     assert (few.converged, few.iterations, few.reason) == (False, 5, "iteration limit")

@@ -50,7 +50,7 @@ AXES = "xyz"
 
 
 def memory(grid: hc.Grid, **parameters: Any) -> Fields:
-    """The fields of a grid without a program."""
+    """Return the fields of a grid without a program."""
     return Fields(FieldStore(Domain(grid, communicator_of(None), Execution(threads=1))), parameters)
 
 
@@ -59,7 +59,7 @@ def memory(grid: hc.Grid, **parameters: Any) -> Fields:
 CUBE = hc.Grid((4, 5, 6), extent=(1.0, 2.0, 3.0))
 U = CUBE.field("u")
 
-# what takes an axis of a grid, and gives something that can be compared
+# functions of a grid and an axis, whose results can be compared
 AXIS_FUNCTIONS: dict[str, Callable[[hc.Grid, Any], Any]] = {
     "h": lambda grid, axis: grid.h(axis),
     "cells": lambda grid, axis: grid.cells(axis),
@@ -125,8 +125,8 @@ def test_axes_of_operators_have_a_number_and_a_name(name: str) -> None:
 @given(st.sampled_from([*AXIS_FUNCTIONS, *OPERATORS]), WRONG_AXES)
 def test_all_other_axes_are_rejected_with_a_list(name: str, axis: Any) -> None:
     if name in ("coordinates", "points", "extent", "periodic", "stretch"):
-        assume(isinstance(axis, Hashable))  # it is the key of a mapping
-    assume(axis is not None or name != "derivative, second axis")  # which may be left out
+        assume(isinstance(axis, Hashable))  # the axis is the key of a mapping
+    assume(axis is not None or name != "derivative, second axis")  # the second axis is optional
     with pytest.raises(InputError, match=r"expected (0, 1, 2 or 'x', 'y', 'z'|some of x, y, z)"):
         OPERATORS[name](axis) if name in OPERATORS else AXIS_FUNCTIONS[name](CUBE, axis)
 
@@ -145,7 +145,7 @@ def test_a_picture_rejects_unknown_axes() -> None:
 
 @st.composite
 def flags(draw: st.DrawFn) -> tuple[tuple[bool, ...], Any]:
-    """Flags of one to three axes, and one of the ways to write them."""
+    """Draw flags of one to three axes, and one form to write them."""
     values = tuple(draw(st.lists(st.booleans(), min_size=1, max_size=3)))
     names = draw(st.permutations([AXES[axis] for axis, flag in enumerate(values) if flag]))
     ways: list[Any] = [values, list(values), np.array(values), [np.bool_(v) for v in values]]
@@ -201,13 +201,13 @@ def test_all_other_flags_of_axes_are_rejected(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["none", 2, 0.5, None, "", "xz", "xx", (1, 0), {"x": "yes"}, {"z": True}])
-def test_periodic_is_not_what_is_merely_true(value: Any) -> None:
+def test_periodic_rejects_other_true_values(value: Any) -> None:
     with pytest.raises(InputError, match=r"^periodic .*(True or False|names an axis twice|'x', 'y')"):
         hc.Grid((4, 4), periodic=value)
 
 
 def written(values: tuple[Any, ...], default: Any) -> Iterator[Any]:
-    """Ways to write one value for each axis."""
+    """Yield all forms of one value for each axis."""
     yield from (values, list(values), np.array(values))
     yield {AXES[axis]: value for axis, value in enumerate(values)}
     yield {axis: value for axis, value in enumerate(values) if value != default}
@@ -215,7 +215,7 @@ def written(values: tuple[Any, ...], default: Any) -> Iterator[Any]:
         yield values[0]
 
 
-# what takes a value for each of two axes: what it makes of it, values that it accepts, the default
+# arguments with a value for each of two axes: function of the value, accepted values, default
 PER_AXIS: dict[str, tuple[Callable[[Any], tuple[Any, ...]], tuple[Any, ...], Any]] = {
     "extent": (lambda v: hc.Grid((4, 4), v).extent, (0.5, 1.0, 2, np.float32(3.0)), 1.0),
     "origin": (lambda v: hc.Grid((4, 4), origin=v).origin, (-0.5, 0.0, 2, np.int64(3)), 0.0),
@@ -241,7 +241,7 @@ def test_values_for_each_axis_may_be_written_in_all_ways(name: str) -> None:
     for pair in itertools.product(values, repeat=2):
         for value in written(pair, default):
             if name == "decomposition" and not isinstance(value, (Mapping, tuple, list, np.ndarray)):
-                continue  # one number would be ranks
+                continue  # a single number is a number of ranks
             if default is None and isinstance(value, Mapping) and len(value) < 2:
                 continue
             if isinstance(value, Mapping) and not value:
@@ -338,7 +338,7 @@ def test_a_stage_in_an_array_needs_no_walls() -> None:
 
 
 class Called:
-    """An object that can be called, and a method."""
+    """Callable object."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -348,7 +348,7 @@ class Called:
 
 
 def forms(count: int, core: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """Functions of so many arguments that return what `core` does, each with options of its own."""
+    """Return functions of `count` arguments that return the result of `core`; each has other options."""
 
     def with_default(a: Any, b: Any, k: Any = "kept") -> Any:
         assert k == "kept"
@@ -420,7 +420,7 @@ def stretched(function: Callable[..., Any]) -> Any:
     return hc.Grid(8, stretch={"x": function}).positions()[0].tobytes()
 
 
-# by name: how many arguments, what the core does, what a function is given to and what comes of it
+# by name: number of arguments, core, function that receives the form, and its result
 PLACES: dict[str, tuple[int, Callable[..., Any], Callable[[Callable[..., Any]], Any]]] = {
     "boundary value in 1D": (1, lambda x: 2.0 * x, partial(at_wall, ndim=1)),
     "boundary value in 2D": (2, lambda x, y: x - y, partial(at_wall, ndim=2)),
@@ -438,13 +438,13 @@ def test_defaults_never_receive_positional_arguments(place: str) -> None:
     expected = give(core)
     for name, function in forms(count, core).items():
         if (place, name) == ("map of an axis", "cached"):
-            continue  # arrays are no keys
+            continue  # arrays cannot be keys
         result = give(function)
         assert result is expected if isinstance(expected, hc.Expr) else result == expected, name
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_functions_of_other_arguments_are_rejected(place: str) -> None:
+def test_functions_with_wrong_numbers_of_arguments_are_rejected(place: str) -> None:
     _, _, give = PLACES[place]
     least, most = (1, 2) if "kernel" in place else (PLACES[place][0],) * 2
     wrong = {
@@ -466,7 +466,7 @@ def test_functions_of_other_arguments_are_rejected(place: str) -> None:
         give(lambda *arguments, k: 1.0)
 
 
-# functions of the coordinates, and expressions that they must give
+# functions of the coordinates, and the expressions that they must return
 OF_A_GRID: dict[str, Callable[[hc.Grid, Any], Callable[..., Any]]] = {
     "a coordinate of the grid": lambda grid, v: lambda x, y: hc.sin(grid.x) + y,
     "a coordinate and one of the grid": lambda grid, v: lambda x, y: hc.where(grid.y > 0.5, x, y),
@@ -487,7 +487,7 @@ def test_functions_may_use_the_grid_and_its_fields(name: str, periodic: bool) ->
     function = OF_A_GRID[name](grid, v)
     for location in ("cell", "face-x", "node"):
         if location != "cell" and name == "another field":
-            continue  # which lies in cells
+            continue  # this function lies in cells
         u = grid.field(f"u_{location.replace('-', '_')}", location=location)
         found = memory(grid).traced(u, function)
         assert isinstance(found, hc.Expr)
@@ -504,7 +504,7 @@ def test_a_function_of_a_grid_may_be_a_right_hand_side() -> None:
     assert problem.unknown is u
 
 
-def test_functions_of_numpy_and_of_no_signature_are_counted() -> None:
+def test_arguments_of_functions_without_signature_are_counted() -> None:
     def counted(function: Any, *counts: int) -> int:
         return arguments_taken(function, "f", counts, "so many")
 
@@ -526,7 +526,7 @@ def heat(T: Any, kappa: Any, *, scale: float = 2.0) -> Any:
 
 
 class Heat:
-    """Equations with numbers of their own."""
+    """Equations in a class."""
 
     def __call__(self, T: Any, kappa: Any) -> Any:
         return {T: kappa * hc.laplacian(T)}
@@ -574,7 +574,7 @@ def test_equations_may_be_any_callable() -> None:
         partial(Heat.method, Heat(), kappa=0.1),
     ):
         assert text(function) == fixed
-        assert text(function, **given) == fixed  # what partial has fixed stays
+        assert text(function, **given) == fixed  # partial fixes this value
     # the name and the line of the function are known
     program = program_of(line(), partial(heat, kappa=0.1), scheme=hc.Euler(), dt=0.1)
     assert program.name == "heat"
@@ -585,7 +585,7 @@ def test_equations_may_be_any_callable() -> None:
         program_of(line(), partial(heat, scale=2.0), scheme=hc.Euler(), dt=0.1)
 
 
-def test_programs_and_what_stands_beside_equations_may_be_any_callable() -> None:
+def test_programs_time_steps_and_after_step_may_be_any_callable() -> None:
     def text(function: Any, **more: Any) -> str:
         return equations.equations(program_of(line(), function, **more))
 
@@ -618,7 +618,7 @@ def test_programs_and_what_stands_beside_equations_may_be_any_callable() -> None
 
 
 class Called1:
-    """An object that is called with one field."""
+    """Callable object with one argument, a field."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -646,7 +646,7 @@ def test_a_default_binds_where_it_names_a_field_or_a_parameter() -> None:
             bind(function, grid, {})  # type: ignore[arg-type]
 
 
-def test_functions_that_are_called_later_are_counted_before() -> None:
+def test_arguments_of_functions_are_counted_before_the_call() -> None:
     grid = hc.Grid(8, walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     for function in (lambda: 1.0, lambda u, v: u, lambda u, *, k: u):
@@ -692,7 +692,7 @@ def test_a_simulation_runs_equations_and_callbacks_of_any_kind(caplog: pytest.Lo
         with pytest.raises(InputError, match=f"^{name} takes . arguments? without a default; expected the "):
             sim.run(steps=1, **{name: function})
     assert sim.steps == 4
-    # what cannot be traced runs by rows, and takes as many arguments
+    # a function that cannot be traced runs by rows, with the same number of arguments
     sim[T] = lambda x, k=2.0: k * np.zeros(x.shape)
     assert "its function cannot be traced" in caplog.text
     assert not sim[T].any()
@@ -732,7 +732,7 @@ def test_operators_in_place_are_rejected_where_they_would_assign() -> None:
             u[1, 0] += 1.0
     with pytest.raises(InputError, match=r"^v\[0\] = ... assigns nothing: write v\[0\].set"):
         v[0] = u
-    # a name of a value is the user's own
+    # a name that the user binds to a value may be reused
     s = hc.derivative(u, "x")
     s += hc.derivative(u, "y")
     assert s is hc.derivative(u, "x") + hc.derivative(u, "y")
@@ -890,7 +890,7 @@ NUMBERS: list[Any] = [
 ]  # fmt: skip
 
 
-def test_real_numbers_are_what_real_numbers_are() -> None:
+def test_real_numbers_of_all_types_are_accepted_and_others_rejected() -> None:
     for value in NUMBERS:
         assert as_real(value) == float(value)
     grid = hc.Grid(4)
@@ -916,7 +916,7 @@ def test_real_numbers_are_what_real_numbers_are() -> None:
             ):
                 continue  # functions, and a missing step
             if name in ("extent", "origin") and value == {}:
-                continue  # the default for all axes
+                continue  # None is the default for all axes
             with pytest.raises(InputError, match=name):
                 taker(value)
     for value in (np.complex128(1j), np.array(1j), np.str_("1")):
@@ -995,11 +995,11 @@ def test_arrays_that_hold_no_real_numbers_are_rejected(name: str) -> None:
     u = fields.grid.field("u")
     with pytest.raises(InputError, match=words):
         fields[u] = value
-    assert "u" not in fields.store.storages  # nothing was made for it
+    assert "u" not in fields.store.storages  # no memory was allocated
 
 
 @pytest.mark.parametrize("name", WRONG_FUNCTIONS)
-def test_functions_that_give_no_values_of_points_are_rejected(name: str) -> None:
+def test_functions_without_values_at_points_are_rejected(name: str) -> None:
     function, words = WRONG_FUNCTIONS[name]
     grid = hc.Grid(8)
     u, fields = grid.field("u"), memory(grid)
@@ -1007,7 +1007,7 @@ def test_functions_that_give_no_values_of_points_are_rejected(name: str) -> None
         fields[u] = function
     assert "u" not in fields.store.storages
     if name in ("another shape", "masked", "NumPy draws many"):
-        return  # need arrays
+        return  # these functions need arrays
     with pytest.raises(InputError):
         Ghost(u, 0, -1, 0).at_wall(function)
 
@@ -1038,14 +1038,14 @@ def draws(u):
         ("numpy", "draws", "draws random numbers"),
     ],
 )
-def test_loading_a_generator_is_no_draw(loaded: str, function: str, words: str) -> None:
+def test_loading_a_generator_draws_no_number(loaded: str, function: str, words: str) -> None:
     text = f"{FIRST_USES}\n{'import numpy as np' if loaded else ''}\n"
     text += f"program_of(grid, {function}, scheme=hc.Euler(), dt=0.1)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert (words in done.stderr) if words else done.returncode == 0, done.stderr
 
 
-def test_random_numbers_are_found_in_all_that_is_traced() -> None:
+def test_random_numbers_are_detected_in_all_traced_functions() -> None:
     def drawn() -> float:
         return np.random.rand()  # noqa: NPY002
 

@@ -1,4 +1,4 @@
-"""Attributes that a user sets: those that count, and errors for all others."""
+"""Attributes that a user sets: some have an effect, all others are errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from halocline.physics.mhd_tvd import MHDSimulation
 
 
 def made() -> dict[str, Any]:
-    """An object of each public class that has attributes."""
+    """Return an object of each public class with attributes."""
     grid = hc.Grid((4,), periodic=True)
     u, w = grid.field("u"), grid.vector("w")
     sim = hc.Simulation(
@@ -36,8 +36,8 @@ def objects() -> dict[str, Any]:
     return made()
 
 
-def test_no_public_object_takes_an_attribute_that_nothing_reads(objects: dict[str, Any]) -> None:
-    """Neither one that it does not have, nor one that it has and has used already."""
+def test_attributes_without_effect_are_rejected(objects: dict[str, Any]) -> None:
+    """Unknown attributes and attributes that were read already are errors."""
     tried = 0
     for kind, thing in objects.items():
         own = [name for name in dir(thing) if not name.startswith("_")]
@@ -75,7 +75,7 @@ def test_the_error_says_what_to_do(kind: str, name: str, words: str, objects: di
         setattr(objects[kind], name, 1.0)
 
 
-def test_what_counts_can_be_set(objects: dict[str, Any]) -> None:
+def test_attributes_with_effect_can_be_set(objects: dict[str, Any]) -> None:
     sim = objects["Simulation"]
     sim.title, sim.notes, sim.dt = "heat", lambda: {"seen": 1}, 0.05
     sim.parameters["kappa"] = 0.2

@@ -284,7 +284,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def at_walls(grid: hc.Grid, condition: Any) -> Any:
-    """The condition, where the grid has walls."""
+    """Return the condition if the grid has walls."""
     return None if all(grid.periodic) else condition
 
 

@@ -1,4 +1,4 @@
-"""Time of runs: the steps that lead to a time, the steps at which something is due, and how both go on."""
+"""Time of runs: steps to an end time, steps at which an interval is due, and both after a restart."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST = 10**9  # steps
 
 
 def powers(low: float, high: float) -> st.SearchStrategy[float]:
-    """Numbers whose logarithms are even."""
+    """Return numbers with evenly distributed logarithms."""
     return st.floats(math.log10(low), math.log10(high)).map(lambda power: 10.0**power)
 
 
@@ -93,7 +93,7 @@ def test_the_last_step_is_shortened_where_a_time_is_no_multiple(dt: float, count
     assert 0 < found[LAST_STEP] < dt
     assert found[LAST_STEP] == pytest.approx(until - now.time, abs=4 * math.ulp(until))
     state = now.state({**found, "t": until, "step": float(count)})
-    assert state == {START: until, FIRST: count}  # steps are counted from there
+    assert state == {START: until, FIRST: count}  # steps are counted from this time
     after = clock_of({"t": until, "step": float(count), "dt_wanted'": dt, **state})
     assert after.has_reached(until)
     assert after.scalars_for(until + 3 * dt, math.inf, math.inf)["steps"] == 3
@@ -156,7 +156,7 @@ def test_ends_and_intervals_cover_all_numbers(
 @example(0.1, 330_196, 3)
 @example(1e-3, 330_196, 100)
 def test_multiples_of_the_time_step_are_due_after_as_many_steps(dt: float, count: int, each: int) -> None:
-    """The interval is a multiple of the time step up to rounding; what is due lies on its steps alone."""
+    """If the interval is a multiple of the time step up to rounding, it is due only at its multiples."""
     every = each * dt
     now = at(begun(dt), count)
     found = []
@@ -178,7 +178,7 @@ def test_multiples_of_the_time_step_are_due_after_as_many_steps(dt: float, count
 @example(0.05, 20, 5e-324, 0.0, 0)
 @example(1e-3, 20, 1.7e308, 0.0, 0)
 @example(1e6, MOST, 5e-324, 1e3, 9)
-def test_an_interval_is_due_at_the_step_that_rational_numbers_say(
+def test_due_steps_agree_with_rational_arithmetic(
     dt: float, count: int, every: float, start: float, first: int
 ) -> None:
     assume(math.ulp(abs(start) + count * dt) < TOLERANCE * dt / 4)
@@ -190,10 +190,10 @@ def test_an_interval_is_due_at_the_step_that_rational_numbers_say(
         k = math.floor(reached / Fraction(every)) + 1
         if every > 4 * math.ulp(now.time) and k * Fraction(every) < 1e308:
             exact = (k * Fraction(every) - Fraction(start)) / Fraction(dt)
-            # the time is rounded to a float, which may only matter next to the tolerance
+            # rounding the time to a float can change the step only next to the tolerance
             near = {first + math.ceil(exact - Fraction(parts, 2 * 10**6)) for parts in (1, 2, 3)}
             assert step in near
-        assert step > now.step  # the run goes on
+        assert step > now.step  # the run makes progress
         if every < dt * (1 - 2 * TOLERANCE):
             assert step == now.step + 1
         if step == math.inf:
@@ -218,8 +218,8 @@ def test_where_steps_vary_the_next_multiple_is_always_ahead(reached: float, ever
 
 
 @given(time_steps, counts, powers(1e-3, 1e3), st.integers(0, 5))
-def test_what_is_due_is_the_same_after_a_stop(dt: float, count: int, ratio: float, steps: int) -> None:
-    """An interval that begins anew, as after a restart, waits for the same step."""
+def test_due_steps_are_the_same_after_a_stop(dt: float, count: int, ratio: float, steps: int) -> None:
+    """An interval that is computed again, as after a restart, is due at the same step."""
     every, happened = ratio * dt, []
     occasion = Occasion(Every(time=every), lambda: happened.append(True))
     occasion.begin(at(begun(dt), count), math.inf)
@@ -232,12 +232,12 @@ def test_what_is_due_is_the_same_after_a_stop(dt: float, count: int, ratio: floa
     )
 
 
-# -- the same, run -------------------------------------------------------------------------------------------
+# -- ends and intervals of runs ------------------------------------------------------------------------------
 
 
 @cache
 def still(kind: str = "number") -> hc.Simulation:
-    """A simulation whose steps are cheap, of one kind of time step; the time is set by `placed`."""
+    """Return a simulation with cheap steps and one kind of time step; `placed` sets its time."""
     grid = hc.Grid((2,), periodic=True)
     grid.field("u")
     options: dict[str, Any] = {"scheme": hc.Euler(), "threads": 1}
@@ -251,7 +251,7 @@ def still(kind: str = "number") -> hc.Simulation:
 
 
 def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc.Simulation:
-    """The simulation after a step, as if it had come there."""
+    """Return the simulation in the state after a step, without doing the steps."""
     sim = still(kind)
     sim.restart()
     if kind in ("number", "program"):
@@ -268,7 +268,7 @@ def placed(kind: str, dt: float, step: int = 0, time: float | None = None) -> hc
 @pytest.mark.parametrize("kind", ["number", "program"])
 @settings(max_examples=40)
 @given(dt=time_steps, count=st.integers(4, MOST), each=st.integers(1, 3))
-def test_a_run_ends_where_the_arithmetic_says(kind: str, dt: float, count: int, each: int) -> None:
+def test_a_run_ends_at_the_computed_step(kind: str, dt: float, count: int, each: int) -> None:
     sim, seen = placed(kind, dt, count - 4), []
     outcome = sim.run(
         until=count * dt, every=each * dt, callback=lambda sim: seen.append((sim.steps, sim.time))
@@ -282,7 +282,7 @@ def test_a_run_ends_where_the_arithmetic_says(kind: str, dt: float, count: int, 
     assert sim.values["dt"] < dt
     assert sim.run(steps=2).reason == "completed"
     start = (count + 0.5) * dt
-    assert sim.time == float(Fraction(start) + 2 * Fraction(dt))  # counted from the shortened step on
+    assert sim.time == float(Fraction(start) + 2 * Fraction(dt))  # counted from the shortened step
 
 
 @pytest.mark.parametrize("kind", ["function", "delayed"])
@@ -300,7 +300,7 @@ def test_a_time_step_that_varies_ends_at_the_time_too(kind: str, dt: float, coun
 @pytest.mark.parametrize("kind", ["number", "program", "function", "delayed"])
 @pytest.mark.parametrize("every", [0.1, 0.3, 0.05, 0.07, 1e-300, 5e-324])
 def test_no_interval_stops_a_run(kind: str, every: float) -> None:
-    """At this step the sum of time steps is short of the time by more than a multiple forgives."""
+    """The sum of time steps differs from the time by more than the tolerance of a multiple."""
     total = 0.0
     for _ in range(330_190):
         total += 0.05
@@ -312,7 +312,7 @@ def test_no_interval_stops_a_run(kind: str, every: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["number", "function"])
-def test_steps_shortened_for_outputs_go_on_from_there(kind: str) -> None:
+def test_steps_are_counted_from_a_step_shortened_for_output(kind: str) -> None:
     sim, times = placed(kind, 0.3), []
     sim.run(until=3.0, every=0.5, exact=True, callback=lambda sim: times.append(sim.time))
     assert times == [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
@@ -323,8 +323,8 @@ def test_steps_shortened_for_outputs_go_on_from_there(kind: str) -> None:
         sim.run(until=4.0, every=1e-300, exact=True, callback=lambda sim: None)
 
 
-def test_the_whole_number_of_steps_is_done() -> None:
-    """Two levels in time are a whole step off otherwise."""
+def test_the_number_of_steps_to_a_time_is_exact() -> None:
+    """A leapfrog scheme has a large error if the number of steps is wrong by one."""
     grid = hc.Grid((2,), periodic=True)
     u, before = grid.field("u"), grid.field("before")
 
@@ -343,13 +343,13 @@ def test_the_whole_number_of_steps_is_done() -> None:
 @pytest.mark.parametrize(
     ("until", "dt"), [(1e308, 1e-4), (sys.float_info.max, 0.1), (1e300, 1e-10), (1.0, 5e-324)]
 )
-def test_a_run_goes_towards_a_time_that_no_steps_reach(until: float, dt: float) -> None:
+def test_a_run_to_an_unreachable_time_does_its_steps(until: float, dt: float) -> None:
     sim, seen = placed("number", dt), []
     sim.run(until=until, steps=3, every=until, callback=lambda sim: seen.append(sim.steps))
     assert (sim.steps, sim.time, seen) == (3, 3 * dt, [3])
 
 
-def test_first_comes_first() -> None:
+def test_the_earlier_of_two_ends_ends_the_run() -> None:
     sim = placed("number", 0.1)
     assert (sim.run(until=1.0, steps=4).reason, sim.steps) == ("completed", 4)
     assert (sim.run(until=1.0, steps=40).reason, sim.steps, sim.time) == ("completed", 10, 1.0)
@@ -396,8 +396,8 @@ def result(sim: hc.Simulation) -> tuple[float, int, str]:
 
 
 @pytest.mark.parametrize("varying", [False, True])
-def test_times_go_on_with_the_same_bits_from_a_checkpoint(varying: bool, tmp_path: Path) -> None:
-    """Steps are counted from the last shortened step on."""
+def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path) -> None:
+    """Steps are counted from the last shortened step."""
     how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
     alone, stopped, again = heat(**how), heat(**how), heat(**how)
     alone.run(until=0.0105)
@@ -476,7 +476,7 @@ def test_a_restart_is_a_new_run(kind: str, tmp_path: Path) -> None:
     assert sim.steps == 2
 
 
-def test_a_run_without_a_step_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_without_a_step_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     sim = placed("number", 0.1)
     sim.run(until=1.0)
     caplog.clear()
@@ -486,7 +486,7 @@ def test_a_run_without_a_step_says_so(caplog: pytest.LogCaptureFixture) -> None:
     assert "until is 0.5, and the time is 1 already; sim.restart(time=0)" in caplog.text
     for kind in ("number", "function"):
         sim = placed(kind, 0.3)
-        sim.run(steps=1)  # where it varies, a time is too near by the length of the last step
+        sim.run(steps=1)  # sets the length of the last step, which decides for a varying time step
         start = sim.time
         caplog.clear()
         assert sim.run(until=start + 1e-9).reason == "no step"
@@ -497,11 +497,11 @@ def test_a_run_without_a_step_says_so(caplog: pytest.LogCaptureFixture) -> None:
     assert "until is 1e-09, less than 1e-6 of a step after the time 0;" in caplog.text
     caplog.clear()
     assert sim.run(steps=0).reason == "no step"
-    assert not caplog.text  # as it was asked for
+    assert not caplog.text  # the caller asked for no step
 
 
 def sets(name: str) -> Any:
-    """A program that sets one of the numbers that a run counts with."""
+    """Return a program that sets the time, the time step or the number of the step."""
 
     @hc.program
     def step(u: Any, t: Any, dt: Any, step: Any) -> None:
@@ -511,7 +511,7 @@ def sets(name: str) -> Any:
     return step
 
 
-def test_programs_that_set_what_the_run_counts_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_programs_that_set_the_time_or_step_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     grid = hc.Grid((2,), periodic=True)
     grid.field("u")
     for name, words in (("dt", r"'step' sets dt, .* give a function as dt="), ("step", "'step' sets step")):

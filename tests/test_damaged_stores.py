@@ -1,5 +1,7 @@
-"""Stores that lost files or hold wrong ones: every reader gives the true values, or says which file is
-damaged; it never reads fill values in place of data, and leaves no temporary files."""
+"""Stores with lost or wrong files: every reader returns the true values or names the damaged file.
+
+No reader returns fill values in place of data, and none leaves temporary files.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def outputs(sim: hc.Simulation, path: Path) -> list[hc.Output]:
 
 
 def values(path: Path) -> dict[str, np.ndarray]:
-    """All values of all arrays of a store."""
+    """Return all values of all arrays of a store."""
     store = Store(path)
     return {name: store.whole(name) for name in sorted(store.arrays)}
 
@@ -93,7 +95,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Intact:
 
 
 def summary(path: Path) -> dict[str, Any]:
-    """The data in a listing of a store."""
+    """Return the data in a listing of a store."""
     found = described(path)
     for each in found["arrays"].values():
         each.pop("bytes"), each.pop("chunk", None)
@@ -101,7 +103,7 @@ def summary(path: Path) -> dict[str, Any]:
 
 
 def files(path: Path) -> dict[str, bytes]:
-    """The content of all files below a folder, by name; empty for what is no file."""
+    """Return the content of all files below a folder, by name; entries that are not files are empty."""
     every = sorted(path.rglob("*"))
     return {str(each.relative_to(path)): each.read_bytes() if each.is_file() else b"" for each in every}
 
@@ -111,7 +113,7 @@ def files(path: Path) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class LostChunk:
-    """A chunk, or the folder of an array, that is removed, changed, or replaced by something else."""
+    """Damage of a chunk or the folder of an array: it is removed, changed or replaced."""
 
     kind: str
     number: int
@@ -141,7 +143,7 @@ class LostChunk:
 
 
 def replaced(file: Path, make: Callable[[Path], None]) -> None:
-    """Put something else in the place of a file or folder, which is moved out of the store."""
+    """Move a file or folder out of the store, and make a replacement."""
     away = Path(tempfile.mkdtemp(dir=file.parent.parent.parent)) / file.name
     file.rename(away)
     make(away)
@@ -149,7 +151,7 @@ def replaced(file: Path, make: Callable[[Path], None]) -> None:
 
 @dataclass(frozen=True)
 class ChangedMetadata:
-    """A file of metadata that is removed, cut or replaced, or in which one value is another one."""
+    """Damage of a metadata file: it is removed, cut or replaced, or one value in it is changed."""
 
     kind: str
     number: int
@@ -183,7 +185,7 @@ class ChangedMetadata:
 
 
 def paths_in(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all values in a JSON tree."""
+    """Yield the paths of all values in a JSON tree."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in items:
         yield (*at, key)
@@ -192,7 +194,7 @@ def paths_in(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class ChangedEverywhere:
-    """A shape or chunk shape that is another one in an array and in its group: no comparison finds it."""
+    """Damage of a shape or chunk shape in both an array and its group, so that no comparison detects it."""
 
     key: str
     number: int
@@ -237,7 +239,7 @@ damages = st.one_of(
 
 @contextmanager
 def damaged(intact: Intact, name: str, damage: Callable[[Path], None]) -> Iterator[Path]:
-    """Copies of the stores, of which one is damaged."""
+    """Yield copies of the stores, one of them damaged."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         for each in (*OUTPUTS, "checkpoints"):
@@ -248,8 +250,8 @@ def damaged(intact: Intact, name: str, damage: Callable[[Path], None]) -> Iterat
 
 
 @contextmanager
-def true_or_refused(path: Path) -> Iterator[None]:
-    """The values are true, or an error names the store."""
+def error_names(path: Path) -> Iterator[None]:
+    """Accept an InputError only if it names the store."""
     try:
         yield
     except InputError as error:
@@ -268,9 +270,9 @@ def same(found: dict[str, np.ndarray], truth: dict[str, np.ndarray]) -> None:
 def test_values_and_listings_are_true(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
-        with true_or_refused(path / name):
+        with error_names(path / name):
             same(values(path / name), intact.truth[name])
-        with true_or_refused(path / name):
+        with error_names(path / name):
             assert summary(path / name) == intact.listed[name]
 
 
@@ -280,18 +282,18 @@ def test_exports_and_initial_values_are_true(intact: Intact, damage: Any, number
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
         out = path / "out"
-        with true_or_refused(path / name):
+        with error_names(path / name):
             export(Store(path / name), out / "a.vtr")
             assert files(out) == intact.exported[name]
         intact.sim["T"] = 0.0
-        with true_or_refused(path / name):
+        with error_names(path / name):
             intact.sim["T"] = path / name / "T"
             assert intact.sim.checksum("T") == intact.checksum
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lost_chunk_of_any_array_is_named(intact: Intact, kind: str) -> None:
-    """Coordinates, times and step numbers too, which have no NaN to be filled with."""
+    """This includes coordinates, times and step numbers, which have no NaN as a fill value."""
     name, refused = "points.zarr", set()
     for number in range(len(intact.truth[name])):
         with damaged(intact, name, LostChunk(kind, number, 0.5)) as path:
@@ -304,8 +306,8 @@ def test_a_lost_chunk_of_any_array_is_named(intact: Intact, kind: str) -> None:
     assert refused == {"T", "step", "time", "x", "y"}
 
 
-def test_an_empty_chunk_is_not_whole(intact: Intact, tmp_path: Path) -> None:
-    """Readers, listings and runs that append name it; nothing is written."""
+def test_an_empty_chunk_is_reported(intact: Intact, tmp_path: Path) -> None:
+    """Readers, listings and appending runs name the empty chunk, and write nothing."""
     for each in (*OUTPUTS, "checkpoints"):
         shutil.copytree(intact.path / each, tmp_path / each)
     (tmp_path / "fields.zarr" / "T" / "c.1.0.0").write_bytes(b"")
@@ -355,7 +357,7 @@ def test_a_damaged_time_does_not_hide_the_others(intact: Intact, tmp_path: Path,
 def test_a_listing_leaves_out_checkpoints_that_are_being_removed(
     intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, number: int
 ) -> None:
-    """A run removes one at any moment; where that was the newest, it has named another before."""
+    """A run may remove a checkpoint at any moment, but only after it has named a newer one."""
     path = tmp_path / "checkpoints"
     shutil.copytree(intact.path / "checkpoints", path)
     (old,) = folders(path)
@@ -400,12 +402,12 @@ def test_folders_that_vanish_have_no_size(tmp_path: Path, monkeypatch: pytest.Mo
 
 @settings(max_examples=EXAMPLES // 2)
 @given(damages, st.integers(0, 3))
-def test_runs_go_on_from_true_values(intact: Intact, damage: Any, number: int) -> None:
-    """Else nothing is changed on disk."""
+def test_runs_resume_from_true_values(intact: Intact, damage: Any, number: int) -> None:
+    """If a run cannot resume, it changes nothing on disk."""
     name = intact.names[number]
     with damaged(intact, name, damage) as path:
         before = files(path)
-        with true_or_refused(path / name):
+        with error_names(path / name):
             intact.append(path)
             before = {}
             for each in OUTPUTS:
@@ -420,17 +422,17 @@ def test_runs_go_on_from_true_values(intact: Intact, damage: Any, number: int) -
 @given(damages, st.integers(0, 1))
 def test_pictures_are_true(intact: Intact, damage: Any, number: int) -> None:
     name = intact.names[number]
-    with damaged(intact, name, damage) as path, true_or_refused(path / name):
+    with damaged(intact, name, damage) as path, error_names(path / name):
         view(Store(path / name), path / "a.png", Wanted())
         assert (path / "a.png").read_bytes() == intact.drawn[name]
 
 
-# -- while a run goes on -------------------------------------------------------------------------------------
+# -- during a run --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["remove", "cut", "dangling"])
-def test_rows_that_are_lost_while_the_run_goes_on_end_it(intact: Intact, kind: str, tmp_path: Path) -> None:
-    """The chunk of a time series is written again with each row: lost rows are not filled up."""
+def test_rows_lost_during_a_run_end_the_run(intact: Intact, kind: str, tmp_path: Path) -> None:
+    """Each row rewrites the chunk of a time series, which must not replace lost rows by fill values."""
     file = tmp_path / "numbers.zarr" / "total" / "c.0"
 
     def lose(sim: hc.Simulation) -> None:
@@ -446,8 +448,8 @@ def test_rows_that_are_lost_while_the_run_goes_on_end_it(intact: Intact, kind: s
     assert not (kind == "remove" and file.exists())
 
 
-def test_chunks_of_rows_that_are_removed_are_not_missed(intact: Intact, tmp_path: Path) -> None:
-    """A run that goes on from step 2 writes the rows of later steps again."""
+def test_missing_chunks_of_rewritten_rows_are_no_error(intact: Intact, tmp_path: Path) -> None:
+    """A run that resumes at step 2 writes the rows of later steps again."""
     for each in (*OUTPUTS, "checkpoints"):
         shutil.copytree(intact.path / "copy" / each, tmp_path / each)
     (tmp_path / "fields.zarr" / "T" / "c.4.0.0").unlink()
@@ -460,7 +462,7 @@ def test_chunks_of_rows_that_are_removed_are_not_missed(intact: Intact, tmp_path
 
 
 def test_checkpoints_of_earlier_versions_are_read(intact: Intact, tmp_path: Path) -> None:
-    """Their group repeats no metadata of arrays, and has no digest."""
+    """The group of an earlier checkpoint repeats no metadata of arrays, and has no digest."""
     shutil.copytree(intact.path / "checkpoints", tmp_path / "c")
     file = newest(tmp_path / "c") / "zarr.json"
     group = json.loads(file.read_text())
@@ -473,7 +475,7 @@ def test_checkpoints_of_earlier_versions_are_read(intact: Intact, tmp_path: Path
         intact.sim.resume(tmp_path / "c")
 
 
-# -- what fails leaves nothing -------------------------------------------------------------------------------
+# -- failed writes -------------------------------------------------------------------------------------------
 
 
 FULL = OSError(28, "No space left on device")
@@ -488,14 +490,14 @@ FULL = OSError(28, "No space left on device")
         (".xdmf", FULL),
     ],
 )
-def test_what_fails_while_it_is_written_leaves_nothing(
+def test_a_failed_export_leaves_no_files(
     intact: Intact, suffix: str, error: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, read, done = Store(intact.path / "fields.zarr"), Store.read, []
 
     def failing(self: Store, name: str, *rest: Any) -> Any:
         done.append(name)
-        if name == "v":  # where T has been written
+        if name == "v":  # T has been written already
             raise error
         return read(self, name, *rest)
 

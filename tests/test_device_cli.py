@@ -205,7 +205,7 @@ def test_a_device_that_is_not_there_ends_a_script_before_it_begins(tmp_path: Pat
         assert found.stderr.count("\n") == 1
 
 
-def test_the_device_of_the_command_takes_the_place_of_that_of_a_file(tmp_path: Path, opencl: Devices):
+def test_the_device_of_the_command_replaces_the_device_of_a_file(tmp_path: Path, opencl: Devices):
     (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, device='cpu'"))
     (tmp_path / "t.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, device='opencl:1'"))
     for line, ran in (

@@ -1,8 +1,8 @@
 """Every option of every command is obeyed or rejected, for cases and for files.
 
-Each option is given to each command that lists it, with a value that is not its default. The command then
-hands something else to the function that does the work, which is recorded and not called, or ends with an
-error that names the option.
+Each option is given to each command that lists it, with a value that is not its default. The test replaces
+the functions that do the work and records their arguments. The option must change these arguments, or the
+command must end with an error that names the option.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ sim[T] = 1.0
 sim.run(steps=2, output=hc.Output("o.zarr", every=1), checkpoint=hc.Checkpoint("ck"))
 """
 
-# lines of each command: of a case, of a linear problem, of a file, as far as it takes these
+# lines of each command: for a case, a linear problem and a file, if the command accepts them
 OF_PROBLEMS = ("heat --n 8", "poisson --n 8", "own.py")
 LINES = {
     "solve poisson": ["solve poisson --n 8"],
@@ -84,7 +84,8 @@ LINES = {
     "doctor": ["doctor"],
 }  # fmt: skip
 LONG = ("study", "explain heat", "explain poisson", "model heat", "model poisson", "bench", "solve")
-SHORT = ("study strong own.py", "study paper umbc-4.1", "study report left.json")  # for all that is long
+# lines of long commands that the default test suite includes
+SHORT = ("study strong own.py", "study paper umbc-4.1", "study report left.json")
 # values that are not the default; two where the default differs between commands
 VALUES = {
     **{"--n": "12", "--dim": "1", "--order": "4", "--scheme": "rk2", "--method": "cg", "--rtol": "1e-3"},
@@ -110,7 +111,7 @@ VALUES = {
     **{"--set": "kappa=0.3", "--dtype": "float64", "--scaling": "weak"},
 }
 OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
-# what an option is of no use without
+# other options that an option needs
 BESIDE = {
     "--output-every": "--output out.zarr",
     **dict.fromkeys(("--checkpoint-every", "--keep", "--time-limit"), "--checkpoint new"),
@@ -136,7 +137,7 @@ ALIKE = {
 
 
 class DispatchedError(BaseException):
-    """Ends a command where it has handed on what it does."""
+    """Error that ends a command when it calls a function that does the work."""
 
 
 def plain(value: Any) -> Any:
@@ -156,7 +157,7 @@ def plain(value: Any) -> Any:
 
 @pytest.fixture
 def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], str]]:
-    """Returns what a line hands on to the functions that do the work, and its error."""
+    """Return a function that records the calls of a command line to the work functions, and its error."""
     record: list[Any] = []
 
     def spy(place: str, *, ends: bool = True, result: Any = None, real: bool = False) -> None:
@@ -219,7 +220,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
 
 
 class Problem:
-    """A simulation or a linear problem of a file, which records what it would run with."""
+    """Stand-in for a simulation or a linear problem of a file, which records its arguments."""
 
     steps, time, given = 0, 0.0, ("kappa",)
 
@@ -232,7 +233,7 @@ class Problem:
 
 
 def run_of_file(record: list[Any], script: Script, arguments: Any, given: Any) -> dict[str, Any]:
-    """Record what a run with a callback at exact times and own output, and a solve, would receive."""
+    """Record the arguments of a solve, and of a run with output and a callback at exact times."""
     simulation, solver = Problem(), Problem()
     own = [Output("own.zarr")]
     run_with = observers.run_arguments(
@@ -250,7 +251,7 @@ def listed(command: Command) -> Iterator[Option]:
 
 
 def words_of(option: Option) -> list[str]:
-    """The option with a value that is not its default."""
+    """Return the option with a value that is not its default."""
     on, _, off = option.name.partition("/")
     name = off if option.default is True else on
     if not option.metavar:
@@ -268,7 +269,7 @@ def is_named(option: Option, error: str) -> bool:
 
 
 def lines_of(words: str) -> list[str]:
-    """Lines of a command, which do what it does by default."""
+    """Return the lines of a command, with default options."""
     found = LINES.get(words)
     if found is None and words.startswith("study ") and words != "study papers":
         found = [f"{words.replace(' CASE', '')} {each}" for each in OF_PROBLEMS]
@@ -277,7 +278,7 @@ def lines_of(words: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with output, checkpoints and measurements."""
+    """Return a folder with output, checkpoints and measurements."""
     folder = tmp_path_factory.mktemp("left")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -286,7 +287,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cases() -> Iterator[Any]:
-    """Commands with a line of each; those are long that share their options with others."""
+    """Yield each command with its lines; lines that share their options with others are marked long."""
     for words in ALL:
         for line in lines_of(words):
             is_long = line.startswith(LONG) and line not in SHORT
@@ -337,7 +338,7 @@ def test_every_option_is_obeyed_or_rejected(
     [
         ("ls ck --equations", "--equations: ck is a folder of checkpoints"),
         ("view SAVED T.png --time 1", "time 1 is asked for, but .* has no times"),
-        ("explain heat --n 8 --json - --code", "--code: --json - prints the results alone"),
+        ("explain heat --n 8 --json - --code", "--code: --json - prints only the results"),
         ("explain heat --n 8 --scheme cg", "scheme 'cg' is unknown"),
         ("explain heat --n 8 --method cg --scheme rk3", "--method cg: heat is no linear problem"),
         ("model poisson --n 8 --machine summit --scheme cg", "--scheme cg: poisson is a linear problem"),

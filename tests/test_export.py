@@ -238,7 +238,7 @@ def test_names_of_arrays_are_checked_too(stores: Path, tmp_path: Path) -> None:
 
     path = altered(stores / "2.zarr", tmp_path / "a.zarr", nested)
     group = json.loads((path / "zarr.json").read_text())
-    del group["attributes"][FACTS]  # as of another program: Halocline's stores name their arrays there
+    del group["attributes"][FACTS]  # stores of other programs lack this attribute
     (path / "zarr.json").write_text(json.dumps(group))
     store = Store(path)
     with pytest.raises(InputError, match="array 'a/T' cannot be exported: its name is 'a/T'"):
@@ -289,7 +289,7 @@ def test_types_that_vtk_does_not_have_are_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values["T"][..., 0], np.ones((3, 4)))
 
 
-def test_arrays_without_points_are_refused(tmp_path: Path) -> None:
+def test_arrays_without_points_are_rejected(tmp_path: Path) -> None:
     made = xarray.Dataset({"T": (("x", "y"), np.ones((0, 4)))})
     made.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
     with pytest.raises(InputError, match="array 'T' holds no points"):
@@ -416,7 +416,7 @@ def test_ls_of_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_p
         run(["ls", str(path)])
 
 
-def test_ls_of_checkpoints_says_which_lost_a_chunk(
+def test_ls_names_the_checkpoint_that_lost_a_chunk(
     stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "checkpoints"

@@ -1,4 +1,4 @@
-"""Forked children of processes that have run: threads start anew, all else that is lost is a clear error."""
+"""Forked children of processes that have run: threads start again, and lost resources are a clear error."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ bits(shared)
 with multiprocessing.get_context("fork").Pool(2) as pool:
     assert pool.map(child, [1, 2, 2, 3]) == [expected] * 4
 process = os.fork()
-if process == 0:  # a simulation of the parent goes on, and a child has children
+if process == 0:  # the simulation of the parent still runs, and a child may fork again
     grandchild = os.fork()
     if grandchild == 0:
         os._exit(child(2) != expected)
     failed = os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1])
     os._exit(failed or bits(shared) == expected)
 assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
-assert shared.checksum("u") == expected  # the child has memory of its own
+assert shared.checksum("u") == expected  # the child writes its own copy of the memory
 assert child(2) == expected
 print("ended")
 """
@@ -60,7 +60,7 @@ def use(name):
         bits(simulation(threads=2), output=hc.Output(f"{{folder}}/{{name}}.zarr", ["u"], every=2))
 
 process = os.fork()
-if process == 0:  # the parent has not used it
+if process == 0:  # the parent has not used the resource
     use("before")
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
@@ -96,12 +96,12 @@ def ended(script: str, *words: str | Path) -> str:
     return done.stdout
 
 
-def test_a_forked_child_runs_with_threads_of_its_own() -> None:
+def test_a_forked_child_starts_its_own_threads() -> None:
     ended(THREADS)
 
 
 @pytest.mark.parametrize("kind", ["TensorStore", "MPI", pytest.param("a device", marks=pytest.mark.long)])
-def test_a_forked_child_says_what_it_cannot_use(
+def test_lost_resources_of_a_forked_child_are_an_error(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if kind == "a device":

@@ -1,4 +1,4 @@
-"""Scripts of jobs: every text in them is what was given, or the command is refused."""
+"""Job scripts: every text of the user is in the script unchanged, or the command is rejected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HOSTILE = [
 ]
 TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=12) | st.text("ab01_-./: $'\"`;\n", max_size=8)
 SYSTEMS = st.sampled_from(list(jobs.SYSTEMS))
-FORMS = {  # of a line of each option
+FORMS = {  # the directive of each option
     "slurm": {name: f"#SBATCH --{name}={{}}" for name in ("partition", "account", "time")},
     "pbs": {"partition": "#PBS -q {}", "account": "#PBS -A {}", "time": "#PBS -l walltime={}"},
 }
@@ -55,8 +55,8 @@ def scripts(line: Sequence[str], problem: str, system: str = "slurm", **how: Any
     return jobs.scripts(asked_of(problem), ["halocline", *line], system, [1, 2], {"per_node": 2, **how})
 
 
-def made_or_refused(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
-    """Scripts, or none and the message of the error."""
+def scripts_or_error(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
+    """Return the scripts, or none and the message of the error."""
     try:
         return scripts(*arguments, **how), ""
     except InputError as error:
@@ -64,7 +64,7 @@ def made_or_refused(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
 
 
 def directives(text: str) -> list[str]:
-    """Lines that the scheduler reads: those before the first command."""
+    """Return the lines that the scheduler reads, which are those before the first command."""
     found = []
     for line in text.splitlines()[1:]:
         if not line.startswith("#"):
@@ -76,13 +76,13 @@ def directives(text: str) -> list[str]:
 @settings(max_examples=80, deadline=None)
 @example("1", "1", "1:00:00", "slurm")
 @given(TEXTS, TEXTS, TEXTS, SYSTEMS)
-def test_directives_hold_what_was_given_or_are_refused(
+def test_directives_hold_the_given_text_or_are_rejected(
     partition: str, account: str, time: str, system: str
 ) -> None:
     for option, text in (("partition", partition), ("account", account), ("time", time)):
-        made, refused = made_or_refused(["study", "strong", "heat"], "heat", system, **{option: text})
-        assert bool(made) != bool(refused)
-        assert made or refused.startswith(f"--{option} ")
+        made, error = scripts_or_error(["study", "strong", "heat"], "heat", system, **{option: text})
+        assert bool(made) != bool(error)
+        assert made or error.startswith(f"--{option} ")
         for script in made.values():
             lines = directives(script)
             assert len(lines) == DIRECTIVES[system] + (option != "time")
@@ -91,14 +91,14 @@ def test_directives_hold_what_was_given_or_are_refused(
             assert shlex.quote(text) == text, "no shell and no scheduler splits it"
 
 
-def test_every_hostile_text_is_refused_in_a_directive() -> None:
+def test_every_hostile_text_is_rejected_in_a_directive() -> None:
     for text in HOSTILE:
         for option in ("partition", "account", "time"):
             with pytest.raises(InputError, match=f"--{option} "):
                 scripts(["study", "strong", "heat"], "heat", **{option: text or " "})
 
 
-def test_times_are_those_that_the_scheduler_takes() -> None:
+def test_times_have_the_form_of_the_scheduler() -> None:
     forms = {"slurm": ["1", "60", "1-00:00:00", "7-23:59:59", "1:00:00"], "pbs": ["1:00:00", "100:30:00"]}
     wrong = ["00:00:00", "0", "0-00:00:00", "1:60:00", "1-24:00:00", "1-1", "01:00", "\u0661:00:00", "-1"]
     rejected = {"slurm": wrong, "pbs": [*wrong, "1", "60", "1-00:00:00"]}
@@ -136,32 +136,32 @@ def test_names_of_different_commands_differ(one: list[str], other: list[str]) ->
     for words in (one, other):
         problem = words[0] if words and words[0].endswith(".py") else "heat"
         values = [word for each in words for word in ("--set", each)]
-        made, refused = made_or_refused(["study", "strong", *values, "--", problem], problem)
-        assert made or "control character" in refused
+        made, error = scripts_or_error(["study", "strong", *values, "--", problem], problem)
+        assert made or "control character" in error
         names += made
     assert len({*names}) == len(names)
 
 
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that writes the words that it is called with."""
+    """Return an interpreter that writes its command-line arguments to a file."""
     path = tmp_path_factory.mktemp("bin") / "python with 'quotes'"
     path.write_text('#!/bin/bash\nprintf "%s\\0" "$@" > words\n')
     path.chmod(0o755)
     return path
 
 
-def test_the_command_of_a_script_has_the_words_that_were_given(stub: Path, tmp_path: Path) -> None:
-    """Each text is the name of a file and the value of a setting."""
+def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path) -> None:
+    """Each text is used as the name of a file and as the value of a setting."""
     texts = ["a.py", "größe.py", *HOSTILE]
     ran = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", str(stub))
         for text in texts:
             line = ["study", "strong", "--set", f"name={text}", "--", text]
-            made, refused = made_or_refused(line, text)
-            if refused:
-                assert "control character" in refused
+            made, error = scripts_or_error(line, text)
+            if error:
+                assert "control character" in error
                 assert not text.isprintable()
                 continue
             path, script = next(iter(made.items()))
@@ -181,11 +181,11 @@ def test_the_command_of_a_script_has_the_words_that_were_given(stub: Path, tmp_p
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS, max_size=4), SYSTEMS)
-def test_scripts_are_those_of_one_command(words: list[str], system: str) -> None:
-    """Whatever a word is, the shell reads the line of the command as it was given."""
+def test_a_script_holds_one_command(words: list[str], system: str) -> None:
+    """The shell reads the command line unchanged for any word."""
     line = ["study", "strong", "heat", *words]
-    made, refused = made_or_refused(line, "heat", system)
-    assert made or "control character" in refused
+    made, error = scripts_or_error(line, "heat", system)
+    assert made or "control character" in error
     for script in made.values():
         command = script[script.index("OMP_PROC_BIND=close\n") :].partition("\n")[2]
         read = shlex.split(command)
@@ -194,7 +194,7 @@ def test_scripts_are_those_of_one_command(words: list[str], system: str) -> None
         assert len(command.splitlines()) == 1
 
 
-def test_names_hold_what_varies() -> None:
+def test_names_hold_the_varied_options() -> None:
     lines = [
         ["study", "strong", "heat", "--n", "16"],
         ["study", "strong", "heat", "--n", "32"],
@@ -223,7 +223,7 @@ def test_files_of_another_study_are_kept(tmp_path: Path, monkeypatch: pytest.Mon
     text = script.read_text()
     for path in (script, script.with_suffix(".json")):
         path.write_text("of another study")
-        with pytest.raises(InputError, match=f"{path.name} is there already: .*--overwrite"):
+        with pytest.raises(InputError, match=f"{path.name} exists already: .*--overwrite"):
             run(line)
         assert path.read_text() == "of another study"
         monkeypatch.setattr(sys, "argv", ["halocline", *line, "--overwrite"])

@@ -1,4 +1,4 @@
-"""Locations of expressions: orders of operators between them, and what is rejected."""
+"""Locations of expressions: orders of operators between locations, and rejected combinations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 Place = tuple[bool, ...]
 
 ORDERS = (2, 4, 6)
-# The extended tests alone have higher orders in space.
+# Only the extended tests have higher orders in space.
 SIZES = [
     pytest.param(ndim, order, marks=[pytest.mark.long] if ndim == 3 and order > 2 else [])
     for ndim in (1, 2, 3)
@@ -34,7 +34,7 @@ PHASE = (0.3, 1.1, 2.0)
 
 
 def place_name(value: Any) -> str | None:
-    """The location of an expression; None where it is not known."""
+    """Return the location of an expression; None if it is unknown."""
     placement = as_expr(value).placement
     return None if placement is None else location(placement.first)
 
@@ -44,7 +44,7 @@ def places(ndim: int) -> list[Place]:
 
 
 def evaluated(e: Expr, values: dict[Any, Array], shape: Sequence[int], h: Sequence[float]) -> Array:
-    """An expression at all points of a grid, around whose axes it wraps."""
+    """Return the values of an expression at all points of a periodic grid."""
     made: dict[Expr, Any] = {}
     functions: dict[str, Callable[..., Any]] = {
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
@@ -69,7 +69,7 @@ def evaluated(e: Expr, values: dict[Any, Array], shape: Sequence[int], h: Sequen
 
 
 def exact(grid: hc.Grid, place: Sequence[bool], derivatives: Sequence[int], shift: float = 0.0) -> Array:
-    """Derivatives of a product of sines of each coordinate at the points of a location."""
+    """Return derivatives of a product of sines of each coordinate at the points of a location."""
     k, total = 2 * math.pi, np.ones(())
     for axis, count in enumerate(derivatives):
         angle = k * grid.positions(place)[axis] + PHASE[axis] + shift + count * math.pi / 2
@@ -78,7 +78,7 @@ def exact(grid: hc.Grid, place: Sequence[bool], derivatives: Sequence[int], shif
 
 
 class Problem:
-    """Fields at locations on a periodic grid, each a product of sines of its own."""
+    """Fields at locations on a periodic grid, each with a different product of sines."""
 
     def __init__(self, shape: Sequence[int], *fields: Place) -> None:
         self.grid = hc.Grid(tuple(shape), periodic=True)
@@ -95,7 +95,7 @@ class Problem:
         return float(np.abs(found - wanted).max())
 
     def d(self, number: int, target: Place, *axes: int) -> Array:
-        """The exact derivative of a field along axes at a location."""
+        """Return the exact derivative of a field along axes at a location."""
         counts = [axes.count(a) for a in range(self.grid.ndim)]
         return exact(self.grid, target, counts, shift=float(number))
 
@@ -107,7 +107,7 @@ def measured(error: Callable[[int], float], n: int = 14) -> float:
 
 
 def shaped(ndim: int, n: int, axes: Sequence[int]) -> list[int]:
-    """A grid that is refined along some axes only."""
+    """Return the shape of a grid that is refined along some axes only."""
     return [n if a in axes else 4 for a in range(ndim)]
 
 
@@ -117,7 +117,7 @@ def flipped(place: Place, *axes: int) -> Place:
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES)
 def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
-    """Every location, axis and target; others are rejected."""
+    """Every location, axis and target is tested; other targets are rejected."""
     ran = 0
     for place, axis, target in itertools.product(places(ndim), range(ndim), places(ndim)):
         if target not in (place, flipped(place, axis)):
@@ -139,7 +139,7 @@ def test_orders_of_derivatives_between_locations(ndim: int, order: int) -> None:
 
 @pytest.mark.parametrize(("ndim", "order"), SIZES)
 def test_orders_of_interpolation(ndim: int, order: int) -> None:
-    """From every location to every other."""
+    """Interpolation is tested from every location to every other location."""
     ran = 0
     for place, target in itertools.product(places(ndim), repeat=2):
         moved = [a for a in range(ndim) if place[a] != target[a]]
@@ -182,7 +182,7 @@ def vector_places(ndim: int, kind: str) -> list[Place]:
 
 
 def vector_cases(ndim: int, kind: str) -> Iterator[tuple[str, Any, Place, list[tuple[float, int, int]]]]:
-    """Operators of a vector by name, with the location of the result and its terms.
+    """Yield operators of a vector by name, with the location and the terms of the result.
 
     Each term is a weight, a component and an axis.
     """
@@ -215,7 +215,7 @@ def vector_cases(ndim: int, kind: str) -> Iterator[tuple[str, Any, Place, list[t
 @pytest.mark.parametrize("kind", ["cell", "face", "edge", "node"])
 @pytest.mark.parametrize(("ndim", "order"), SIZES[3:])
 def test_orders_of_vector_operators(ndim: int, kind: str, order: int) -> None:
-    """Divergence, curl and strain, with the location that they give by themselves."""
+    """Divergence, curl and strain have the expected order at their default location."""
     ran = 0
     for name, make, target, terms in vector_cases(ndim, kind):
 
@@ -234,7 +234,7 @@ def test_orders_of_vector_operators(ndim: int, kind: str, order: int) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_gradients_and_sums_of_second_derivatives(order: int) -> None:
-    """The gradient of a field in cells on the faces; grad_div and the Laplacian where the vector lies."""
+    """The gradient of a cell field lies on faces; grad_div and the Laplacian lie at the vector."""
     for axis in range(3):
 
         def errors(n: int, axis: int = axis) -> list[float]:
@@ -329,7 +329,7 @@ def test_orders_at_walls(order: int, kind: str) -> None:
         assert math.log2(coarse / fine) > order - 0.3
 
 
-# -- what is rejected --------------------------------------------------------------------------------------
+# -- rejected expressions ----------------------------------------------------------------------------------
 
 OPERATIONS: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a + b,
@@ -370,7 +370,7 @@ def test_operands_at_two_locations_are_rejected(ndim: int, data: st.DataObject) 
             assert f"hc.to(f, '{name}')" in words
         made = operation(a, hc.to(b, location(a.staggered)))
         assert place_name(made) == location(a.staggered)
-    assert place_name(operation(a, b[here])) is None  # a point that is named
+    assert place_name(operation(a, b[here])) is None  # a read at indices
     assert place_name(operation(a, hc.shift(b, 0, 0))) is None
 
 
@@ -433,7 +433,7 @@ def test_to_is_strict() -> None:
 
 
 def test_coordinates_follow_their_target() -> None:
-    """All locations are tried, with walls of both kinds."""
+    """All locations are tested, with walls of both kinds."""
     ran = 0
     for ndim, walls in itertools.product((1, 2, 3), ("face", "node")):
         grid = hc.Grid((3, 4, 5)[:ndim], origin=-0.5, walls=walls)
@@ -453,7 +453,7 @@ def test_coordinates_follow_their_target() -> None:
 
 
 def test_numbers_of_points_follow_their_target() -> None:
-    """Points on a wall have numbers of their own."""
+    """Points on a wall have their own numbers."""
     grid = hc.Grid((3, 4), periodic=(True, False))
     for place in places(2):
         made = at_target(grid.cell_number(), place, "target")
@@ -464,7 +464,7 @@ def test_numbers_of_points_follow_their_target() -> None:
 
 
 def test_operators_settle_at_explicit_offsets() -> None:
-    """Derivatives of cells stay in cells beside reads at offsets, as they do alone."""
+    """Derivatives of cell fields stay in cells, with or without reads at offsets beside them."""
     grid = hc.Grid((6, 6), periodic=True)
     u = grid.field("u")
     central = (u[1, 0] - u[-1, 0]) * (0.5 * (1.0 / grid.h(0)))
@@ -514,7 +514,7 @@ def test_operands_at_explicit_offsets_count_as_cells_where_all_fields_are_in_cel
 
 
 def test_a_hand_written_flux_has_the_order_of_its_differences() -> None:
-    """A mean at explicit offsets, named as a flux on faces; without the name it is rejected."""
+    """A mean at explicit offsets is declared as a flux on faces; without the declaration it is rejected."""
 
     def error(n: int) -> float:
         problem = Problem([n], (False,), (True,))
@@ -554,7 +554,7 @@ def test_reductions_run_over_the_points_of_the_location() -> None:
     assert hc.norm((u, u)) is hc.sqrt(hc.sum(u * u + u * u))
 
 
-def test_a_norm_is_of_the_location_that_all_components_have_or_of_each() -> None:
+def test_a_norm_is_taken_at_the_common_location_or_per_component() -> None:
     grid = hc.Grid((4, 3))
     u, w = grid.field("u"), grid.vector("w", location="face")
 
@@ -590,7 +590,7 @@ def test_a_norm_is_of_the_location_that_all_components_have_or_of_each() -> None
         hc.norm((3.0, 4.0))
 
 
-def test_values_at_indices_are_whole() -> None:
+def test_indices_of_values_are_whole_numbers() -> None:
     grid = hc.Grid((4, 3))
     u, w = grid.field("u"), grid.vector("w", location="face")
     assert hc.value(u, (np.int64(-1), 2)) is hc.value(u, at=[3, -1])
@@ -617,7 +617,7 @@ def test_values_at_indices_are_whole() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 3), st.data())
 def test_values_at_coordinates_are_exact_for_linear_functions(ndim: int, data: st.DataObject) -> None:
-    """At every location, on every kind of axis, and between the last and first points of periodic axes."""
+    """This holds at every location and axis, also between the last and first points of periodic axes."""
     periodic = tuple(data.draw(st.booleans()) for _ in range(ndim))
     stretch = {} if periodic[0] or not data.draw(st.booleans()) else {"x": lambda x: x + 0.1 * x * (3.0 - x)}
     walls = data.draw(st.sampled_from(["face", "node"]))
@@ -652,7 +652,7 @@ def test_values_at_coordinates_are_exact_for_linear_functions(ndim: int, data: s
 
 
 def number(e: Expr, at: Callable[[tuple[int, ...]], float]) -> float:
-    """A sum of values at points."""
+    """Return the value of a sum of values at points."""
     if e.op == "reduce":
         return at(e.attribute[1])
     if e.op == "const":
@@ -661,7 +661,7 @@ def number(e: Expr, at: Callable[[tuple[int, ...]], float]) -> float:
     return {"add": a + b, "sub": a - b, "mul": a * b, "neg": -a}[e.op]
 
 
-def test_limits_of_loops_are_whole() -> None:
+def test_limits_of_loops_are_whole_numbers() -> None:
     grid = hc.Grid(4, periodic=True)
     u = grid.field("u")
     for limit in (2.5, -1, math.nan):
@@ -687,7 +687,7 @@ def test_a_location_can_be_named() -> None:
 
 
 def acoustic(n: int, order: int, **how: Any) -> tuple[Any, Any]:
-    """A standing wave in a closed room; its pressure after a while, and the exact one."""
+    """Return the pressure of a standing wave between walls after some time, and the exact pressure."""
     grid = hc.Grid((n, n))
     p = grid.field("p", boundary=hc.Derivative(0.0))
     wall = {"x": hc.Antisymmetric(), "y": hc.Symmetric()}
@@ -717,7 +717,7 @@ def acoustic(n: int, order: int, **how: Any) -> tuple[Any, Any]:
 
 @pytest.mark.ranks(2)
 def test_a_wave_on_faces_and_cells_converges() -> None:
-    """Written with div and grad alone; explicit scheme and halos of staggered operators."""
+    """The wave equation uses only div and grad, with an explicit scheme and halos of staggered operators."""
     errors = [acoustic(n, 2)[1] for n in (16, 32)]
     assert 1.9 < math.log2(errors[0] / errors[1]) < 2.2
 
@@ -739,7 +739,7 @@ def test_a_wave_on_faces_and_cells_converges_at_higher_order(order: int) -> None
     ],
 )
 def test_kernels_agree_with_numpy_at_every_location(ndim: int, order: int, dtype: str) -> None:
-    """Derivatives and interpolation from every location to every other, with walls and periodic axes."""
+    """The test covers derivatives and interpolation between all locations, with walls and periodic axes."""
     shape = (9, 8, 10)[:ndim]
     grid = hc.Grid(shape, periodic=(False, True, False)[:ndim], walls="face")
     start = {}

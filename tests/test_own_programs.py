@@ -517,13 +517,13 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left(path: Path, *words: str) -> tuple[int, float, str, list[int]]:
-    """Steps, time, checksum, and steps at calls of the callback of a file that is run in this process."""
+    """Run a file in this process; return its steps, time, checksum, and the steps of callback calls."""
     assert run(["run", str(path), "--threads", "1", *words]) == 0
     (steps, time, checksum), seen = json.loads(Path("left.json").read_text())
     return steps, time, checksum, seen
 
 
-def test_options_of_a_run_apply_to_that_of_a_file(runs: Path, tmp_path: Path) -> None:
+def test_options_of_a_run_apply_to_the_run_of_a_file(runs: Path, tmp_path: Path) -> None:
     whole = left(runs)
     assert (whole[0], whole[3]) == (20, [5, 10, 15, 20])
     further = left(runs, "--steps", "30")
@@ -543,7 +543,7 @@ def test_options_of_a_run_apply_to_that_of_a_file(runs: Path, tmp_path: Path) ->
     assert (tmp_path / "p" / "T.png").exists()
 
 
-def test_a_file_leaves_checkpoints_and_is_resumed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     further = left(runs, "--steps", "30")
     first = left(runs, "--checkpoint", "ck", "--checkpoint-every", "8", "--keep", "9")
     assert "checkpoints are in ck; go on with --resume ck" in capsys.readouterr().err
@@ -551,7 +551,7 @@ def test_a_file_leaves_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
     assert left(runs, "--resume", "ck", "--steps", "30")[:3] == further[:3]
     saved = sorted(Path("ck").glob("step-*"))
     assert [int(each.name.split("-")[1]) for each in saved] == [8, 16, 20]
-    for each in saved:  # the file's own 20 steps count from its start
+    for each in saved:  # the 20 steps in the file count from its start
         assert left(runs, "--resume", str(each))[:3] == first[:3]
     with pytest.raises(SystemExit) as ended:
         run(["run", str(runs), "--checkpoint", "ck"])
@@ -584,7 +584,7 @@ def test_a_file_is_resumed_on_other_ranks(runs: Path, tmp_path: Path) -> None:
     assert (steps, time, checksum) == whole[:3]
 
 
-def test_the_advice_to_overwrite_holds_for_what_a_file_writes_itself(runs: Path) -> None:
+def test_the_option_overwrite_applies_to_checkpoints_in_the_file(runs: Path) -> None:
     text = runs.read_text().replace("steps=20", "steps=20, checkpoint=hc.Checkpoint('own')")
     runs.write_text(text)
     first = left(runs)
@@ -595,7 +595,7 @@ def test_the_advice_to_overwrite_holds_for_what_a_file_writes_itself(runs: Path)
     assert left(runs, "--resume", "own", "--steps", "21")[0] == 21
 
 
-def test_a_file_of_several_problems_and_runs_is_resumed_wherever_it_was_left(
+def test_a_file_of_several_problems_is_resumed_from_any_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -667,7 +667,7 @@ def test_checkpoints_of_one_problem_stay_until_the_next_has_one(
     Path("go").unlink()
     Path("left.json").unlink()
     for resume in ([], ["--resume", "ck"]):
-        with pytest.raises(SystemExit):  # in the second problem, before it has left a checkpoint
+        with pytest.raises(SystemExit):  # in the second problem, before its first checkpoint
             run([*words, *resume])
         assert Saved(newest(Path("ck"))).facts["step"] == 8
     Path("go").touch()
@@ -677,7 +677,7 @@ def test_checkpoints_of_one_problem_stay_until_the_next_has_one(
     assert (steps, Saved(newest(Path("ck"))).facts["step"]) == ([4, 5], 5)
 
 
-def test_a_solve_of_a_file_leaves_checkpoints_and_is_resumed(
+def test_a_solve_of_a_file_writes_checkpoints_and_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -748,7 +748,7 @@ def test_results_are_written_before_an_option_without_effect_is_reported(
     assert "none.npz" not in capsys.readouterr().err
 
 
-def test_a_resumed_file_without_a_step_says_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_resumed_file_without_a_step_prints_a_note(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left(runs, "--checkpoint", "ck")
     left(runs, "--resume", "ck", "--steps", "25")
     assert "nothing was done" not in capsys.readouterr().err
@@ -772,7 +772,7 @@ def test_runs_at_the_end_of_the_command_call_and_write_nothing(runs: Path) -> No
     again = "sim.run(steps=4, callback=lambda sim: seen.append('again'), output=hc.Output('own.zarr'))\n"
     runs.write_text(text.replace("left =", again + "sim.restart()\nsim.run(steps=2)\nleft ="))
     steps, _, _, seen = left(runs, "--steps", "10")
-    assert (steps, seen) == (10, [5, 10])  # begun anew, it is not at the end
+    assert (steps, seen) == (10, [5, 10])  # the restart moves the simulation away from the end
     assert not Path("own.zarr").exists()
 
 
@@ -799,7 +799,7 @@ for _ in range(3):
 """
 
 
-def test_runs_that_were_complete_call_nothing_on_resume(runs: Path) -> None:
+def test_complete_runs_call_nothing_on_resume(runs: Path) -> None:
     begin, _, _ = RUNS.partition("sim.run(")
     runs.write_text(begin + STATES)
     assert run(["run", str(runs), "--threads", "1", "--checkpoint", "ck", "--checkpoint-every", "3"]) == 0
@@ -819,9 +819,9 @@ def test_runs_that_were_complete_call_nothing_on_resume(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--dim", "2"], "which says that itself"),
-        (["--order", "4"], "which says that itself"),
-        (["--scheme", "rk3"], "which says that itself"),
+        (["--dim", "2"], "which sets this itself"),
+        (["--order", "4"], "which sets this itself"),
+        (["--scheme", "rk3"], "which sets this itself"),
         (["--warm-up", "2"], "whose runs are timed whole"),
         (["--csv", "a.csv"], "which has no diagnostics"),
         (["--output-every", "2"], "give --output STORE.zarr too"),
@@ -830,7 +830,7 @@ def test_runs_that_were_complete_call_nothing_on_resume(runs: Path) -> None:
         (["--only", "compute", "--pictures", "p"], "leave --pictures out"),
     ],
 )
-def test_options_without_meaning_for_a_file_are_refused_before_it_begins(
+def test_options_without_meaning_for_a_file_are_rejected_before_it_begins(
     tmp_path: Path, words: list[str], why: str
 ) -> None:
     path = tmp_path / "a.py"

@@ -1,5 +1,5 @@
-"""Expressions gathered where their fields lie, and output at points and on planes, for every location, axis,
-interpolation and precision."""
+"""Expressions gathered at the location of their fields; output at points and on planes, for every location,
+axis, interpolation and precision."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def staggering(location: str, ndim: int = 3) -> tuple[bool, ...]:
 # -- locations of expressions --------------------------------------------------------------------------------
 
 
-def test_an_expression_lies_where_its_fields_lie() -> None:
+def test_an_expression_has_the_location_of_its_fields() -> None:
     grid = hc.Grid((6, 5, 4))
     fields = {location: grid.field(f"f{n}", location=location) for n, location in enumerate(LOCATIONS)}
 
@@ -79,7 +79,7 @@ def interpolated(points: hc.Points, grid: hc.Grid, staggered: Any, values: np.nd
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_interpolation_has_its_order_at_every_location(kind: str) -> None:
-    """From wall to wall, and around periodic axes."""
+    """Points lie between the walls, and between the last and first points of periodic axes."""
     draw = np.random.default_rng(5)
     places = np.concatenate([draw.uniform(size=(400, 3)), list(product((0.0, 1.0), repeat=3))])
     ran = 0
@@ -107,7 +107,7 @@ def test_interpolation_has_its_order_at_every_location(kind: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_value_at_a_point_of_the_field_is_exact(data: st.DataObject) -> None:
-    """Bit for bit, with infinities, NaN and zeros of both signs around it."""
+    """The bits are the same, even beside infinities, NaN and zeros of both signs."""
     ndim = data.draw(st.integers(1, 3))
     shape = data.draw(st.tuples(*[st.integers(1, 6)] * ndim))
     grid = hc.Grid(
@@ -154,7 +154,7 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
             number = chosen.selection.first["xy".index(axis)]
             assert grid.positions(faces)["xy".index(axis)][number] == chosen.at[axis]
     assert hc.Slice(x=0.97).choose(grid, (False, False)).at["x"] == pytest.approx(0.95)
-    # of two that are equally near the lower, whatever rounding makes of them
+    # of two points at equal distance, the lower one is taken, for any rounding
     for n in range(10):
         lower = n / 10 if n < 9 else 0.0  # around the axis
         assert hc.Slice(x=n / 10 + 0.05).choose(grid, faces).at["x"] == pytest.approx(lower)
@@ -198,7 +198,7 @@ def test_wrong_points_are_rejected(make: Any, words: str) -> None:
 
 
 def test_many_points_are_found_fast() -> None:
-    """All is done by arrays: no line of Python runs once for each point."""
+    """The search uses arrays: no line of Python runs once for each point."""
     draw = np.random.default_rng(4)
     grid = hc.Grid((32, 32), periodic=False)
     counts = []
@@ -230,15 +230,15 @@ def test_points_of_one_axis_are_numbers() -> None:
 
 
 def on_all_locations(**how: Any) -> hc.Simulation:
-    """A periodic axis, one with walls on faces, and one with walls on nodes."""
+    """Return a simulation with a periodic axis, one with walls on faces, and one with walls on nodes."""
     grid = hc.Grid((6, 5, 4), periodic=(True, False, False), walls=("face", "face", "node"))
     for n, location in enumerate(LOCATIONS):
         grid.field(f"f{n}", location=location, dtype=("float64", "float32")[n % 2])
-    grid.field("_values1")  # a name of the user's
+    grid.field("_values1")  # a user may choose this name
     sim = hc.Simulation(grid, lambda f0: {f0: -f0}, scheme=hc.Euler(), dt=0.5, threads=1, **how)
     draw = np.random.default_rng(8)
     for f in grid.fields.values():
-        sim[f] = 0.0  # memory for all of them by one sweep
+        sim[f] = 0.0  # one sweep allocates all of them
     for f in grid.fields.values():
         sim[f] = draw.uniform(size=f.points)
     return sim
@@ -246,7 +246,7 @@ def on_all_locations(**how: Any) -> hc.Simulation:
 
 @pytest.mark.ranks(1, 2, 3, long=(1, 3))
 def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> None:
-    """Expressions of fields, conditions, statistics, points and planes; the same on any ranks."""
+    """Output of expressions, conditions, statistics, points and planes is the same on any ranks."""
     sim, path = on_all_locations(), shared_tmp_path
     fields = [sim.grid.fields[f"f{n}"] for n in range(len(LOCATIONS))]
     places = np.random.default_rng(3).uniform(size=(40, 3))
@@ -331,7 +331,7 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_receivers_go_on_after_a_restart(shared_tmp_path: Path) -> None:
+def test_receivers_continue_after_a_restart(shared_tmp_path: Path) -> None:
     path, places = shared_tmp_path, np.random.default_rng(3).uniform(size=(30, 3))
 
     def output(sim: hc.Simulation, folder: str, how: str = "cubic") -> hc.Output:
@@ -355,7 +355,7 @@ def test_receivers_go_on_after_a_restart(shared_tmp_path: Path) -> None:
 
 
 def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit writes a chunk again; a run goes on within one, and after the last."""
+    """Each commit rewrites a chunk; a run resumes within a chunk, and after the last chunk."""
     assert [rows_of(count, 8) for count in (1, 1024, 100_000, 10**9)] == [ROWS, ROWS, 10, 2]
     monkeypatch.setattr("halocline.archive.series.CHUNK", 30 * 8 * 4)
     places = np.random.default_rng(3).uniform(size=(30, 3))
@@ -379,7 +379,7 @@ def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("opencl")
-def test_devices_send_the_values_of_points_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_send_only_the_values_of_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetched: list[Any] = []
     on_host = FieldStore.on_host
 

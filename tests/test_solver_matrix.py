@@ -1,5 +1,5 @@
-"""Properties of matrices that formulas show, against dense matrices of NumPy; solves with null spaces, and
-the reasons of solves that cannot succeed."""
+"""Properties of matrices derived from formulas, against dense NumPy matrices; solves with null spaces, and
+errors of solves that cannot succeed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from halocline.solvers.matrix import Matrix, Properties
 
 # -- rows against dense matrices ---------------------------------------------------------------------
 
-GHOST = {"value": -1.0, "slope": 1.0}  # what a ghost of a cell-centred field is of its mirror
+GHOST = {"value": -1.0, "slope": 1.0}  # ratio of a ghost of a cell-centred field to its mirror
 CONDITIONS = {"value": hc.Value(3.0), "slope": hc.Derivative(0.5)}
 
 
 def column(point: tuple[int, ...], shape: tuple[int, ...], walls: tuple[str, ...]) -> tuple[float, tuple]:
-    """The point inside that a ghost follows, and with which sign."""
+    """Return the inner point that determines a ghost, and the sign."""
     sign, inside = 1.0, []
     for i, n, wall in zip(point, shape, walls, strict=True):
         if wall != "around" and not 0 <= i < n:
@@ -92,7 +92,7 @@ def test_rows_and_properties_are_those_of_a_dense_matrix(seed: int) -> None:
     varies = kind == "coordinates" and bool(reach)
     symmetric = np.allclose(dense, dense.T, rtol=1e-9, atol=1e-12)
     assert found.symmetric == (None if varies else symmetric), (kind, walls, reach)
-    # a sampled row of variable coefficients shows that constants do not vanish
+    # one sampled row of variable coefficients shows that the operator of a constant is not zero
     assert found.singular == np.allclose(dense.sum(axis=1), 0.0, atol=1e-12), (kind, walls, reach)
     assert found.negative == bool((np.diag(dense) < 0).all())
     if found.asymmetry is not None:
@@ -122,7 +122,7 @@ def test_laplacians_of_both_signs_between_all_walls() -> None:
 
 
 def flux(k: Any, v: Any, storage: str) -> Any:
-    """-div(k grad v) along x, k on the faces between cells."""
+    """Return -div(k grad v) along x, with k on the faces between cells."""
     gradient = hc.stage(0.5 * (k + k[-1]) * (v - v[-1]), "gradient", storage=storage)
     return gradient - gradient[1]
 
@@ -133,13 +133,13 @@ def test_coefficients_of_fields_and_stages(storage: str) -> None:
     u, k = grid.field("u"), grid.field("k")
     found = matrix_of(lambda v: flux(k, v, storage), u).properties({})
     assert (found.symmetric, found.singular) == (None, None)
-    # the fields decide: east of a cell may be what is west of the next one
+    # the symmetry depends on the field: k of a cell and of its eastern neighbour may be equal
     assert matrix_of(lambda v: k * (v - v[1]) + (v - v[-1]), u).properties({}).symmetric is None
     assert matrix_of(lambda v: v + 0.1 * hc.sum(v), u).properties({}) == Properties()
 
 
 def test_a_condition_whose_matrix_is_not_symmetric() -> None:
-    """A slope on a wall that is a ghost point, and the polynomial of a higher order."""
+    """The conditions are a slope on a wall with ghost points, and a polynomial of higher order."""
     for walls, condition in (("node", hc.Derivative(0)), ("face", hc.Value(0, order=3))):
         u = hc.Grid((8, 8), walls=walls).field("u", boundary=condition)
         found = matrix_of(lambda v: -hc.laplacian(v), u).properties({})
@@ -157,7 +157,7 @@ def test_points_on_a_wall_and_holes_are_no_part_of_the_matrix() -> None:
     assert matrix_of(lambda v: -hc.laplacian(v), holes).properties({}) == Properties(True, singular=False)
 
 
-def test_a_parameter_decides_and_is_watched() -> None:
+def test_properties_follow_the_value_of_a_parameter() -> None:
     u = hc.Grid(8, periodic=True).field("u")
     matrix = matrix_of(lambda v: hc.parameter("shift") * v - hc.laplacian(v), u)
     found = [matrix.properties({"shift": shift}) for shift in (0.0, 1.0, 0.0)]
@@ -166,7 +166,7 @@ def test_a_parameter_decides_and_is_watched() -> None:
     assert matrix.parameters == {"shift"}
 
 
-# -- what a solve does with it -----------------------------------------------------------------------
+# -- solves ------------------------------------------------------------------------------------------
 
 SHORT = [pytest.param("cg", marks=pytest.mark.long), "cg-fused"]
 SHAPE = (8, 6)
@@ -174,7 +174,7 @@ NAMES = ("west", "east", "south", "north", "centre")
 
 
 def problem(method: str, **options: Any) -> hc.LinearProblem:
-    """Five coefficients on a periodic grid for cg, between walls with slopes for cg-fused."""
+    """Return a problem with five coefficients: periodic for cg, between walls with slopes for cg-fused."""
     around = method == "cg"
     grid = hc.Grid(SHAPE, periodic=around)
     sides = {"x+": hc.Derivative(hc.parameter("slope")), "other": hc.Derivative(0.0)}
@@ -213,7 +213,7 @@ def drawn(kind: str, rng: np.random.Generator) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("method", SHORT)
-def test_generated_operators_are_solved_or_named(method: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_generated_operators_are_solved_or_reported(method: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "halocline")
     rng, made = np.random.default_rng(36), problem(method, threads=1)
     u, f = made.unknown, made.fields.grid.fields["f"]
@@ -233,7 +233,7 @@ def test_generated_operators_are_solved_or_named(method: str, caplog: pytest.Log
         if kind in ("definite", "singular"):
             solution = made.solve(rtol=1e-11, start=start)
             assert solution.converged
-            want = np.linalg.pinv(dense, rcond=1e-10) @ b.ravel()  # of zero mean, where it is singular
+            want = np.linalg.pinv(dense, rcond=1e-10) @ b.ravel()  # has zero mean if the matrix is singular
             np.testing.assert_allclose(solution.fields.gather(u).ravel(), want, atol=1e-9)
             assert solution.rhs_norm == pytest.approx(np.linalg.norm(b), rel=1e-12)
         elif kind == "incompatible":
@@ -281,8 +281,8 @@ def test_a_projected_solution_has_the_same_bits_on_any_ranks(method: str) -> Non
     assert len(found) == 2
 
 
-def test_random_vectors_tell_where_the_formula_does_not(caplog: pytest.LogCaptureFixture) -> None:
-    """The values of a field decide whether the formula is symmetric."""
+def test_random_vectors_decide_where_the_formula_cannot(caplog: pytest.LogCaptureFixture) -> None:
+    """The symmetry of the matrix depends on the values of a field."""
     caplog.set_level(logging.WARNING, "halocline")
     for east, count in ((lambda i: 1.0 + (i % 7), 1), (lambda i: 2.0 + 0.0 * i, 0)):
         caplog.clear()
@@ -295,7 +295,7 @@ def test_random_vectors_tell_where_the_formula_does_not(caplog: pytest.LogCaptur
         assert len([m for m in caplog.messages if "for random vectors x and y" in m]) == count
 
 
-def test_an_incompatible_problem_between_slopes_names_the_mean_with_them() -> None:
+def test_the_error_of_an_incompatible_problem_includes_slopes_in_the_mean() -> None:
     made = problem("cg-fused", threads=1)
     made.parameters.update({"centre": 4.0, "slope": 16.0})
     h, u, f = 1.0 / SHAPE[0], made.unknown, made.fields.grid.fields["f"]
@@ -304,7 +304,7 @@ def test_an_incompatible_problem_between_slopes_names_the_mean_with_them() -> No
     for start in ("zero", "last"):
         with pytest.raises(InputError, match=r"slopes at the walls, has the mean 0.75; .* Subtract 0.75 "):
             made.solve(start=start)
-    made.fields[f] = 0.5 - 0.75  # as it says
+    made.fields[f] = 0.5 - 0.75  # the advice of the error
     solution = made.solve(rtol=1e-10)
     assert solution.converged
     found = solution.fields.gather(u)
@@ -326,7 +326,7 @@ def box_of(grid: Any) -> Any:
 
 
 def patched(method: str, dtype: str = "float64", **options: Any) -> hc.LinearProblem:
-    """A Laplacian with terms in a box, above a threshold and at one point, and a patch of the wall x-."""
+    """Return a Laplacian with terms in a box, above a threshold, at a point and on a patch of the wall x-."""
     grid = hc.Grid(PATCHED)
 
     def wall(u: Any) -> Any:
@@ -400,12 +400,12 @@ def test_parts_of_the_grid_decide_on_null_spaces_and_symmetry(
         elif kind == "pinned":
             values |= {"pinned": float(rng.integers(0, field.size)), "pin": 200.0}
         elif kind == "small":
-            field[...] = 2.0 + 2.0**-10  # which float32 cannot tell from rounding errors of the Laplacian
+            field[...] = 2.0 + 2.0**-10  # in float32, the difference is within rounding errors
         made.parameters.update(values)
         made.fields[m] = field
         dense, b = dense_of_patched(values, field), rng.uniform(-1.0, 1.0, PATCHED)
         if kind != "incompatible":
-            b -= b.mean()  # a mean must stay in the solution, or go, as the operator has it
+            b -= b.mean()  # the operator determines whether a mean stays in the solution
         made.fields[f] = b
         constant = not dense.sum(axis=1).round(8).any()
         assert constant == (kind in ("none", "incompatible"))
@@ -461,7 +461,7 @@ def test_an_operator_is_applied_only_after_a_change() -> None:
 @pytest.mark.long
 @pytest.mark.ranks(2)
 def test_ranks_agree_on_a_null_space_of_fields() -> None:
-    """A view that one rank alone has taken makes all ranks apply the operator again."""
+    """A view that only one rank has taken makes all ranks apply the operator again."""
     from mpi4py import MPI
 
     checksums = []

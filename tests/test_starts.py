@@ -1,4 +1,4 @@
-"""Starts of a linear solve; its tolerance does not depend on them."""
+"""Starts of a linear solve: the tolerance does not depend on the start."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SHORT = [pytest.param("cg", marks=pytest.mark.long), "cg-fused"]
 
 
 @pytest.mark.parametrize(("n", "iterations"), [(256, 387), pytest.param(512, 783, marks=pytest.mark.long)])
-def test_a_solve_after_others_is_as_tight_as_the_first(n: int, iterations: int) -> None:
-    """UMBC HPCF-2018-10 has 1581 iterations at n = 1024 from a zero guess; these are those of NumPy."""
+def test_a_repeated_solve_has_the_tolerance_of_the_first(n: int, iterations: int) -> None:
+    """The iterations are those of NumPy. UMBC HPCF-2018-10 reports 1581 at n = 1024 from a zero guess."""
     case = Poisson.on(n, 2)
     made = hc.LinearProblem(case.operator, case.u, case.rhs, threads=1)
     for _ in range(10):
-        made.solve(max_iterations=2, start="last")  # whose residual is larger than the right-hand side
+        made.solve(max_iterations=2, start="last")  # the residual is larger than the right-hand side
     warm = made.solve(start="last")
     assert warm.residuals[0] > 1.5 * warm.rhs_norm
     assert warm.converged
@@ -29,7 +29,7 @@ def test_a_solve_after_others_is_as_tight_as_the_first(n: int, iterations: int) 
     cold = made.solve()
     assert (cold.iterations, cold.converged) == (iterations, True)
     assert float(cold.residuals[0]) == cold.rhs_norm == warm.rhs_norm
-    again = made.solve(start="last")  # what is solved needs nothing, or what rounding has left
+    again = made.solve(start="last")  # at most one iteration, for rounding errors
     assert again.iterations <= 1
     assert again.rhs_norm == cold.rhs_norm
 
@@ -67,7 +67,7 @@ def test_a_right_hand_side_of_zero_has_the_solution_zero_from_any_start() -> Non
 
 
 @pytest.mark.parametrize("method", SHORT)
-def test_a_warm_start_goes_on_from_a_checkpoint_with_the_same_bits(method: str, tmp_path: Path) -> None:
+def test_a_warm_start_resumes_from_a_checkpoint_with_the_same_bits(method: str, tmp_path: Path) -> None:
     def warm() -> hc.LinearProblem:
         made = problem(method, threads=1)
         made.fields[made.unknown] = lambda x, y: 2.0 + x * y
@@ -76,7 +76,7 @@ def test_a_warm_start_goes_on_from_a_checkpoint_with_the_same_bits(method: str, 
     whole = warm().solve(rtol=1e-7, start="last")
     part = warm().solve(rtol=1e-7, start="last", max_iterations=9, checkpoint=hc.Checkpoint(tmp_path))
     assert (part.iterations, part.reason) == (9, "iteration limit")
-    for start in ("zero", "last"):  # it has started already
+    for start in ("zero", "last"):  # the second solve has a start
         rest = problem(method, threads=1).solve(rtol=1e-7, start=start, resume=tmp_path)
         assert (rest.iterations, rest.rhs_norm) == (whole.iterations, whole.rhs_norm)
         np.testing.assert_array_equal(rest.residuals, whole.residuals)
@@ -85,7 +85,7 @@ def test_a_warm_start_goes_on_from_a_checkpoint_with_the_same_bits(method: str, 
 
 @pytest.mark.long
 def test_an_implicit_step_may_start_from_the_last_one() -> None:
-    """The right-hand side reads the unknown: its values before the solve, whatever the start."""
+    """The right-hand side reads the values of the unknown before the solve, for any start."""
     grid = hc.Grid((24, 20), walls="node")
     u = grid.field("u", boundary=hc.Value(0.0))
     step = hc.LinearProblem(lambda v: v - 1e-3 * hc.laplacian(v), u, u + 1e-3)
@@ -97,7 +97,7 @@ def test_an_implicit_step_may_start_from_the_last_one() -> None:
     assert found["zero"].max() > 0.1
 
 
-def test_another_start_is_named() -> None:
+def test_an_unknown_start_is_rejected() -> None:
     with pytest.raises(InputError, match=r"start 'zeros' is unknown \(did you mean .zero.\?\)"):
         problem().solve(start="zeros")
     u = hc.Grid(4).field("u", boundary=hc.Value(0.0))

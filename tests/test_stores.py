@@ -268,7 +268,7 @@ def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_values_beyond_float32_are_reported_once(
     shared_tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the count over all ranks at the first step that has some."""
+    """The warning gives the count over all ranks at the first step with such values."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     large = np.ones(T.points)
@@ -290,7 +290,7 @@ def test_values_beyond_float32_are_reported_once(
 
 
 def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
-    """In whatever way they are given."""
+    """The values are numbers, arrays, functions and stores."""
     sim = heat()
     T, v = sim.grid.fields["T"], sim.grid.fields["v"]
     large = np.full(v.points, 1e30)

@@ -57,7 +57,7 @@ def found(*words: str, cwd: Path) -> Any:
 
 
 def step(**other: Any) -> dict[str, Any]:
-    """Return a measurement of steps, as a study leaves it in a file."""
+    """Return a measurement of steps, as a study writes it to a file."""
     machine = {
         "host": "h", "system": "s", "cpu": "c", "cores": 2, "hardware_threads": 2, "numa_nodes": 1,
         "simd_bits": 512, "memory_bytes": 10**10, "caches": [], "compiler": "g++", "compiler_version": "12",
@@ -228,7 +228,7 @@ def runs_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
         raise InputError("planned")
 
     with monkeypatch.context() as patched:
-        for function in ("formula_of", "carry_out"):  # that of the exchange has no formula
+        for function in ("formula_of", "carry_out"):  # the study of the exchange has no formula
             patched.setattr(f"halocline.study.engine.{function}", count)
         with pytest.raises(InputError, match="planned"):
             run(words)
@@ -240,11 +240,11 @@ def _checked(name: str, told: Any, count: int) -> None:
     assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}
     for _, alike in by(measured, lambda m: (tuple(m["shape"]), m["order"] or 0)):
-        assert len({m["checksum"] for m in alike} - {None}) <= 1  # no option but the order changes a bit
+        assert len({m["checksum"] for m in alike} - {None}) <= 1  # only the order may change a bit
 
 
 def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
-    """Run a command on one rank without a process of its own, which most of its time would go to."""
+    """Run a command on one rank in this process; starting another process would take most of the time."""
     if words[words.index("--ranks") + 1] != "1":
         return RUN_APART(case, words)
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
@@ -255,10 +255,10 @@ def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", list(studies()))
 def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one rank; the same with its own numbers of ranks is among the long tests."""
+    """Studies run on one rank here; a long test runs them on their own numbers of ranks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "_run", _in_this_process)
-    monkeypatch.setattr("halocline.cli.study._prepare", lambda: None)  # it takes SIGTERM from this process
+    monkeypatch.setattr("halocline.cli.study._prepare", lambda: None)  # keep the SIGTERM handler
     words = reduced(name, ranks="1")
     count = runs_of(words, monkeypatch)
     with redirect_stdout(io.StringIO()):
@@ -282,7 +282,7 @@ PLANNED = {(own.study, own.problem, *own.here): name for name, own in papers().i
 
 
 @pytest.mark.parametrize("name", PLANNED.values())
-def test_what_papers_measure_here_can_be_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_measurements_of_papers_can_be_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("halocline.study.papers.Paper.predict", lambda self, places, *rest: places)
     assert runs_of(["study", "paper", name], monkeypatch) > 0
 
@@ -323,14 +323,14 @@ CHEAP = ("cavity-2d", "heat", "wave")
     ],
 )
 def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
-    """Coarse and fine grids of any case: some choose by the spacing."""
+    """Some cases choose the algorithm by the spacing; coarse and fine grids must get the same one."""
     n = cases()[case].shape[0]
     runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
     assert len({run.shape for run in runs}) == 2
     assert len({str(_algorithm(run.command, run.shape)) for run in runs}) == 1
 
 
-def test_an_automatic_parameter_is_that_of_the_largest_grid_and_is_said() -> None:
+def test_automatic_parameters_of_the_largest_grid_apply_to_all_runs() -> None:
     runs = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16, 64), (1, 8), (1,)))
     largest = max(runs, key=lambda run: math.prod(run.shape))
     alone = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (64,), (8,), (1,)))
@@ -639,7 +639,7 @@ SOURCES = ("c", "d")
 
 @st.composite
 def measurement_files(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
-    """Files of one study, which differ in some conditions and machines and repeat some measurements."""
+    """Draw files of one study with several conditions and machines, and some repeated measurements."""
     study = draw(st.sampled_from(SHOWN_IN_ROWS))
     names = draw(st.lists(st.sampled_from(sorted(DIFFERENT)), unique=True, max_size=4))
     places = st.fixed_dictionaries({name: st.sampled_from(DIFFERENT[name]) for name in names})
@@ -702,7 +702,7 @@ def _parts(n: int, seconds: float, **other: Any) -> list[dict[str, Any]]:
 
 
 def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
-    """Two files of strong scaling on two grids: four whole steps of a layout are no parts of a step."""
+    """Two files of strong scaling on two grids must not be taken for the parts of a step."""
     file = [step(shape=[n, n], n=n, ranks=ranks, seconds=n / ranks) for n in (16, 32) for ranks in (1, 2)]
     again = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
     found, made = _report_of([file, again])
@@ -714,8 +714,8 @@ def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
     assert [m["seconds"] for m in joined_repeats(found)] == [3 * m["seconds"] for m in file]
 
 
-def test_repeats_of_two_files_stand_in_tables_with_their_median() -> None:
-    """Two files whose times differ by a factor of 2, either way: no cell is of one of them alone."""
+def test_tables_show_the_median_of_repeats_in_two_files() -> None:
+    """The times of two files differ by a factor of 2, in both directions; each cell shows the median."""
     speed = {"ssspnt": 3.0, "share_of_bound": 0.3, "share_of_peak": 0.3}
     file = [step(ranks=ranks, seconds=100.0 / ranks, **speed) for ranks in (1, 2)]
     again = []
@@ -727,7 +727,7 @@ def test_repeats_of_two_files_stand_in_tables_with_their_median() -> None:
     joined = joined_repeats(found)
     assert [(m["seconds"], m["ns_per_cell_step"]) for m in joined] == [(150.0, 150.0), (37.5, 37.5)]
     for m, one in zip(joined, file, strict=True):
-        for name, value in speed.items():  # bytes and operations are the same
+        for name, value in speed.items():  # both have the same bytes and operations
             assert m[name] * m["seconds"] == pytest.approx(value * one["seconds"])
     (times,) = (t for t in made.tables if t.title == "Time of a cell and step")
     words = _cells([times])
@@ -738,7 +738,7 @@ def test_repeats_of_two_files_stand_in_tables_with_their_median() -> None:
     )
 
 
-def test_parts_of_a_step_are_shown_for_the_grids_of_which_all_were_timed() -> None:
+def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
     for study in ("strong", "parts"):
         _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
         (table,) = (table for table in made.tables if table.title == "A step and its parts")
@@ -759,9 +759,7 @@ def test_parts_of_a_step_are_shown_for_the_grids_of_which_all_were_timed() -> No
         ),
     ],
 )
-def test_what_a_study_holds_fixed_tells_joined_files_apart(
-    name: str, values: tuple[Any, ...], words: list[str]
-) -> None:
+def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ...], words: list[str]) -> None:
     files = [[step(ranks=ranks, **{name: value}) for ranks in (1, 2)] for value in values]
     _, made = _report_of(files)
     headings = [table.heading for table in made.tables if table.title == "Time of a cell and step"]
@@ -780,27 +778,27 @@ SOLVE = {  # facts of a record of a linear solve
 }
 
 
-def test_nodes_are_columns_of_their_own() -> None:
+def test_numbers_of_nodes_have_separate_columns() -> None:
     files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **SOLVE)] for nodes in (1, 2, 4)]
     _, made = _report_of(files)
     assert made.tables[0].heads == ("", "4 ranks", "4 ranks\non 2 nodes", "4 ranks\non 4 nodes")
     assert [cell.split()[1] for cell in made.tables[0].rows[0][1:]] == ["101.00", "102.00", "104.00"]
 
 
-def test_other_bits_are_no_repeat() -> None:
+def test_measurements_with_different_bits_are_not_repeats() -> None:
     _, made = _report_of([[step(checksum=c * 32, seconds=s, **SOLVE)] for c, s in (("0", 1.0), ("1", 2.0))])
     assert made.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
     assert "2 different results" in made.said[0]
 
 
 def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
-    """A new option must tell measurements apart; a new result must not."""
+    """A new option must separate measurements; a new result must not."""
     results = {
         *("cells", "time", "time_step", "limiter", "seconds", "ns_per_cell_step", "ssspnt"),
         *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
         *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
         *("events", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
-        *("parameters", "devices"),  # which `settings` and the source of a measurement say
+        *("parameters", "devices"),  # `settings` and the source of a measurement hold them
     }
     keys = {field.name for field in fields(Record)}
     assert keys - results <= set(CONDITIONS)

@@ -85,7 +85,7 @@ def test_single_precision_parts_earlier() -> None:
     assert solution.residual_relative <= 1e-9 < 1e-8 < solution.true_residual_relative
 
 
-def test_a_start_that_cannot_be_bettered_has_converged(caplog) -> None:
+def test_a_start_that_cannot_be_improved_has_converged(caplog) -> None:
     made = problem()
     made.solve(rtol=1e-15)
     caplog.clear()

@@ -303,7 +303,7 @@ def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
         ("x", np.array(["a", "b"]), "it has type .*; expected real numbers"),
     ],
 )
-def test_arrays_of_other_programs_that_cannot_be_drawn_are_refused(
+def test_arrays_of_other_programs_that_cannot_be_drawn_are_rejected(
     dimensions: str, values: Any, words: str, tmp_path: Path
 ) -> None:
     made = xarray.Dataset({"T": (tuple(dimensions), values)})

@@ -41,7 +41,7 @@ def case(
     check_pictures(picture)
     if json == "-" and (code or passes):
         option = "--code" if code else "--passes"
-        raise InputError(f"{option}: --json - prints the results alone: give --json a file")
+        raise InputError(f"{option}: --json - prints only the results. Give --json a file")
     ready = problem_of(name, cells_of(n), settings, dim=dim, order=order, scheme=scheme, method=method)
     found = explain_program(ready.program, ready.grid, ranks=ranks, rank=rank, **execution)
     title, facts = described(ready)

@@ -111,13 +111,13 @@ def script(
             step = step.tb_next
         error.__traceback__ = step
         raise SystemExit(report(error)) from None
-    # results come before options without effect are reported, so that none is lost
+    # write results before the errors about options without effect, so that no result is lost
     has_problem = observer.problem is not None
     if state is not None and has_problem:
         write_state(observer, state)
-    drawn = []
+    picture_files = []
     if pictures is not None and has_problem:
-        drawn = _draw(observer, file, pictures, timeline=trace is not None)
+        picture_files = _draw(observer, file, pictures, timeline=trace is not None)
     if json is not None or only is not None:
         found = record_of(observer, file.name, {**source.names, **given}, top, only)
         if only is not None and json != "-":
@@ -130,7 +130,7 @@ def script(
         if check:
             record["checks"] = [{"name": CHECK, "passed": not failed, "about": failed}]
         write_json(json, record)
-    written([json, *([state, trace] if has_problem else []), *drawn, *observer.stores])
+    written([json, *([state, trace] if has_problem else []), *picture_files, *observer.stores])
     if "--checkpoint" not in observer.unused:
         writes.note_checkpoints()
     if observer.finished is not None:
@@ -144,7 +144,7 @@ def script(
 
 
 def _check_problem(file: Path, observer: Observer, options: Mapping[str, Any]) -> None:
-    """Raise InputError for an option that needs a problem, where the file has made none."""
+    """Raise InputError for an option that needs a problem, if the file has made none."""
     for name, value in options.items():
         if value is not None and name not in ENVIRONMENT and observer.problem is None:
             raise InputError(
@@ -158,15 +158,15 @@ def _draw(observer: Observer, file: Path, folder: Path, *, timeline: bool) -> li
     from halocline.io.picture import picture
     from halocline.problems.file_run import fields_of, results
 
-    fields, made = fields_of(observer.problem), []
+    fields, files = fields_of(observer.problem), []
     cells = " x ".join(map(str, fields.grid.shape))
-    for each in results(fields):
-        made.append(folder / f"{each.name}.png")
-        picture(fields, each, made[-1], title=f"{each.name}, {file.name}, {cells} cells", label=each.name)
-    if timeline and not fields.domain.devices:  # hosts wait for devices, and show nothing
-        made.append(folder / "timeline.png")
-        draw_timeline(fields.domain, made[-1])
-    return made
+    for field in results(fields):
+        files.append(folder / f"{field.name}.png")
+        picture(fields, field, files[-1], title=f"{field.name}, {file.name}, {cells} cells", label=field.name)
+    if timeline and not fields.domain.devices:  # with devices, the host threads only wait
+        files.append(folder / "timeline.png")
+        draw_timeline(fields.domain, files[-1])
+    return files
 
 
 def _read(file: Path) -> Script:
@@ -201,8 +201,10 @@ def _cells(text: str) -> int:
 
 
 def _checked(file: Path, check: Any, observer: Observer) -> str:
-    """Call the check of a file with its last problem; return the reason why it failed on the first rank where
-    it did, or an empty text."""
+    """Call the check of a file with its last problem.
+
+    Return the reason of the failure on the first rank that fails, or an empty text.
+    """
     if not callable(check):
         raise InputError(f"--check: {file} ended before it defined check(problem)")
     check_callback(check, f"check of {file}", "the problem")

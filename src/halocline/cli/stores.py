@@ -154,8 +154,8 @@ def _checkpoints(found: dict[str, Any], equations: bool) -> str:
             f"--resume {Path(path) / whole[-1]['name']}."
         )
     else:
-        completed = any(each["step"] is not None for each in found["checkpoints"])
-        note = f"{found['problem']}." if completed else "None was ever completed."
+        has_complete = any(each["step"] is not None for each in found["checkpoints"])
+        note = f"{found['problem']}." if has_complete else "None was ever completed."
     return Table(f"Checkpoints in {found['path']}", heads, rows, left=2, note=note).text().rstrip()
 
 

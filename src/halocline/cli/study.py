@@ -44,12 +44,12 @@ def study(
 
     _alone()
     own = studies()[name]
-    problem = f"./{problem}" if problem.startswith("-") else problem  # not an option of the runs
+    problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="halocline-")))
         asked = _asked(own, problem, options, scratch, results)
         if submit["submit"] is not None:
-            page = "the page and tables are made of all jobs, by halocline study report"
+            page = "halocline study report makes the page and tables of all jobs"
             _refuse(results, page)
             if submit["per_node"] is not None and source("ranks").name == "COMMANDLINE":
                 _refuse({"ranks": options["ranks"]}, "--per-node says how many ranks each node has")

@@ -21,13 +21,13 @@ from halocline.run.simulation.observers import Observer, RunArguments, SolveArgu
 log = logging.getLogger("halocline")
 
 FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it was written
-IDLE_RUNS = 10_000  # runs in a row without a step, after which a file is taken to wait for ever
-IDLE_SECONDS = 2.0  # that such runs take together, for the same
+IDLE_RUNS = 10_000  # consecutive runs without a step, after which the file is assumed to wait forever
+IDLE_SECONDS = 2.0  # total time of such runs, after which the same is assumed
 NOTHING = RunArguments(
     until=None, steps=0, every=None, exact=False, callback=None, output=(), checkpoint=None
 )  # a run that does no step, writes nothing and calls nothing
 
-NEEDS = {  # the run that each option applies to
+NO_EFFECT = {  # reason why an option has no effect, as the predicate of a sentence about the file
     "--steps": "runs no simulation",
     "--until": "runs no simulation",
     "--every": "runs no simulation with a callback",
@@ -47,18 +47,18 @@ class RunOptions:
     Attributes
     ----------
     steps, until : optional
-        End of each run, counted from the very start, in place of the file's own end.
+        End of each run, counted from the start of the simulation. It replaces the end in the file.
     every : int, optional
         Steps between calls of the file's callback.
     output : Output, optional
-        Output beside that of the file.
+        Output in addition to that of the file.
     checkpoint : Checkpoint, optional
-        Checkpoints in place of those of the file.
+        Checkpoints that replace those of the file.
     resume : Path, optional
     change : bool
         Whether parameters may differ from those of the checkpoint to resume.
     overwrite, io_threads, io_ranks : optional
-        They apply to the file's own output and checkpoints too.
+        Options that apply also to the output and checkpoints in the file.
     """
 
     steps: int | None = None
@@ -96,9 +96,9 @@ class _Place:
     Attributes
     ----------
     number : int
-        Number of the problem, from 1, in the order in which problems first run; each solve is one.
+        Number of the problem, from 1, in the order in which problems first run. Each solve is a problem.
     simulation : int
-        The same among simulations.
+        Number of the simulation, from 1, in the same order; 0 for a solve.
     run : int
         Number of the present run of the problem, from 1.
     began : int
@@ -106,7 +106,7 @@ class _Place:
     is_bounded : bool
         Whether the command gives the end of the present run.
     end : (int, float), optional
-        Step and time at which a run has reached the end that the command gives.
+        Step and time at which a run reached the end that the command gives.
     """
 
     number: int
@@ -118,14 +118,14 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Left:
+class _ResumePoint:
     """Place in the file at which the checkpoint to resume was written.
 
     Attributes
     ----------
     number : int
     run : int or None
-        None for a checkpoint that does not hold it.
+        Number of the run; None for a checkpoint without this number.
     began : int
     step : int
         Step or iteration of the checkpoint.
@@ -163,11 +163,11 @@ class FileRuns(Observer):
     Notes
     -----
     A checkpoint holds the number of its problem, the number of the run of that problem, and the step at
-    this run began. On resume, problems before that one run as in the file, without checkpoints and
-    without output of the command: their results are needed, not their files. Runs of the problem that were
-    complete do no step, write nothing and call no callback, since their states are not known any more. The
-    run that was not complete begins with the state of the checkpoint, which replaces all values that the file
-    has set until then, and does the rest of its steps.
+    which this run began. On resume, earlier problems run as in the file, but without checkpoints and without
+    the output of the command: only their results are needed. Complete runs of the problem of the checkpoint
+    do no step, write nothing and call no callback, because the checkpoint does not hold their states. The
+    incomplete run begins with the state of the checkpoint and does its remaining steps. That state replaces
+    all values that the file has set before.
     """
 
     def __init__(
@@ -181,51 +181,57 @@ class FileRuns(Observer):
         self._number = self._simulations = 0
         self._idle, self._idle_seconds, self._idle_since = 0, 0.0, 0.0
         self._comm, self._has_warned = comm, False
-        self._has_resumed, self._steps = False, 0  # steps since then
+        self._has_resumed, self._steps = False, 0  # steps since the resume
         self._has_written = False  # checkpoints of an earlier problem are in the folder
-        self._left = _Left() if options.resume is None else _left(options.resume, comm)
+        self._resume_point = (
+            _ResumePoint() if options.resume is None else _read_resume_point(options.resume, comm)
+        )
 
     def run_arguments(self, problem: Any, own: RunArguments) -> RunArguments:
         """Return the arguments of a run of a simulation, with the options of the command."""
-        asked, place = self.options, self._place(problem)
+        options, place = self.options, self._place(problem)
         place.run += 1
-        is_left = place.number == self._left.number
-        if is_left and place.run < (self._left.run or 1):  # complete before the checkpoint was written
+        is_resumed = place.number == self._resume_point.number
+        if is_resumed and place.run < (self._resume_point.run or 1):  # complete before the checkpoint
             return NOTHING
-        ends = asked.steps is not None or asked.until is not None
+        ends = options.steps is not None or options.until is not None
         if ends and place.end == (problem.steps, problem.time):
             self._count_idle()
             return NOTHING
         place.is_bounded, place.began = ends, problem.steps
-        if is_left and place.run == (self._left.run or 1):
-            assert asked.resume is not None
-            problem.resume(asked.resume, change=tuple(problem.given) if asked.change else ())
-            place.began = self._left.began
+        if is_resumed and place.run == (self._resume_point.run or 1):
+            assert options.resume is not None
+            problem.resume(options.resume, change=tuple(problem.given) if options.change else ())
+            place.began = self._resume_point.began
             self._resumed()
         if ends:
             self._used("--steps", "--until")
-            left = None if asked.steps is None else max(0, asked.steps - problem.steps)
-            own = own._replace(until=asked.until, steps=left)
-        elif is_left:
-            own = self._rest(problem, place, own)
-        if own.callback is not None and asked.every is not None:
+            remaining = None if options.steps is None else max(0, options.steps - problem.steps)
+            own = own._replace(until=options.until, steps=remaining)
+        elif is_resumed:
+            own = self._remaining(problem, place, own)
+        if own.callback is not None and options.every is not None:
             self._used("--every")
-            own = own._replace(every=asked.every, exact=False)  # no step is shortened to end after K steps
+            own = own._replace(every=options.every, exact=False)  # a count of steps shortens no step
         output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
-        if asked.output is not None and place.number >= self._left.number:
-            output.append(self._store(asked.output, place.simulation))
-        return own._replace(output=self._written(output), checkpoint=self._kept(own.checkpoint, place))
+        if options.output is not None and place.number >= self._resume_point.number:
+            output.append(self._output(options.output, place.simulation))
+        return own._replace(
+            output=self._with_options(output), checkpoint=self._checkpoint(own.checkpoint, place)
+        )
 
     def solve_arguments(self, problem: Any, own: SolveArguments) -> SolveArguments:
-        """Return the arguments of a solve, with the options of the command that apply to it."""
+        """Return the arguments of a solve, with the options of the command that apply to the solve."""
         self._number += 1
         place = self._places[problem] = _Place(self._number, run=1)
-        if place.number == self._left.number:
+        if place.number == self._resume_point.number:
             assert self.options.resume is not None
             own = own._replace(resume=self.options.resume)
             self._resumed()
         output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
-        return own._replace(output=self._written(output), checkpoint=self._kept(own.checkpoint, place))
+        return own._replace(
+            output=self._with_options(output), checkpoint=self._checkpoint(own.checkpoint, place)
+        )
 
     def facts(self, problem: Any) -> dict[str, Any]:
         """Return the place of a problem in the file, for its checkpoints."""
@@ -249,9 +255,8 @@ class FileRuns(Observer):
 
     @property
     def finished(self) -> int | None:
-        """Step or iteration of the checkpoint that was resumed, where the file has done none since; else
-        None."""
-        return self._left.step if self._has_resumed and not self._steps else None
+        """Step or iteration of the resumed checkpoint if the file has done none since, else None."""
+        return self._resume_point.step if self._has_resumed and not self._steps else None
 
     def check_used(self) -> None:
         """Check that each option has applied to a run of the file.
@@ -259,10 +264,12 @@ class FileRuns(Observer):
         Raises
         ------
         InputError
-            One has not.
+            An option has applied to no run.
         """
         for name, text in self.unused.items():
-            raise InputError(f"{text}: {self.file} {NEEDS[name]}, so the option has no effect: leave it out")
+            raise InputError(
+                f"{text}: {self.file} {NO_EFFECT[name]}, so the option has no effect: leave it out"
+            )
 
     def _resumed(self) -> None:
         self._used("--resume")
@@ -279,31 +286,33 @@ class FileRuns(Observer):
             self._simulations += 1
             self._places[problem] = _Place(self._number, self._simulations)
         place = self._places[problem]
-        keeps = [self.unused.get(name, name) for name in ("--checkpoint", "--resume") if self._asks(name)]
-        if place.number < self._number and keeps:
+        options = [
+            self.unused.get(name, name) for name in ("--checkpoint", "--resume") if self._is_given(name)
+        ]
+        if place.number < self._number and options:
             raise InputError(
-                f"{keeps[0]}: {self.file} runs a simulation, another problem, and that simulation again, but "
-                "a checkpoint holds one of them. Leave the option out, or write checkpoints in the file"
+                f"{options[0]}: {self.file} runs a simulation, another problem, and that simulation again, "
+                "but a checkpoint holds one of them. Leave the option out, or write checkpoints in the file"
             )
         return place
 
-    def _asks(self, name: str) -> bool:
+    def _is_given(self, name: str) -> bool:
         return name in self.options.given
 
-    def _rest(self, problem: Any, place: _Place, own: RunArguments) -> RunArguments:
-        """Return the arguments of a run of the resumed simulation, with the steps that remain of it."""
+    def _remaining(self, problem: Any, place: _Place, own: RunArguments) -> RunArguments:
+        """Return the arguments of a run of the resumed simulation, with its remaining steps."""
         steps = 1 if own.until is None and own.steps is None else own.steps
-        left = self._left
-        if left.run is None and place.run > 1 and steps is not None:
+        resume_point = self._resume_point
+        if resume_point.run is None and place.run > 1 and steps is not None:
             raise InputError(
                 f"--resume {self.options.resume}: {self.file} runs the simulation several times, and the "
                 "checkpoint does not hold in which run it was written. Give the end with --steps or --until"
             )
-        if place.run == (left.run or 1) and steps is not None:
-            return own._replace(steps=max(0, steps - (problem.steps - left.began)))
+        if place.run == (resume_point.run or 1) and steps is not None:
+            return own._replace(steps=max(0, steps - (problem.steps - resume_point.began)))
         return own
 
-    def _store(self, output: Output, number: int) -> Output:
+    def _output(self, output: Output, number: int) -> Output:
         """Return the output of a simulation: STORE.zarr of the first one, STORE-2.zarr of the second."""
         path = Path(output.path)
         path = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
@@ -312,32 +321,32 @@ class FileRuns(Observer):
             self.stores.append(path)
         return replace(output, path=path)
 
-    def _kept(self, own: Checkpoint | None, place: _Place) -> Checkpoint | None:
+    def _checkpoint(self, own: Checkpoint | None, place: _Place) -> Checkpoint | None:
         """Return the checkpoints of a run: those of the command, or else those of the file."""
-        if place.number < self._left.number:
-            return None  # they would take the place of the checkpoint to resume
-        found = self.options.checkpoint
-        if found is None:
-            return None if own is None else self._written([own])[0]
+        if place.number < self._resume_point.number:
+            return None  # its checkpoints would replace the checkpoint to resume
+        checkpoint = self.options.checkpoint
+        if checkpoint is None:
+            return None if own is None else self._with_options([own])[0]
         self._used("--checkpoint", "--overwrite", "--io-threads", "--io-ranks")
-        found = replace(found, overwrite=found.overwrite or self._has_written)
+        checkpoint = replace(checkpoint, overwrite=checkpoint.overwrite or self._has_written)
         self._has_written = True
-        return found
+        return checkpoint
 
-    def _written(self, outputs: Sequence[Any]) -> list[Any]:
-        """Return output or checkpoints with the options for everything that the file writes."""
-        how: dict[str, Any] = {"overwrite": True} if self.options.overwrite else {}
+    def _with_options(self, outputs: Sequence[Any]) -> list[Any]:
+        """Return output or checkpoints with the options that apply to all output and checkpoints."""
+        changes: dict[str, Any] = {"overwrite": True} if self.options.overwrite else {}
         if self.options.io_threads is not None:
-            how["io_threads"] = self.options.io_threads
+            changes["io_threads"] = self.options.io_threads
         if outputs:
             self._used("--overwrite", "--io-threads", "--io-ranks")
         known = (Output, Checkpoint)
-        return [replace(each, **how) if isinstance(each, known) else each for each in outputs]
+        return [replace(output, **changes) if isinstance(output, known) else output for output in outputs]
 
     def _count_idle(self) -> None:
         """Count a run that begins at the end that the command gives.
 
-        The first one is a warning. Raise RunError where the file makes such runs again and again.
+        Warn of the first such run, and raise RunError if the file repeats them without end.
         """
         given = self.options.given
         ends = " ".join(given[name] for name in ("--steps", "--until") if name in given)
@@ -347,7 +356,7 @@ class FileRuns(Observer):
                 ends, self.file,
             )  # fmt: skip
         self._has_warned = True
-        milliseconds = self._comm.most(int(1000 * self._idle_seconds))  # all ranks go on, or none
+        milliseconds = self._comm.most(int(1000 * self._idle_seconds))  # all ranks raise, or none
         if self._idle >= IDLE_RUNS or milliseconds > 1000 * IDLE_SECONDS:
             raise RunError(
                 f"{ends}: {self.file} has called run {self._idle:,} times without a step since the end was "
@@ -357,19 +366,19 @@ class FileRuns(Observer):
         self._idle_since = monotonic()
 
 
-def _left(path: Path, comm: Communicator) -> _Left:
+def _read_resume_point(path: Path, comm: Communicator) -> _ResumePoint:
     """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
     facts: dict[str, Any] = {}
     with comm.agreement(f"read checkpoint {path}"):
         if comm.rank == 0:
-            whole = Saved(newest(path)).facts
-            facts = {"step": whole["step"], FACTS: whole.get(FACTS)}
+            saved = Saved(newest(path)).facts
+            facts = {"step": saved["step"], FACTS: saved.get(FACTS)}
     facts = comm.bcast(facts)
     match facts[FACTS]:
         case None:
-            return _Left(1, step=facts["step"])
+            return _ResumePoint(1, step=facts["step"])
         case {"problem": int(number), "run": int(run), "began": int(began)}:
-            return _Left(number, run, began, facts["step"])
+            return _ResumePoint(number, run, began, facts["step"])
     raise InputError(
         f"checkpoint {path} is damaged: {FACTS!r} is {facts[FACTS]!r}; expected problem, run and began"
     )

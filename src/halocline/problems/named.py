@@ -33,7 +33,7 @@ def problem_of(
     cells : sequence of int, optional
         As ``--n`` says.
     settings : sequence of str
-        What ``--set`` takes, each.
+        Values of parameters, each as ``--set`` takes it.
     method : str, optional
         Method of a linear problem.
     **options

@@ -95,7 +95,7 @@ class Record:
     ranks, threads : int
         Threads are those of one rank.
     nodes : int
-        Nodes that the ranks are on; every `ranks_per_node` ranks count as one where that is asked for.
+        Number of nodes of the run. With `ranks_per_node`, every group of that many ranks counts as a node.
     cores_or_devices : int
         Threads that computed, of all ranks, or devices; one that ranks of a node share counts once.
     devices : tuple of OnDevice
@@ -179,13 +179,13 @@ def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
 
 
 def asked(how: Execution, axes: int) -> dict[str, Any]:
-    """Return the options of a run on a grid of so many axes, in the words of the command."""
+    """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
 
     def words(value: int | str | Iterable[object] | None, between: str) -> str | None:
         return value if value is None or isinstance(value, str) else between.join(map(str, numbers(value)))
 
     def numbers(value: int | Iterable[object]) -> Iterable[object]:
-        if isinstance(value, Mapping):  # one along the axes that it leaves out
+        if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
             return per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
         return (value,) if isinstance(value, int) else value
 

@@ -41,7 +41,7 @@ def plan(asked: Asked) -> list[Run]:
 def same_algorithm(runs: Sequence[Run]) -> list[Run]:
     """Return the runs of a case with the automatic parameters that the case chooses for the largest grid.
 
-    Runs of other settings or numbers of axes are other problems: each problem has values of its own.
+    Runs with different settings or numbers of axes are different problems. Each problem has its own values.
     """
 
     def problem(run: Run) -> Any:
@@ -64,8 +64,8 @@ def _automatic(run: Run) -> Mapping[str, float]:
     from halocline.problems.case import CaseRun
     from halocline.problems.named import problem_of
 
-    own = run.command
-    ready = problem_of(own.name, run.shape, own.settings, order=own.order, scheme=own.scheme)
+    command = run.command
+    ready = problem_of(command.name, run.shape, command.settings, order=command.order, scheme=command.scheme)
     assert isinstance(ready, CaseRun)
     return ready.setup.automatic
 
@@ -103,7 +103,7 @@ def _product(asked: Asked) -> list[Run]:
 def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the study varied in a run, and their values in its other runs.
 
-    Parts of a solve have a number of iterations, and the solve has none: both count as the solve.
+    Parts of a solve run a given number of iterations, unlike the solve. Both get the values of the solve.
     """
     command = asked.command
     base = {name: getattr(command, name) for name in options}
@@ -247,13 +247,13 @@ def theory_of(exchanged: Mapping[int | None, Exchanged], found: Sequence[Measure
 
 def _automatic_values(found: Sequence[Measurement]) -> list[str]:
     """Return sentences on the automatic parameters that all runs of a problem share."""
-    said = (
+    sentences = (
         f"{m['case']}: {name} = {value:g} in all runs, as the case chooses for the largest grid, "
         f"{' x '.join(map(str, m['automatic_for']))}."
         for m in found
         for name, value in m.get("automatic", {}).items()
     )
-    return list(dict.fromkeys(said))
+    return list(dict.fromkeys(sentences))
 
 
 def reported(study: Study, found: Sequence[Measurement], theory: Theory | None) -> Report:

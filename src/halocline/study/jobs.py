@@ -52,7 +52,7 @@ SUBMIT = ("--submit", "--nodes", "--per-node", "--time", "--partition", "--accou
 OVERWRITE = "--overwrite"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:@+/-]*")  # of a partition, queue or account
 CLOCK = r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]"
-TIMES = {  # how long a job may take: its form, and in words
+TIMES = {  # time limit of a job: pattern and description
     "slurm": (
         re.compile(rf"{CLOCK}|[0-9]{{1,3}}-([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]|[0-9]{{1,6}}"),
         "hours, minutes and seconds, such as 01:30:00, the same after days, such as 1-12:00:00, or minutes, "
@@ -60,9 +60,9 @@ TIMES = {  # how long a job may take: its form, and in words
     ),
     "pbs": (re.compile(CLOCK), "hours, minutes and seconds, such as 01:30:00"),
 }
-# options and their values that can be told from each other in a file's name, where hyphens join them
-SAID = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
-LONGEST = 120  # characters of a file's name, beyond which a digest stands for the options
+# options and values that stay distinct when hyphens join them in the name of a file
+DISTINCT = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
+MAX_STEM = 120  # characters of the name of a file, above which a digest replaces the options
 BODY = """
 # what runs in the job: each run of the study starts its own ranks on the nodes of the job
 export OMP_PLACES=cores OMP_PROC_BIND=close
@@ -73,9 +73,9 @@ export OMP_PLACES=cores OMP_PROC_BIND=close
 def scripts(
     asked: Asked, line: Sequence[str], system: str, nodes: Sequence[int], how: Mapping[str, Any]
 ) -> dict[Path, str]:
-    """Return a script for each number of nodes, by its file.
+    """Return the job script of each number of nodes, by file.
 
-    The name of a file holds all that the study varies: jobs of different studies have different files.
+    The name of a file holds all that the study varies, so jobs of different studies have different files.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def scripts(
     Raises
     ------
     InputError
-        The system is unknown, a text cannot stand in a script, or several numbers of ranks are asked for and
-        "per_node" is not given.
+        The system is unknown, a text is not valid in a script, or several numbers of ranks are given without
+        "per_node".
     """
     if system not in SYSTEMS:
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
@@ -107,38 +107,36 @@ def scripts(
     words = _without(line, (*SUBMIT, "--ranks"))[1:]
     for word in words:
         _check_word(word)
-    template, made = Template(head + BODY), {}
+    template, files = Template(head + BODY), {}
     for count in nodes:
         ranks = count * per_node
         stem = _stem(asked, words, count, per_node)
-        own = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
-        at = words.index("--") if "--" in words else len(words)
-        command = [sys.executable, "-m", "halocline.cli", *words[:at], *own, *words[at:]]
+        job_options = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
+        index = words.index("--") if "--" in words else len(words)
+        command = [sys.executable, "-m", "halocline.cli", *words[:index], *job_options, *words[index:]]
         facts = {
             **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
             **{name: how.get(name) for name in ("partition", "account")},
             "time": how.get("time") or "01:00:00",
             "command": shlex.join(command),
         }
-        made[Path(f"{stem}.{end}")] = template.render(facts).rstrip() + "\n"
-    return made
+        files[Path(f"{stem}.{end}")] = template.render(facts).rstrip() + "\n"
+    return files
 
 
-def check_new(made: Mapping[Path, str], *, overwrite: bool) -> None:
-    """Check that the scripts and the results of their jobs take the place of no other file.
+def check_new(files: Mapping[Path, str], *, overwrite: bool) -> None:
+    """Check that the scripts and the results of their jobs replace no other file.
 
     Raises
     ------
     InputError
-        There is another script, or results, and `overwrite` is false.
+        A different script or a file of results exists, and `overwrite` is false.
     """
-    for path, text in made.items():
-        for each in (path, results_of(path)):
-            is_same = each == path and each.is_file() and each.read_bytes() == text.encode()
-            if not overwrite and not is_same and (each.exists() or each.is_symlink()):
-                raise InputError(
-                    f"{each} is there already: move it, or let it be overwritten with {OVERWRITE}"
-                )
+    for path, text in files.items():
+        for file in (path, results_of(path)):
+            is_same = file == path and file.is_file() and file.read_bytes() == text.encode()
+            if not overwrite and not is_same and (file.exists() or file.is_symlink()):
+                raise InputError(f"{file} exists already: move it, or overwrite it with {OVERWRITE}")
 
 
 def results_of(script: Path) -> Path:
@@ -147,13 +145,13 @@ def results_of(script: Path) -> Path:
 
 
 def _check_directives(system: str, how: Mapping[str, Any]) -> None:
-    """Raise InputError for a text that cannot stand in a line for the scheduler, which knows no quotes."""
+    """Raise InputError for a text that is not valid in a directive of the scheduler, which has no quotes."""
     for option in ("partition", "account"):
         text = how.get(option)
         if text is not None and not NAME.fullmatch(text):
             raise InputError(
                 f"--{option} {text!r}: expected a name of the letters A to Z, digits and _ . , : @ + / -, "
-                "which does not begin with a sign"
+                "which begins with a letter, a digit or _"
             )
     time = how.get("time")
     form, words = TIMES[system]
@@ -162,52 +160,52 @@ def _check_directives(system: str, how: Mapping[str, Any]) -> None:
 
 
 def _check_word(word: str) -> None:
-    """Raise InputError for a word of the command that cannot stand in a script."""
+    """Raise InputError for a word of the command that is not valid in a script."""
     if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in word):
         raise InputError(
-            f"{word!r} holds a control character or is no UTF-8, which cannot stand in the script of a job: "
-            "name it otherwise"
+            f"{word!r} holds a control character or is not UTF-8, so it is not valid in the script of a job: "
+            "choose another name"
         )
 
 
 def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
     """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes.
 
-    A digest of the command joins them where they do not say all: signs are replaced, or it is too long.
+    The name holds a digest of the command if the other parts are ambiguous, or if the name is too long.
     """
     sizes = () if asked.sizes is None else ("n", *asked.sizes)
     threads = (*asked.threads, "thread" if asked.threads == (1,) else "threads")
     layout = (*threads, per_node, "per-node", nodes, "node" if nodes == 1 else "nodes")
-    more = list(_without(words, ("--n", "--threads")))
+    options = list(_without(words, ("--n", "--threads")))
     for word in ("study", asked.study.name, asked.command.name, "--"):
-        if word in more:
-            more.remove(word)
-    problem = Path(asked.command.name).stem[: LONGEST // 2]
+        if word in options:
+            options.remove(word)
+    problem = Path(asked.command.name).stem[: MAX_STEM // 2]
     digest = hashlib.sha256(shlex.join(words).encode()).hexdigest()[:8]
-    is_said = asked.command.name == problem and SAID.fullmatch(" ".join(more))
-    ways = ((*sizes, *more), (*sizes, *more, digest), (digest,))
-    for varied in ways[0 if is_said else 1 :]:
+    is_distinct = asked.command.name == problem and DISTINCT.fullmatch(" ".join(options))
+    choices = ((*sizes, *options), (*sizes, *options, digest), (digest,))
+    for varied in choices[0 if is_distinct else 1 :]:
         parts = (asked.study.name, problem, *varied, *layout)
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
-        if len(stem) <= LONGEST:
+        if len(stem) <= MAX_STEM:
             break
     return stem
 
 
 def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
     """Return a command line without some options and their values, and without OVERWRITE."""
-    kept: list[str] = []
+    remaining: list[str] = []
     words = iter(line)
     for word in words:
         if word == "--":
-            return [*kept, word, *words]
+            return [*remaining, word, *words]
         name, equals, _ = word.partition("=")
         if name in options:
             if not equals:
                 next(words, None)
         elif word != OVERWRITE:
-            kept.append(word)
-    return kept
+            remaining.append(word)
+    return remaining
 
 
 def advice(system: str, files: Sequence[Path]) -> str:

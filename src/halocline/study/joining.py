@@ -39,12 +39,14 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
             if m["study"] not in known:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(known)}")
             if "theory" in facts:
-                formulas.setdefault(held(known[m["study"]], m), {}).update(_exchanged(facts["theory"]))
+                formulas.setdefault(held_conditions(known[m["study"]], m), {}).update(
+                    _exchanged(facts["theory"])
+                )
     reports = []
-    groups = Group(found, None).by(lambda m: held(known[m["study"]], m))
+    groups = Group(found, None).by(lambda m: held_conditions(known[m["study"]], m))
     for own in groups:
         study, names = known[own.one["study"]], _differing(own.one, groups, known)
-        exchanged = formulas.get(held(study, own.one))
+        exchanged = formulas.get(held_conditions(study, own.one))
         each = _of_problem(study, own.found, exchanged)
         what = joined_words(f"{study.title}: {q.named(own.one)}", *names)
         if len(groups) > 1:
@@ -62,7 +64,7 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     )
 
 
-def held(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
+def held_conditions(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
     """Return the conditions that the tables of a study do not vary, by name.
 
     Measurements that differ in one of them are not compared with each other. An option that the study varied
@@ -74,19 +76,19 @@ def held(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
 
 
 def _differing(one: Measurement, groups: Sequence[Group], known: Mapping[str, Study]) -> list[str]:
-    """Return words for the conditions in which a group differs from the others of its study and case."""
-    same = [
-        dict(held(known[own.one["study"]], own.one))
+    """Return the conditions that differ among the groups of a study and case, each as text."""
+    siblings = [
+        dict(held_conditions(known[own.one["study"]], own.one))
         for own in groups
         if (own.one["study"], own.one["case"]) == (one["study"], one["case"])
     ]
-    mine = dict(held(known[one["study"]], one))
-    names = [name for name in mine if len({each[name] for each in same}) > 1]
-    return [f"{name.replace('_', ' ')} {_in_words(mine[name])}" for name in names]
+    own_conditions = dict(held_conditions(known[one["study"]], one))
+    names = [name for name in own_conditions if len({each[name] for each in siblings}) > 1]
+    return [f"{name.replace('_', ' ')} {_in_words(own_conditions[name])}" for name in names]
 
 
 def _in_words(value: str) -> str:
-    """Return the value of a condition as a heading has it."""
+    """Return the value of a condition in the form of a heading."""
     if value.startswith("{"):
         pairs = (f"{name}={_in_words(str(each))}" for name, each in json.loads(value).items())
         return " ".join(pairs) or "not set"

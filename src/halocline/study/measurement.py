@@ -1,4 +1,4 @@
-"""Measurements: records of runs with the command, the machine and the environment; their conditions."""
+"""Measurements: records of runs, with the command, the machine and the environment of each run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 Measurement = dict[str, Any]
 
-# keys that say what was run, as opposed to its results: measurements that agree in all of them are repeats
+# conditions of a run, as opposed to its results: measurements that agree in all of them are repeats
 PROBLEM = (
     *("study", "case", "settings", "dim", "order", "scheme", "method", "rtol", "max_iterations"),
     *("steps", "warm_up", "growth", "scaling", "fields", "dtype", "radius", "corners"),
@@ -22,11 +22,11 @@ EXECUTION = (
 )
 PLACE = ("n", "shape", "ranks", "threads", "nodes", "cores_or_devices", "only", "halo")  # axes of all tables
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
-OUTCOMES_OF_SOLVES = ("steps", "overlap")  # a solve ends by itself and says whether overlap paid
-# results that a longer time makes larger, and smaller, in proportion
+OUTCOMES_OF_SOLVES = ("steps", "overlap")  # conditions of steps, but results of a solve
+# results proportional to the time, and results inversely proportional to the time
 AS_TIME = ("seconds", "ns_per_cell_step", "seconds_per_iteration")
 AS_SPEED = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
-ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # not of their parts
+ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # not of parts of solves
 
 
 def is_solve(measurement: Measurement) -> bool:
@@ -45,7 +45,7 @@ def source(measurement: Measurement) -> str:
 def conditions(
     measurement: Measurement, without: Collection[str] = (), instead: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    """Return what a measurement was run with, as texts by name.
+    """Return the conditions of a measurement, as texts by name.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ def conditions(
     without : collection of str
         Names that are left out.
     instead : mapping of str to value, optional
-        Values that take the place of those of the measurement.
+        Values that replace those of the measurement.
     """
-    own = {name: measurement.get(name) for name in CONDITIONS}
-    given = {name: value for name, value in (instead or {}).items() if name in own}
+    values = {name: measurement.get(name) for name in CONDITIONS}
+    replacements = {name: value for name, value in (instead or {}).items() if name in values}
     if is_solve(measurement):
-        own |= dict.fromkeys(OUTCOMES_OF_SOLVES)
-    own |= given
-    own["settings"] = " ".join(sorted(str(own["settings"] or "").split()))
-    own["axes"] = len(measurement["shape"])
-    return {name: _text(value) for name, value in own.items() if name not in without}
+        values |= dict.fromkeys(OUTCOMES_OF_SOLVES)
+    values |= replacements
+    values["settings"] = " ".join(sorted(str(values["settings"] or "").split()))
+    values["axes"] = len(measurement["shape"])
+    return {name: _text(value) for name, value in values.items() if name not in without}
 
 
 def _text(value: Any) -> str:
@@ -70,15 +70,15 @@ def _text(value: Any) -> str:
 
 
 def joined_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Join measurements of the same conditions, source and checksum into one each, at their median time.
+    """Join measurements with the same conditions, source and checksum into one, at their median time.
 
-    Its `times` are the seconds of all runs, and its `repeats` is the number of measurements.
+    The `times` of the result are the seconds of all runs, and `repeats` is the number of measurements.
     """
-    alike: dict[Any, list[Measurement]] = {}
+    groups: dict[Any, list[Measurement]] = {}
     for m in measurements:
         key = (source(m), m.get("checksum"), tuple(conditions(m).items()))
-        alike.setdefault(key, []).append(m)
-    return [own[0] if len(own) == 1 else _joined(own) for own in alike.values()]
+        groups.setdefault(key, []).append(m)
+    return [group[0] if len(group) == 1 else _joined(group) for group in groups.values()]
 
 
 def _joined(alike: Sequence[Measurement]) -> Measurement:
@@ -88,7 +88,7 @@ def _joined(alike: Sequence[Measurement]) -> Measurement:
 
 
 def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
-    """Return the record whose seconds are nearest to the median of the times, with the median instead.
+    """Return the record whose seconds are nearest to the median of the times, changed to that median.
 
     Results that follow from the seconds are changed in proportion.
     """
@@ -97,7 +97,7 @@ def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict
     if nearest["seconds"] == middle:
         return nearest
     ratio = middle / nearest["seconds"]
-    found = {**nearest, "seconds": middle}
+    record = {**nearest, "seconds": middle}
     for names, factor in ((AS_TIME[1:], ratio), (AS_SPEED, 1.0 / ratio)):
-        found |= {name: factor * nearest[name] for name in names if nearest.get(name) is not None}
-    return found
+        record |= {name: factor * nearest[name] for name in names if nearest.get(name) is not None}
+    return record

@@ -237,8 +237,10 @@ class Paper:
         about = self.data.about
         cited = [] if self.data.rows else self._cited
         settings = self.options.get("settings", ())
-        solved = [f"Predicted and measured with {', '.join(settings)}, as in the paper."] if settings else []
-        return [f"{self.title}: {self.about}", *cited, about[0].upper() + about[1:], *solved]
+        settings_used = (
+            [f"Predicted and measured with {', '.join(settings)}, as in the paper."] if settings else []
+        )
+        return [f"{self.title}: {self.about}", *cited, about[0].upper() + about[1:], *settings_used]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
         """What is published, then tables of each n."""

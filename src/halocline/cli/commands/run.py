@@ -18,17 +18,16 @@ if TYPE_CHECKING:
     from halocline.physics.case import Case
 
 
-OWN = "which says that itself: leave it out, or name it at the top of the file for --set"
+SET_IN_FILE = "which sets this itself: leave it out, or set a name at the top of the file and use --set"
 NOT_OF_FILES = {  # options of cases that have no meaning for a file, with the reason
-    **dict.fromkeys(("dim", "order", "scheme"), OWN),
+    **dict.fromkeys(("dim", "order", "scheme"), SET_IN_FILE),
     "warm_up": "whose runs are timed whole: leave it out",
     "csv": "which has no diagnostics: write numbers over time with hc.Output(fields={...}) in the file",
 }
 
 
 class FileOrCase(TyperCommand):
-    """Command that passes the words behind the name of a file to the file, and all options of its own to the
-    function: options of the file follow ``--``."""
+    """Command that runs a case or a file; options of the file itself follow ``--``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         target = self._target(args)
@@ -39,12 +38,12 @@ class FileOrCase(TyperCommand):
             if ctx.allow_extra_args and hasattr(error, "possibilities"):  # an unknown option
                 if not Path(str(target)).exists():
                     raise InputError(f"there is no file {target}") from None
-                what = f"halocline run has no option {getattr(error, 'option_name', '')}"
-                error.message = f"{what}; options of {target} itself follow --"  # type: ignore[attr-defined]
+                problem = f"halocline run has no option {getattr(error, 'option_name', '')}"
+                error.message = f"{problem}; options of {target} itself follow --"  # type: ignore[attr-defined]
             raise
 
     def _target(self, args: list[str]) -> str | None:
-        """The first word that is no option, nor the value of one."""
+        """Return the first word that is neither an option nor the value of an option."""
         valued = [each for each in self.params if not getattr(each, "is_flag", False)]
         options = {name for each in valued for name in each.opts if name.startswith("-")}
         words = iter(args)
@@ -71,10 +70,10 @@ def file_or_case(
         from halocline.cli.script import script
 
         _check_options_of_file(target, options, source)
-        taken = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
+        passed = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
         script(
             Path(target),
-            **{name: options[name] for name in taken},
+            **{name: options[name] for name in passed},
             keeping=keeping,
             state=state,
             execution={name: value for name, value in execution.items() if is_given(source, name)},
@@ -94,7 +93,7 @@ def file_or_case(
 
 
 def is_given(source: Callable[[str], Any], option: str) -> bool:
-    """Return whether an option stands on the command line."""
+    """Return whether an option is given on the command line."""
     return bool(source(option).name == "COMMANDLINE")
 
 
@@ -122,15 +121,15 @@ RUN = Command(
     cls=FileOrCase,
     does=file_or_case,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
-    "one or several ranks. A file that exists is taken before a case of the same name."
+    "one or several ranks. A file takes precedence over a case of the same name."
     "\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum "
     "shows."
-    "\n\nFor a file, the options take the place of the arguments of its own simulations, runs and solves: "
-    "--steps, --until, --every, --output, --checkpoint and --resume those of each run, and the options from "
-    "--threads to --trace those of each simulation and linear problem. --set gives other values to the "
-    "numbers and texts that the file sets at its top, --n to the name n, and --check calls its function "
-    "check(problem). An option that has no effect on the file is an error. Options of the file itself follow "
-    "--.",
+    "\n\nFor a file, the options replace arguments in the file. The options --steps, --until, --every, "
+    "--output, --checkpoint and --resume replace those of each run. The options from --threads to --trace "
+    "replace those of each simulation and linear problem. --set gives other values to the numbers and texts "
+    "that the file sets at its top, and --n gives the name n another value. --check calls the function "
+    "check(problem) of the file. An option that has no effect on the file is an error. Options of the file "
+    "itself follow --.",
     examples=[
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",

@@ -56,8 +56,8 @@ SUBMIT = Group(
         for form, help, kind in (
             (
                 "--submit slurm|pbs",
-                "Run nothing, but write the scripts of jobs that do, one for each K; their names hold what "
-                "the study varies.",
+                "Do not run the study, but write one job script for each K; the names of the scripts hold "
+                "what the study varies.",
                 TEXT,
             ),
             ("--nodes K,K,...", "Nodes of each job (default: 1).", TEXT),
@@ -68,7 +68,7 @@ SUBMIT = Group(
             ),
             (
                 "--time HH:MM:SS",
-                "How long a job may take; an hour by default. Slurm also takes D-HH:MM:SS and minutes.",
+                "Time limit of a job; an hour by default. Slurm also takes D-HH:MM:SS and minutes.",
                 TEXT,
             ),
             ("--partition NAME", "Of the cluster: a partition of Slurm, a queue of PBS.", TEXT),

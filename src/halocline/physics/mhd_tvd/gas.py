@@ -134,6 +134,6 @@ def flux(w: Normal, bn: Expr) -> Flux:
 
 
 def both(state: State, axis: int) -> tuple[Normal, Normal]:
-    """The cells below and above each face across an axis."""
+    """Return the states of the cells below and above each face across an axis."""
     w = state.along(axis)
     return Normal(*(shift(c, axis, -1) for c in w)), Normal(*(shift(c, axis, 0) for c in w))

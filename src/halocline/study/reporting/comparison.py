@@ -55,7 +55,7 @@ def comparison(
         return layout(m), within(m)
 
     def like(m: Measurement, group: Group) -> Group:
-        """Those on the same layout."""
+        """Return the runs on the same layout."""
         return group.those(lambda o: layout(o) == layout(m))
 
     def reference(own: Group) -> Measurement:

@@ -33,7 +33,7 @@ def unit(measurement: Measurement) -> str:
 
 
 def nodes(measurement: Measurement) -> int:
-    """Return the number of nodes that the ranks were on; 1 for a record of an older Halocline."""
+    """Return the number of nodes of a run; 1 for a record of an older Halocline."""
     return int(measurement.get("nodes") or 1)
 
 
@@ -50,10 +50,10 @@ def subdomains(measurement: Measurement) -> int:
 def layout(measurement: Measurement) -> str:
     """Where it ran, in a few words."""
     ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
-    there = f" on {counted(count, 'node')}" if count > 1 else ""
+    on_nodes = f" on {counted(count, 'node')}" if count > 1 else ""
     if measurement["devices"]:
-        return f"{ranks}, {counted(units(measurement), 'device')}{there}"
-    return f"{ranks} of {counted(measurement['threads'], 'thread')}{there}"
+        return f"{ranks}, {counted(units(measurement), 'device')}{on_nodes}"
+    return f"{ranks} of {counted(measurement['threads'], 'thread')}{on_nodes}"
 
 
 def ns(measurement: Measurement) -> float:

@@ -178,8 +178,8 @@ def _ranks(measurement: Measurement) -> tuple[int, int, int]:
 
 def _ranks_label(measurement: Measurement) -> str:
     devices = f"\n{counted(units(measurement), 'device')}" if measurement["devices"] else ""
-    there = f"\non {counted(nodes(measurement), 'node')}" if nodes(measurement) > 1 else ""
-    return f"{counted(measurement['ranks'], 'rank')}{devices}{there}"
+    on_nodes = f"\non {counted(nodes(measurement), 'node')}" if nodes(measurement) > 1 else ""
+    return f"{counted(measurement['ranks'], 'rank')}{devices}{on_nodes}"
 
 
 RANKS = Axis(_ranks, _ranks_label)
@@ -220,7 +220,7 @@ class Pivot:
         if not group.found or not self.shown(group):
             return []
         downward, across = group.by(self.rows.key), group.by(self.columns.key)
-        cells: dict[Any, str] = {}  # with both values where two runs of the same place gave different bits
+        cells: dict[Any, str] = {}  # holds both values if two runs of one place gave different bits
         for m in group.found:
             place, text = (self.rows.key(m), self.columns.key(m)), self.cell(m, group)
             cells[place] = f"{cells[place]}; {text}" if place in cells else text

@@ -76,7 +76,7 @@ class Theory:
 
     @classmethod
     def of(cls, exchanged: Mapping[int | None, Exchanged], exchanges: Sequence[Measurement]) -> Theory:
-        """From exchanges alone, of which that of the largest grid on the fewest subdomains counts."""
+        """Return the theory from exchanges alone: from that of the largest grid on the fewest subdomains."""
         several = [
             m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read" and m["order"] in exchanged
         ]
@@ -87,7 +87,7 @@ class Theory:
         return cls(exchanged, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
 
     def step(self, measurement: Measurement, base: Measurement) -> StepTime | None:
-        """The time of a step; None where 1/β is needed and not known, or what is exchanged is not known.
+        """Return the time of a step; None if 1/β is needed but unknown, or if the exchange is unknown.
 
         Parameters
         ----------

@@ -19,7 +19,7 @@ def equals(measurement: Measurement, group: Group) -> Group:
 
 
 def has_equals(measurement: Measurement, group: Group) -> bool:
-    """Return whether another run was on as many cores or devices."""
+    """Return whether another run used as many cores or devices."""
     return len(equals(measurement, group).found) > 1
 
 

@@ -29,7 +29,7 @@ def _side(direction: Sequence[int]) -> bool:
 
 
 def _halo(order: int, group: Group) -> str:
-    """Return the bytes of a step and one cell of each side; "" where the exchanged fields are unknown."""
+    """Return the bytes of a step and one cell of each side; "" if the exchange is unknown."""
     own = None if group.theory is None else group.theory.exchanged.get(order)
     return "" if own is None else f"{sum(weight for way, weight in own.traffic.weights if _side(way)):,}"
 
@@ -50,7 +50,7 @@ def _note(group: Group) -> str:
 
 
 def _sentences(group: Group) -> list[str]:
-    """For each size, what the lowest and highest order keep of their efficiency."""
+    """Return a sentence for each size on the efficiency of the lowest and highest order."""
     said = []
     for found in group.by(q.grid):
         most = max(map(q.units, found.found))
@@ -65,7 +65,7 @@ def _sentences(group: Group) -> list[str]:
 
 
 def of_several(group: Group) -> Group:
-    """Return the whole steps where they are of more than one order."""
+    """Return the whole steps if they are of more than one order, else an empty group."""
     own = whole_steps(group)
     return own if len({m["order"] for m in own.found}) > 1 else own.those(lambda m: False)
 

@@ -66,7 +66,7 @@ def _note(group: Group) -> str:
 
 
 def _sentences(group: Group) -> list[str]:
-    """For each size, what takes the time on the most devices."""
+    """Return a sentence for each size on the longest part on the most devices."""
     said = []
     for found in group.by(q.grid):
         last = found.by(LAYOUT[0])[-1]
@@ -86,7 +86,7 @@ def _time(name: str, head: str) -> Column:
 
 
 def _complete(group: Group) -> Group:
-    """Those of the grids and layouts of which all parts were timed."""
+    """Return the measurements of the grids and layouts whose parts were all timed."""
     own = own_order(group)
 
     def place(m: Measurement) -> Any:
