@@ -6,7 +6,7 @@ import os
 
 from halocline.errors import RunError
 
-# what starts threads, or connects the process to others: neither is copied by a fork
+# resources with threads or connections, which a fork does not copy
 MPI, DEVICES, STORES = "MPI", "a device", "TensorStore (output, checkpoints, stores)"
 
 _in_use: set[str] = set()
@@ -14,7 +14,7 @@ _lost: set[str] = set()
 
 
 def claim(resource: str) -> None:
-    """Note that this process uses a resource, which its forked children cannot use then.
+    """Record that this process uses a resource; its forked children cannot use the resource.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def check(resource: str) -> None:
     """Raise RunError where the parent used a resource before it forked this process."""
     if is_lost(resource):
         raise RunError(
-            f"{resource} cannot be used in process {os.getpid()}, since the parent had used it before it "
-            'forked this process. Start processes by multiprocessing.set_start_method("spawn"), or before '
+            f"{resource} cannot be used in process {os.getpid()}, because its parent used it before the "
+            'fork. Start processes by multiprocessing.set_start_method("spawn"), or before '
             "the parent uses it."
         )
 

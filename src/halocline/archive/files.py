@@ -184,7 +184,7 @@ def sync_file(path: Path) -> None:
     Raises
     ------
     RunError
-        The disk says that it is not.
+        Writing to the disk failed.
     """
     _sync(path)
 

@@ -20,7 +20,7 @@ GROWING = (TIME, STEP)
 POINT = "point"  # the dimension of values at single points
 UNNAMED = "axis"  # and a number: the name of an axis that has none
 RESTORE = "restore the file from a copy of the store"
-SMALL = 256 << 20  # bytes that are read without a look at the memory available
+SMALL = 256 << 20  # bytes below which the available memory is not checked
 TEXT = 200  # characters of metadata in a message
 
 
@@ -249,16 +249,16 @@ def _text(value: Any) -> str:
 
 
 def check_memory(folder: Path, size: int, what: str) -> None:
-    """Raise InputError where something of an array needs more memory than is available.
+    """Raise InputError where a part of an array needs more memory than is available.
 
     Parameters
     ----------
     folder : path
         Folder of the array; named in the message.
     size : int
-        Bytes that are needed.
+        Memory of the part, in bytes.
     what : str
-        Noun phrase that names the thing, such as "a chunk".
+        Noun phrase that names the part, such as "a chunk".
     """
     if size <= SMALL:
         return

@@ -122,7 +122,7 @@ def _checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _checkpoints(path: Path) -> dict[str, Any]:
-    """Return what a folder of checkpoints holds; a run may be adding and removing some."""
+    """Return the listing of a folder of checkpoints; a run may be adding and removing some."""
     last, problem = _newest(path)
     found = []
     for folder in folders(path):
@@ -145,7 +145,7 @@ def _checkpoints(path: Path) -> dict[str, Any]:
 
 
 def _newest(path: Path) -> tuple[Path | None, str | None]:
-    """Return the newest checkpoint, or None and what the problem is."""
+    """Return the newest checkpoint and None, or None and the error message."""
     pointer = path / POINTER
     while True:
         named = pointer.read_bytes() if is_file(pointer) else b""
@@ -158,7 +158,7 @@ def _newest(path: Path) -> tuple[Path | None, str | None]:
 
 
 def _listed(folder: Path, *, is_written: bool) -> dict[str, Any]:
-    """Return what a listing says of a checkpoint of a folder, with what the problem is with its arrays."""
+    """Return the entry of a checkpoint, with the error message of its arrays under "problem"."""
     problem = None
     with _readable(folder):
         facts = Saved(folder).facts if is_written else {}

@@ -139,7 +139,7 @@ def present_devices(interface: str) -> list[Any]:
     Raises
     ------
     RunError
-        The parent of this forked process uses devices.
+        The parent used devices before it forked this process.
     """
     forks.claim(forks.DEVICES)
     return list(native().devices(interface))
@@ -262,7 +262,7 @@ def check_memory(device: Any, needed: int, ranks: int) -> None:
 
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
-    """Raise RunError for an error of a device while `doing`; in a forked child, for any of its parent."""
+    """Raise RunError for device errors in the block, or where the parent used devices before the fork."""
     forks.check(forks.DEVICES)
     try:
         yield

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NO_STEP = "no step"  # reason of a run that has done none
+NO_STEP = "no step"  # reason of a run without a step
 
 
 @dataclass(frozen=True)

@@ -39,14 +39,14 @@ def location_and_dtype(expression: Expr) -> tuple[str, str]:
     Parameters
     ----------
     expression : Expr
-        It varies from cell to cell.
+        Expression that varies from cell to cell.
 
     Returns
     -------
     location : str
-        That of the expression; for reads at explicit offsets see `place_of`.
+        Location of the expression; see `place_of` for reads at explicit offsets.
     dtype : {"float64", "float32"}
-        float32 where all fields in it are.
+        float32 where all fields in the expression are float32.
     """
     assert expression.grid is not None
     return expression.grid.location_of(place_of(expression)), expression.precision or "float64"
@@ -115,7 +115,7 @@ class Fields(Sealed):
         return target
 
     def _may_change(self, field: Field) -> None:
-        """A user is given views to write through; copies of what lies on devices are not."""
+        """Record that the user gets a writable view of a field; fields on devices are copied instead."""
         if not self.domain.devices:
             self._changes[field] += 1
             self._checked.discard(field)
@@ -247,7 +247,7 @@ class Fields(Sealed):
             self._with_walls.add(field)
 
     def changes(self, field: Field) -> int:
-        """Return how often a field was set, or given as a view on this rank; programs do not count."""
+        """Return the number of times that the user set a field, or got a view of it, on this rank."""
         return self._changes[field]
 
     def forget_walls(self) -> None:
@@ -274,7 +274,7 @@ class Fields(Sealed):
         self._set_walls(field)
 
     def _fill(self, field: Field, values: Callable[[Place, Place], NDArray[Any]]) -> None:
-        """Write the points of a field; where the values of one rank are rejected, no rank has written any.
+        """Write the points of a field; no rank writes where the values of any rank are rejected.
 
         Parameters
         ----------
@@ -465,7 +465,7 @@ def _fitted(field: Field, values: Any) -> NDArray[Any]:
     Raises
     ------
     InputError
-        Finite values are beyond its range.
+        Some finite values exceed the range of that precision.
     """
     fitted, infinite = narrowed(values, field.dtype)
     if infinite:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SAME = 1e-9  # of the length, or of the distance between two points: nearer coordinates are the same
+SAME = 1e-9  # relative to the length or spacing: closer coordinates are equal
 Run = tuple[int, int]  # neighbouring values: the number of the first, and that behind the last
 
 
@@ -76,13 +76,13 @@ def polynomial(
 ) -> Weights:
     """Return weights of the polynomial through the `count` points nearest to each new coordinate.
 
-    A new coordinate that is an old one, up to rounding, has weight 1 there and 0 elsewhere. Beyond the first
-    and last point of an axis without a period, the polynomial of the outermost points is continued.
+    A new coordinate that equals an old one up to rounding has weight 1 there and 0 elsewhere. Without a
+    period, the polynomial through the outermost points also serves coordinates beyond them.
 
     Parameters
     ----------
     old : array of float64 (points)
-        Coordinates that rise; they need not be evenly spaced.
+        Increasing coordinates, not necessarily evenly spaced.
     new : array of float64 (new values)
     count : int
         1 for the nearest point (of two that are equally near, the one with the lower coordinate), or an even
@@ -141,7 +141,7 @@ def _nearest_of_two(
     if period is None:
         pair = np.clip(pair, 0, points - 1)
     places = _lifted(old, pair, period)
-    excess = (new - places[:, 0]) - (places[:, 1] - new)  # of the distance to the point below
+    excess = (new - places[:, 0]) - (places[:, 1] - new)  # distance below minus above
     is_tie = np.abs(excess) <= SAME * (places[:, 1] - places[:, 0])
     pair %= points
     return np.where(is_tie, pair.min(axis=1), np.where(excess > 0.0, pair[:, 1], pair[:, 0]))
@@ -150,7 +150,7 @@ def _nearest_of_two(
 def _lifted(
     old: NDArray[np.float64], numbers: NDArray[np.int64], period: float | None
 ) -> NDArray[np.float64]:
-    """Return the coordinates of points, numbered beyond both ends of an axis with a period."""
+    """Return the coordinates of points; their numbers may lie beyond the ends of a periodic axis."""
     places = old[numbers % len(old)]
     return places if period is None else places + period * (numbers // len(old))
 

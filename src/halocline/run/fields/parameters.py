@@ -40,7 +40,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         return f"Parameters({dict(self)})"
 
     def _rejected(self, name: str) -> InputError:
-        """Return the error for an attribute, which is no way to set a parameter."""
+        """Return the error for setting a parameter as an attribute."""
         return InputError(f'parameters.{name} cannot be set; expected an item: parameters["{name}"] = 0.2')
 
     def __iter__(self) -> Iterator[str]:

@@ -72,8 +72,8 @@ class Slice(Region):
     Parameters
     ----------
     x, y, z : float
-        Where it lies. Each array has the nearest plane of its own points (of two that are equally near, the
-        lower; around periodic axes), and says in an attribute of the name of the axis where that lies.
+        Coordinate of the plane. Each array holds the nearest plane of its own points: of two equally near
+        planes the lower one, around periodic axes. An attribute named after the axis holds its coordinate.
 
     Raises
     ------
@@ -212,14 +212,14 @@ class Coarsen(Region):
 
 @dataclass(frozen=True)
 class Stencils:
-    """Points of a field that values at single places are interpolated from.
+    """Interpolation stencils of values at single places.
 
     Attributes
     ----------
     points : array of int (points read, axes)
-        The different points of the field, by index.
+        Indices of the points of the field that are read.
     terms : array of int (places, terms)
-        Numbers of the points that each value is a sum of; one beyond the last is a zero that is added.
+        Rows of `points` that each value adds up; the number of points stands for an added zero.
     weights : array of float64 (places, terms)
     """
 
@@ -230,8 +230,8 @@ class Stencils:
     def apply(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the interpolated values, summed term by term in a fixed order.
 
-        At a point of the field the result has the bits of its value: -0.0 is the zero that changes no number
-        it is added to.
+        At a point of the field the result has the bits of the value there, since adding -0.0 changes no
+        number.
         """
         import numpy as np
 
@@ -305,12 +305,12 @@ class Points(Region):
         return tuple(line[each.index[:, 0]] for line, each in zip(lines, weights, strict=True))
 
     def stencils(self, grid: Grid, staggered: Sequence[bool]) -> Stencils:
-        """Return the points of a field that its values are interpolated from.
+        """Return the interpolation stencils of a field.
 
         Raises
         ------
         InputError
-            The field has fewer points along an axis than the interpolation takes.
+            The field has fewer points along an axis than the interpolation needs.
         """
         import numpy as np
 
@@ -328,7 +328,7 @@ class Points(Region):
         return Stencils(np.stack(np.unravel_index(read, points), axis=1), terms, weights)
 
     def _weights(self, grid: Grid, staggered: Sequence[bool]) -> list[Weights]:
-        """Return the interpolation along each axis."""
+        """Return the interpolation weights along each axis."""
         count, lines = INTERPOLATIONS[self.interpolate], grid.positions(staggered)
         for axis, line in enumerate(lines):
             if 1 < len(line) < count:

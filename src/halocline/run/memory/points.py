@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class PointValues:
     """Reader of fields at chosen points: each rank reads its own, and the first one gathers them.
 
-    All ranks make it, once the grid is cut, and call its method.
+    All ranks construct it after the grid is decomposed, and all ranks call `gather`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class PointValues:
         self.store = store
         self._fields = {name: field for name, (field, _) in points.items()}
         self._counts = {name: len(indices) for name, (_, indices) in points.items()}
-        # of each subdomain of this rank: local indices
+        # local indices in each subdomain of this rank
         self._local: dict[str, list[NDArray[np.int64]]] = {}
         numbers: dict[str, NDArray[np.int64]] = {}
         for name, (field, indices) in points.items():
@@ -39,7 +39,7 @@ class PointValues:
     def _own(
         self, field: Field, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Return the numbers of the points that this rank has, and their indices in each subdomain."""
+        """Return the numbers of the points on this rank, and their local indices in each subdomain."""
         import numpy as np
 
         numbers, local = [], []

@@ -245,7 +245,7 @@ class FieldStore:
         ----------
         field : Field
         indices : sequence of array of int64 (points, axes)
-            Of each subdomain, counted from its first point.
+            Indices in each subdomain, counted from its first point.
         """
         import numpy as np
 

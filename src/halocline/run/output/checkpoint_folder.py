@@ -33,7 +33,7 @@ from halocline.run.output.writers import writer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_begun: set[str] = set()  # runs of this process that have left checkpoints, or went on from some
+_begun: set[str] = set()  # runs of this process that wrote checkpoints or resumed from some
 STOP = "stop"  # a file of this name in the folder of checkpoints ends the run
 
 

@@ -361,7 +361,7 @@ class OutputStore:
             known[name] = known.get(name, 0) + infinite
 
     def _warn(self) -> None:
-        """Say once that values became infinite: at the first step with such values, and how many."""
+        """Warn once of values that became infinite, with the first such step and their number."""
         if self._warned or not self.contents.narrows:
             return
         found = self.comm.allgather(self._infinite)

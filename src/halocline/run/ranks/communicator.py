@@ -37,7 +37,7 @@ class _OfParent:
         raise AttributeError(name)
 
 
-_of_mpi: list[weakref.ref[Communicator]] = []  # all that have ranks of MPI
+_of_mpi: list[weakref.ref[Communicator]] = []  # all communicators that use MPI
 
 
 def _forked() -> None:

@@ -36,7 +36,7 @@ def finite_time(name: str, value: object) -> float:
     Raises
     ------
     InputError
-        It is not a finite number.
+        The value is not a finite number.
     """
     time = as_quantity(value)
     if time is None or not math.isfinite(time):
