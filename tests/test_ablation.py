@@ -55,6 +55,7 @@ def test_placement_matters_on_the_papers_worst_case() -> None:
     assert seconds["aware"] < 0.95 * max(seconds["trivial"], seconds["random"])
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = {kind: tmp_path / f"ablation.{kind}" for kind in ("json", "csv", "html")}
     line = "study ablation exchange --n 32 --fields 2 --repeat 1 --threads 1 --dim 2"

@@ -630,6 +630,7 @@ def test_ghosts_have_no_divergence(shape: Point, periodic: tuple[bool, ...]) -> 
     assert checksums == {tuple(alone.checksum(name) for name in names)}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("opencl")
 def test_ghosts_have_no_divergence_on_a_device() -> None:
     shape, periodic = FIELDS[0]

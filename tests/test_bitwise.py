@@ -263,6 +263,7 @@ def test_every_way_of_running_gives_the_same_bits(dtype: str) -> None:
     check_all(dtype, lambda ndim: WAYS)
 
 
+@pytest.mark.long
 @pytest.mark.ranks(2)
 def test_some_ways_of_running_give_the_same_bits_in_float32() -> None:
     check_all("float32", lambda ndim: WAYS[::4])

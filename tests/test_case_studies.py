@@ -570,6 +570,7 @@ def test_study_of_strong_scaling(tmp_path):
     assert "Strong scaling: alfven-decay" in page
 
 
+@pytest.mark.long
 def test_study_of_the_parts_of_a_step(tmp_path):
     found = halocline("study strong alfven-decay --n 24 --ranks 2 --steps 2 --parts --pictures p", tmp_path)
     assert found.returncode == 0, found.stderr

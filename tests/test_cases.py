@@ -173,6 +173,7 @@ def test_a_dynamo_grows_exponentially_in_its_kinematic_phase():
 # -- energy --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_mass_and_energy_of_a_decaying_vortex_are_kept():
     given = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": 0.02, "cp": 1.4, "gamma": 1.5, "mu0": 1.2}
     series = run("orszag-tang-resistive", [48], given, until=1.0, every=10).record.series
@@ -191,6 +192,7 @@ def layer(n: list[int], until: float, **given: float) -> list[dict[str, Any]]:
     return run("convection", n, given, until=until, every=50).record.series
 
 
+@pytest.mark.long
 def test_a_layer_at_rest_stays_so():
     errors = []
     for n in (12, 24):
@@ -242,7 +244,7 @@ def test_no_bit_depends_on_the_ranks(name: str):
 @pytest.mark.parametrize("device", ["opencl:0,1", pytest.param("opencl:0", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [
     # these have the terms of others
-    pytest.param(name, marks=pytest.mark.long if name in ("orszag-tang-resistive", "sound-wave") else ())
+    pytest.param(name, marks=pytest.mark.long if name in ("orszag-tang-resistive", "sound-wave", "convection") else ())
     for name in SMALL
 ])  # fmt: skip
 @pytest.mark.usefixtures("opencl")
@@ -377,6 +379,7 @@ def test_ranges_hold_the_defaults_and_are_told():
     assert Parameter(1.0, "1", "").range == "a number"
 
 
+@pytest.mark.long
 def test_a_contrast_that_ghosts_cannot_hold():
     for order, least in ((2, 16.0), (6, 3.2), (8, 8 / 3.5)):
         with pytest.raises(

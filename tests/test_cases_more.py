@@ -159,6 +159,7 @@ def test_convection_sets_in_at_the_rayleigh_number_of_rayleigh():
     assert found == pytest.approx(critical, rel=0.05)
 
 
+@pytest.mark.long
 def test_convection_in_three_dimensions():
     series = run("convection", [12, 12, 8], {"amplitude": 0.05}, steps=60, every=20).record.series
     first, last = series[0], series[-1]
@@ -168,6 +169,7 @@ def test_convection_in_three_dimensions():
     assert last["T_min"] > first["T_min"] * 0.95
 
 
+@pytest.mark.long
 def test_rolls_along_the_third_axis_are_those_of_two_dimensions():
     """With nothing random in the start the extra axis changes nothing but rounding."""
     found = []

@@ -122,6 +122,7 @@ def test_a_case_checks_itself(name: str) -> None:
     assert not early["residual"].passed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "rayleigh"), [((12,), 2e3), ((8, 12), 1e4)])
 def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh: float) -> None:
     ready = CaseRun("cavity-2d", n, {"Ra": rayleigh})
@@ -155,7 +156,8 @@ def test_the_pressure_is_pinned_in_the_middle() -> None:
     assert abs(p[15, 15]) < 1e-5 * np.ptp(p)
 
 
-@pytest.mark.parametrize("stages", [3, *(pytest.param(s, marks=pytest.mark.long) for s in (2, 6))])
+@pytest.mark.long
+@pytest.mark.parametrize("stages", [2, 3, 6])
 def test_several_stages_lead_to_the_same_flow_sooner(stages: int) -> None:
     one, more = (steady("cavity-2d", 63, 1e4, stages=each) for each in (1, stages))
     assert more.record.steps * stages < one.record.steps
@@ -273,7 +275,8 @@ def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) 
 
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
-    ("stages", "given"), [(1, {}), pytest.param(3, {}, marks=pytest.mark.long), (3, GATHERED)]
+    ("stages", "given"),
+    [(1, {}), *(pytest.param(3, given, marks=pytest.mark.long) for given in ({}, GATHERED))],
 )
 def test_no_bit_depends_on_the_device(stages: int, given: dict[str, Any]) -> None:
     all_given = {"stages": stages, "watch": 5, **given}
@@ -317,6 +320,7 @@ AWAY = r"three times that of free fall over the height, after step \d+ \(time \S
 FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of artificial sound"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n", "given", "words"),
     [
@@ -389,6 +393,7 @@ def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -
     assert float(told[7].split()[heads.index("residual_T")]) == pytest.approx(last["residual_T"], rel=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.ranks(2)
 def test_the_speed_is_that_of_each_core() -> None:
     record = run("cavity-2d", (16,), {"Ra": 1e3}, steps=20, threads=2).record

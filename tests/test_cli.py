@@ -256,6 +256,7 @@ def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
 # -- cases ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_series_up_to_a_failure_is_kept(tmp_path, ranks):
     run = f"run orszag-tang-resistive --n 24 --set dt=0.12 --steps 60 --every 1 --ranks {ranks} --threads 1"

@@ -153,6 +153,7 @@ def test_each_rank_sees_its_own_device_alone():
     assert len(notices(said, "colocated")) == 1
 
 
+@pytest.mark.long
 def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
     came, _ = run(2, ["default"] * 24, ["heat"])
     for own in came["held"]:  # what the other one still had a moment ago stays until the next engine, or few

@@ -116,6 +116,7 @@ def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, ope
     assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
 
 
+@pytest.mark.long
 def test_the_exchange_alone_and_steps_are_timed_on_devices(tmp_path: Path, opencl: Devices):
     line = "bench exchange --n 12 --dim 2 --repeat 1 --device opencl --json b.json"
     bench = halocline(line, tmp_path)

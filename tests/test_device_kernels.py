@@ -54,7 +54,8 @@ def test_every_strategy_gives_the_same_bits(
         assert star(shape, order, device="opencl:0") == wanted, strategy
 
 
-@pytest.mark.parametrize("order", [2, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("order", [2, 8])
 def test_how_far_threads_march_changes_no_bit(
     order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_what_is_measured_is_remembered_and_used(
     nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

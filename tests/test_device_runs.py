@@ -174,8 +174,8 @@ def test_physics(name: str, dim: int) -> None:
     assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
 
 
-# two whose kernels PoCL compiles in a few seconds; the others are among the long tests
-QUICK_EXAMPLES = ("wave_2d", "gray_scott")
+# PoCL compiles the kernels of this one in a few seconds; the others are among the long tests
+QUICK_EXAMPLES = ("wave_2d",)
 
 
 @pytest.mark.parametrize(

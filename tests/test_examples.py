@@ -125,12 +125,14 @@ def test_the_blast_falls_back_and_stays_physical(folder):
     assert float(printed["least pressure"]) > 0
 
 
+@pytest.mark.long
 def test_the_blast_needs_the_fall_back(tmp_path):
     done = changed_sedov("second", tmp_path)
     assert done.returncode != 0
     assert "time step is" in done.stderr or "nan" in done.stderr, done.stderr
 
 
+@pytest.mark.long
 def test_where_gives_the_blast_the_same_bits(tmp_path, folder):
     done = changed_sedov(FALL_BACK.replace("branch", "where"), tmp_path)
     assert done.returncode == 0, done.stderr

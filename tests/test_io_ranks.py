@@ -57,6 +57,7 @@ sim.run(steps=8, output=outputs(), checkpoint=hc.Checkpoint(folder, every=2))
 """
 
 
+@pytest.mark.long
 def test_they_leave_the_same_output(tmp_path: Path) -> None:
     for name, ranks, io_ranks in (("alone", 1, 0), ("beside", 4, 1), ("two", 5, 2)):
         done = started(ranks, io_ranks, WRITES, tmp_path / name, tmp_path / name / "c", tmp_path / "none")

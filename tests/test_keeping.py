@@ -165,6 +165,7 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_solve_goes_on_with_the_size_of_its_checkpoint(tmp_path: Path) -> None:
     store, folder = tmp_path / "u.zarr", tmp_path / "c"
     keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder]

@@ -53,6 +53,7 @@ def compiled(statements: Statements, count: int) -> tuple[Schedule, int]:
     return schedule, pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statements", [sums, products, steps])
 def test_twice_as_many_fields_are_twice_the_work(statements: Statements) -> None:
     """What is the same for any number of fields falls out of differences."""

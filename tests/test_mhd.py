@@ -116,7 +116,8 @@ CASES = {
 
 
 LONG = {
-    "second order on three axes", "eighth order on three axes", "second order with options",
+    "second order on three axes", "fourth order on three axes", "eighth order on three axes",
+    "eighth order", "second order with options",
     "fourth order with options", "sixth order with options", "eighth order with options",
 }  # fmt: skip
 

@@ -99,6 +99,7 @@ def test_waves_converge_at_second_order_up_to_1024_cells(wave: str, courant: flo
     assert abs(math.log2(coarse / fine) - 2.0) < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flux", ["mhdtvd", "roe", "hlld"])
 def test_other_fluxes_are_of_second_order_too(flux: str) -> None:
     coarse, fine = (wave_error((n,), {"flux": flux}) for n in (64, 128))
@@ -257,11 +258,13 @@ def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> No
     assert sum(key.startswith("plateau at") for key in found) == count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flux", ["hlld", "roe"])
 def test_tubes_by_other_fluxes(flux: str) -> None:
     checked("rj2a", (512,), {"flux": flux})
 
 
+@pytest.mark.long
 def test_a_tube_is_compared_at_earlier_times_too() -> None:
     found = checked_until("rj2a", (128,), 0.1)
     assert sum(key.startswith("plateau at") for key in found) == 2
@@ -344,6 +347,7 @@ def test_a_tube_has_the_same_bits_along_every_axis() -> None:
 # -- the plane and space -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_vortex_of_orszag_and_tang() -> None:
     """On a coarser grid than the paper's, whose bounds grow as the cells do."""
     checked("orszag-tang", (96, 96))
@@ -354,6 +358,7 @@ def test_the_vortex_of_orszag_and_tang_as_the_paper_has_it() -> None:
     checked("orszag-tang", (192, 192))
 
 
+@pytest.mark.long
 def test_a_vortex_without_a_reference_says_so() -> None:
     for n, given, until, words in (
         ((50, 50), {}, 0.02, "no converged solution at t = 0.02"),
@@ -381,6 +386,7 @@ def test_the_rotor_as_the_paper_has_it() -> None:
     checked("rotor", (400, 400))
 
 
+@pytest.mark.long
 def test_a_loop_of_field_goes_round() -> None:
     found = checked("field-loop", (100, 50))
     assert 0.7 < found["magnetic energy kept"].value < 1.0
@@ -425,6 +431,7 @@ def test_a_blast_in_the_plane() -> None:
     assert found["kinetic energy"].value > 0.15
 
 
+@pytest.mark.long
 def test_gas_that_stays_is_no_blast() -> None:
     ready = CaseRun("blast", (50, 75))
     found = {
@@ -457,10 +464,10 @@ def test_a_blast_counts_what_falls_back() -> None:
     assert 0.08 < math.hypot(*first) < 0.2  # beside the hot sphere
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "n", "given"), [
     ("linear-wave", (32,), {"limiting": "sweby"}), ("linear-wave", (32,), {"limiter": 1.0}),
-    pytest.param("orszag-tang", (48, 48), {"limiting": "sweby"}, marks=pytest.mark.long),
-    pytest.param("orszag-tang", (48, 48), {"flux": "hll"}, marks=pytest.mark.long),
+    ("orszag-tang", (48, 48), {"limiting": "sweby"}), ("orszag-tang", (48, 48), {"flux": "hll"}),
     ("orszag-tang", (48, 48), {"epsilon_fast": 0.3}),
 ])  # fmt: skip
 def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], given: dict[str, Any]) -> None:
@@ -472,6 +479,7 @@ def test_what_smears_more_has_no_bound(name: str, n: tuple[int, ...], given: dic
     assert {"mass kept", "energy kept", "p_min"} < set(found)
 
 
+@pytest.mark.long
 def test_a_blast_of_less_pressure_has_no_bound() -> None:
     weak = checked_until("blast", (40, 60), 0.002, {"pressure": 2.0})["kinetic energy"]
     assert weak.about == "not compared: no bound for pressure = 2, below 100"
@@ -516,7 +524,8 @@ def test_floors_act_and_are_counted() -> None:
 # -- sources -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(12,), pytest.param((12, 12), marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("shape", [(12,), (12, 12)])
 def test_gravity_moves_gas_as_it_must(shape: tuple[int, ...]) -> None:
     """A uniform acceleration: all gas falls alike, of second order in time, which is exact here."""
     grid = hc.Grid(shape, periodic=True)
@@ -565,6 +574,7 @@ def pushed(n: int) -> Array:
     return np.array([sim[f].reshape(32, -1).mean(1) for f in (mhd.rho, mhd.m[0], mhd.E)])
 
 
+@pytest.mark.long
 def test_sources_are_of_second_order_in_time() -> None:
     coarse, middle, fine = (pushed(n) for n in (64, 128, 256))
     order = math.log2(np.abs(coarse - middle).mean() / np.abs(middle - fine).mean())

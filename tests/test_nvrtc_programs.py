@@ -218,7 +218,7 @@ def test_every_program(name: str, architecture: str, record_property: Any) -> No
     check(name, ["default"], [architecture], record_property)
 
 
-@pytest.mark.parametrize("name", ["heat-rk3-6-3", "fluxes-float64"])
+@pytest.mark.parametrize("name", ["heat-rk3-6-3", pytest.param("fluxes-float64", marks=pytest.mark.long)])
 def test_every_strategy(name: str, record_property: Any) -> None:
     for n, strategy in enumerate(STRATEGIES):
         check(name, [strategy], [ARCHITECTURES[12][n % 3]], record_property)

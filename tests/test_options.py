@@ -171,6 +171,7 @@ def test_ranges_hold_for_python_too() -> None:
 # -- memory --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) -> None:
     """The address space is bounded more and more tightly: whatever the bound, there is a result, or an error
     before the solve; and with one of them the result comes without the bandwidth."""

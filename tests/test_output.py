@@ -242,10 +242,9 @@ def test_what_a_script_prints_and_is_lost_is_an_error(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("ranks", "where"), [
-    (1, "2>&-"), (2, "2> /dev/full"),
-    pytest.param(1, "2> /dev/full", marks=pytest.mark.long), pytest.param(2, "2>&-", marks=pytest.mark.long),
-])  # fmt: skip
+@pytest.mark.long
+@pytest.mark.parametrize("where", ["2>&-", "2> /dev/full"])
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_a_warning_that_is_lost_costs_no_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, where: str
 ) -> None:

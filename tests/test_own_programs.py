@@ -248,6 +248,7 @@ def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
     assert [(m["ranks"], m["only"]) for m in found[::4]] == [(1, None), (2, None)]
 
 
+@pytest.mark.long
 def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
     found = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
     assert [(m["ranks"], m["only"]) for m in found] == [(1, None), (2, None), (2, "exchange")]
@@ -274,6 +275,7 @@ def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Pa
     assert halocline("study", "convergence", heat, "--n", "16,32", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.long
 def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
     heat.write_text(HEAT)
     found = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
@@ -289,6 +291,7 @@ def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
     assert "an order takes 3 grids" in done.stderr
 
 
+@pytest.mark.long
 def test_the_acoustic_example_goes_through_every_command(tmp_path: Path) -> None:
     text = ACOUSTIC.read_text()
     assert len(text.splitlines()) < 60

@@ -265,7 +265,9 @@ def test_schemes_give_the_same_bits_on_ranks_and_threads() -> None:
             assert subdomains == wanted, (scheme, dtype)
 
 
-@pytest.mark.parametrize("scheme", ["rk3", "rk4", "ssprk3"])
+@pytest.mark.parametrize(
+    "scheme", ["rk3", *(pytest.param(name, marks=pytest.mark.long) for name in ("rk4", "ssprk3"))]
+)
 @pytest.mark.usefixtures("opencl")
 def test_schemes_give_the_same_bits_on_devices(scheme: str) -> None:
     wanted = checksums(scheme, "float64", threads=1)

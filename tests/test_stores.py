@@ -164,6 +164,7 @@ def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) ->
     )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("opencl", "small_chunks")
 def test_devices_write_the_same(tmp_path: Path) -> None:
     for device in ("cpu", "opencl:0,1"):
@@ -747,6 +748,7 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))
 
 
+@pytest.mark.long
 def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None:
     def outputs(sim: hc.Simulation, folder: Path) -> list[hc.Output]:
         return [

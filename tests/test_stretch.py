@@ -74,6 +74,7 @@ def test_the_spacing_is_the_least() -> None:
 STRETCHED = st.integers(4, 40), st.floats(-0.8, 0.8), st.sampled_from(["face", "node"])
 
 
+@pytest.mark.long
 @settings(max_examples=4, deadline=None)
 @given(*STRETCHED)
 @example(4, -0.8, "node")

@@ -192,6 +192,7 @@ def test_what_a_problem_does_not_take_is_refused(line: str, words: str) -> None:
         run(line.split())
 
 
+@pytest.mark.long
 def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "import halocline as hc\nn = 16\ngrid = hc.Grid((n, n), periodic=True)\nu = grid.field('u')\n"
@@ -479,6 +480,7 @@ def test_growth_along_the_cuts_scales_better() -> None:
     assert found[1, "3d"] == max(found[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
 
 
+@pytest.mark.long
 def test_the_ranks_of_a_node_share_its_memory() -> None:
     times = [row["predicted"] for row in _predicted("cavity-fig5", scaling=("strong",))]
     assert times == sorted(times)
@@ -522,6 +524,7 @@ def test_a_slower_network_takes_longer() -> None:
     assert times[1] > 1.5 * times[0]
 
 
+@pytest.mark.long
 def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
     words = ["study", "paper", "umbc-4.1", "--n", "1024", "--nodes", "1", "--html", "p.html"]
     told = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
