@@ -240,11 +240,14 @@ def test_no_bit_depends_on_the_ranks(name: str):
     assert all(value is not None for value in found.diagnostics.values())
 
 
+# cases whose terms are those of others
+OF_OTHER_TERMS = ("orszag-tang-resistive", "sound-wave", "convection")
+
+
 # what costs time is to compile the kernels: two devices have groups of another size than one
 @pytest.mark.parametrize("device", ["opencl:0,1", pytest.param("opencl:0", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [
-    # these have the terms of others
-    pytest.param(name, marks=pytest.mark.long if name in ("orszag-tang-resistive", "sound-wave", "convection") else ())
+    pytest.param(name, marks=pytest.mark.long if name in OF_OTHER_TERMS else ())
     for name in SMALL
 ])  # fmt: skip
 @pytest.mark.usefixtures("opencl")

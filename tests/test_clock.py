@@ -21,6 +21,7 @@ from halocline.lang.clock import (
     END,
     FIRST,
     LAST_STEP,
+    MOST_STEPS,
     REACHED,
     START,
     STATE,
@@ -192,7 +193,7 @@ def test_due_steps_agree_with_rational_arithmetic(
             exact = (k * Fraction(every) - Fraction(start)) / Fraction(dt)
             # rounding the time to a float can change the step only next to the tolerance
             near = {first + math.ceil(exact - Fraction(parts, 2 * 10**6)) for parts in (1, 2, 3)}
-            assert step in near
+            assert step in near or (step == math.inf and max(near) > MOST_STEPS)
         assert step > now.step  # the run makes progress
         if every < dt * (1 - 2 * TOLERANCE):
             assert step == now.step + 1

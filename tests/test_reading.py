@@ -21,7 +21,7 @@ from halocline.errors import InputError
 from halocline.io.export import export
 from halocline.io.listing import described
 from halocline.io.views import Wanted, view
-from halocline.run.fields.interpolation import Weights, conservative, linear
+from halocline.run.fields.interpolation import Weights, conservative, polynomial
 from halocline.run.fields.sources import Reader, Source, source_of
 
 
@@ -171,9 +171,9 @@ def test_conservative_weights_keep_the_integral_and_what_is_constant(
 @given(edges, edges)
 def test_linear_weights_are_those_of_numpy(old: np.ndarray, new: np.ndarray) -> None:
     values = np.random.default_rng(len(old)).uniform(size=len(old))
-    found = whole(linear(old, new), values)
+    found = whole(polynomial(old, new, 2), values)
     np.testing.assert_allclose(found, np.interp(new, old, values), atol=1e-12)
-    around = whole(linear(old[:-1], new + 5.0, 1.0), values[:-1])
+    around = whole(polynomial(old[:-1], new + 5.0, 2, 1.0), values[:-1])
     np.testing.assert_allclose(around, np.interp(new, old[:-1], values[:-1], period=1.0), atol=1e-9)
 
 
@@ -185,7 +185,7 @@ def test_a_part_needs_two_runs_at_most_and_has_the_same_bits(
         weights = conservative(old, new, periodic=data.draw(st.booleans()))
         values = np.random.default_rng(len(old)).uniform(size=len(old) - 1)
     else:
-        weights = linear(old, new + 0.3, 1.5 if kind == "around" else None)
+        weights = polynomial(old, new + 0.3, 2, 1.5 if kind == "around" else None)
         values = np.random.default_rng(len(old)).uniform(size=len(old))
     lo = data.draw(st.integers(0, len(weights.index) - 1))
     hi = data.draw(st.integers(lo + 1, len(weights.index)))

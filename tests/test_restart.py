@@ -73,9 +73,7 @@ def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("opencl")
-def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(
-    whole: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, str], tmp_path: Path) -> None:
     results("first", tmp_path / "cpu")
     assert results("resume", tmp_path / "cpu", device="opencl:0,1") == whole
     results("first", tmp_path / "opencl", device="opencl:0,1")

@@ -133,7 +133,8 @@ def _checkpoints(path: Path) -> dict[str, Any]:
             if is_file(folder / "zarr.json"):
                 raise
             each = {}
-        if not folder.exists() or (is_written and not is_file(folder / "zarr.json")):  # it is being removed
+        is_removed = not folder.exists() or (is_written and not is_file(folder / "zarr.json"))
+        if is_removed or not each:  # a run removes it at the same time
             if folder == last:
                 return _checkpoints(path)
             continue

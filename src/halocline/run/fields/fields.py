@@ -470,7 +470,7 @@ def _fitted(field: Field, values: Any) -> NDArray[Any]:
     fitted, infinite = narrowed(values, field.dtype)
     if infinite:
         raise InputError(
-            f"field {field.name!r} is {field.dtype}, and {infinite:,} of {fitted.size:,} finite values given "
-            "for it exceed the range of that type: make the field float64, or scale the values"
+            f"field {field.name!r} is {field.dtype}, and {infinite:,} of {fitted.size:,} values given for it "
+            "are finite but exceed the range of that type: make the field float64, or scale the values"
         )
     return fitted

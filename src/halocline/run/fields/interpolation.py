@@ -66,11 +66,6 @@ class Weights:
         return np.asarray(total)
 
 
-def linear(old: NDArray[np.float64], new: NDArray[np.float64], period: float | None = None) -> Weights:
-    """Return weights of linear interpolation; see `polynomial`."""
-    return polynomial(old, new, 2, period)
-
-
 def polynomial(
     old: NDArray[np.float64], new: NDArray[np.float64], count: int, period: float | None = None
 ) -> Weights:

@@ -15,7 +15,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import AXES, Field
 from halocline.lang.values import real_array
 from halocline.run.fields.dimensions import dimensions
-from halocline.run.fields.interpolation import Run, Weights, conservative, linear, same
+from halocline.run.fields.interpolation import Run, Weights, conservative, polynomial, same
 
 if TYPE_CHECKING:
     import numpy as np
@@ -235,7 +235,7 @@ def _along(field: Field, axis: int, source: Source, name: str) -> tuple[Weights 
             f"{field.name!r} from {low:g} to {high:g}"
         )
     if not averages:
-        return linear(old, new, length if grid.periodic[axis] else None), "linearly"
+        return polynomial(old, new, 2, length if grid.periodic[axis] else None), "linearly"
     middle = 0.5 * (old[1:] + old[:-1])
     ends = np.concatenate(([low], middle, [high]))
     faces = grid.positions(tuple(a == axis for a in range(grid.ndim)))[axis]

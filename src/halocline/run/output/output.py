@@ -276,7 +276,7 @@ class OutputStore:
         began = perf_counter()
         numbers = self.contents.compute()
         self._rows.append((time, step, numbers))
-        if self.comm.rank == 0:  # all ranks have the same numbers
+        if self.comm.rank == 0:  # it has all numbers, and the other ranks none of those of Points
             self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":

@@ -293,8 +293,10 @@ class OutputContents:
             self.fields.store.forget(f.name)
 
     def compute(self) -> Sequence[float]:
-        """Let the fields of all parts hold what is to be written, and return the numbers, in the order of
-        `widths`; on ranks other than the first only those that all ranks have. All ranks call this."""
+        """Compute the fields of all parts, and return the numbers in the order of `widths`.
+
+        All ranks call this. With values at points, ranks other than the first return no numbers.
+        """
         import numpy as np
 
         self.fields.settle()

@@ -37,15 +37,14 @@ class _OfParent:
         raise AttributeError(name)
 
 
-_of_mpi: list[weakref.ref[Communicator]] = []  # all communicators that use MPI
+_of_mpi = weakref.WeakValueDictionary[int, "Communicator"]()  # all communicators that use MPI, by identity
 
 
 def _forked() -> None:
     """Replace the MPI communicators of the parent, whose ranks would receive the messages of this process."""
-    for reference in _of_mpi:
-        if (made := reference()) is not None:
-            object.__setattr__(made, "mpi", _OfParent())
-            object.__setattr__(made, "node", _OfParent())
+    for communicator in list(_of_mpi.values()):
+        object.__setattr__(communicator, "mpi", _OfParent())
+        object.__setattr__(communicator, "node", _OfParent())
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -92,7 +91,7 @@ class Communicator:
 
     def __post_init__(self) -> None:
         if self.mpi is not None:
-            _of_mpi.append(weakref.ref(self))
+            _of_mpi[id(self)] = self
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
         """The same ranks, as if `ranks_per_node` consecutive ones were on a node; all ranks call this.

@@ -215,11 +215,11 @@ class Session:
                 raise self.explained(error) from None
             if outcome.reason == BAD_STEP:
                 dt = self.state.values["dt"]
-                wrong = f"{BAD_STEP} but {dt:g}"
-                if 0.0 < dt < math.inf:
-                    wrong = f"the time step is {dt:g}, which is too short to change the time"
-                wrong += f" after step {self.step} (time {self.time:g})"
-                raise self.explained(RunError(wrong))
+                is_short = 0.0 < dt < math.inf
+                short = f"the time step is {dt:g}, which is too short to change the time"
+                reason = short if is_short else f"{BAD_STEP} but {dt:g}"
+                after = f"after step {self.step} (time {self.time:g})"
+                raise self.explained(RunError(f"{reason} {after}"))
             self._checking = perf_counter() - began
             for call in self.at_checks:
                 call()

@@ -464,18 +464,10 @@ class Simulation(Fields):
     def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
         """Return the outcome of a run that has done no step; warn where a time was to be reached."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
+            reason = f"and the time is {start:g} already; sim.restart(time=0) sets the time back"
             if until > start:
-                log.warning(
-                    "the run has done no step: until is %g, less than 1e-6 of a step after the time %g; give "
-                    "a later time",
-                    until, start,
-                )  # fmt: skip
-            else:
-                log.warning(
-                    "the run has done no step: until is %g, and the time is %g already; sim.restart(time=0) "
-                    "sets the time back",
-                    until, start,
-                )  # fmt: skip
+                reason = f"less than 1e-6 of a step after the time {start:g}; give a later time"
+            log.warning("the run has done no step: until is %g, %s", until, reason)
         return replace(outcome, reason=NO_STEP)
 
     def _ready(self) -> None:
