@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,7 +21,6 @@ log = logging.getLogger("halocline")
 
 FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it was written
 IDLE_RUNS = 10_000  # consecutive runs without a step, after which the file is assumed to wait forever
-IDLE_SECONDS = 2.0  # total time of such runs, after which the same is assumed
 NOTHING = RunArguments(
     until=None, steps=0, every=None, exact=False, callback=None, output=(), checkpoint=None
 )  # a run that does no step, writes nothing and calls nothing
@@ -136,6 +134,11 @@ class _ResumePoint:
     began: int = 0
     step: int = 0
 
+    @property
+    def first_run(self) -> int:
+        """Number of the run that begins with the state of the checkpoint."""
+        return self.run or 1
+
 
 class FileRuns(Observer):
     """Observer that applies the options of ``halocline run FILE`` to each run of the file.
@@ -179,7 +182,7 @@ class FileRuns(Observer):
         self.stores: list[Path] = []
         self._places: WeakKeyDictionary[Any, _Place] = WeakKeyDictionary()
         self._number = self._simulations = 0
-        self._idle, self._idle_seconds, self._idle_since = 0, 0.0, 0.0
+        self._idle = 0  # consecutive runs without a step
         self._comm, self._has_warned = comm, False
         self._has_resumed, self._steps = False, 0  # steps since the resume
         self._has_written = False  # checkpoints of an earlier problem are in the folder
@@ -192,14 +195,14 @@ class FileRuns(Observer):
         options, place = self.options, self._place(problem)
         place.run += 1
         is_resumed = place.number == self._resume_point.number
-        if is_resumed and place.run < (self._resume_point.run or 1):  # complete before the checkpoint
+        if is_resumed and place.run < self._resume_point.first_run:  # complete before the checkpoint
             return NOTHING
         ends = options.steps is not None or options.until is not None
         if ends and place.end == (problem.steps, problem.time):
             self._count_idle()
             return NOTHING
         place.is_bounded, place.began = ends, problem.steps
-        if is_resumed and place.run == (self._resume_point.run or 1):
+        if is_resumed and place.run == self._resume_point.first_run:
             assert options.resume is not None
             problem.resume(options.resume, change=tuple(problem.given) if options.change else ())
             place.began = self._resume_point.began
@@ -246,9 +249,7 @@ class FileRuns(Observer):
         self._steps += steps
         place = self._places.get(problem)
         if steps:
-            self._idle, self._idle_seconds, self._idle_since = 0, 0.0, 0.0
-        elif self._idle_since:
-            self._idle_seconds, self._idle_since = self._idle_seconds + monotonic() - self._idle_since, 0.0
+            self._idle = 0
         if place is not None and place.is_bounded:
             is_end = outcome.reason in ("completed", NO_STEP)
             place.end = (problem.steps, problem.time) if is_end else None
@@ -286,18 +287,14 @@ class FileRuns(Observer):
             self._simulations += 1
             self._places[problem] = _Place(self._number, self._simulations)
         place = self._places[problem]
-        options = [
-            self.unused.get(name, name) for name in ("--checkpoint", "--resume") if self._is_given(name)
-        ]
+        given = self.options.given
+        options = [given[name] for name in ("--checkpoint", "--resume") if name in given]
         if place.number < self._number and options:
             raise InputError(
                 f"{options[0]}: {self.file} runs a simulation, another problem, and that simulation again, "
                 "but a checkpoint holds one of them. Leave the option out, or write checkpoints in the file"
             )
         return place
-
-    def _is_given(self, name: str) -> bool:
-        return name in self.options.given
 
     def _remaining(self, problem: Any, place: _Place, own: RunArguments) -> RunArguments:
         """Return the arguments of a run of the resumed simulation, with its remaining steps."""
@@ -308,7 +305,7 @@ class FileRuns(Observer):
                 f"--resume {self.options.resume}: {self.file} runs the simulation several times, and the "
                 "checkpoint does not hold in which run it was written. Give the end with --steps or --until"
             )
-        if place.run == (resume_point.run or 1) and steps is not None:
+        if place.run == resume_point.first_run and steps is not None:
             return own._replace(steps=max(0, steps - (problem.steps - resume_point.began)))
         return own
 
@@ -356,14 +353,12 @@ class FileRuns(Observer):
                 ends, self.file,
             )  # fmt: skip
         self._has_warned = True
-        milliseconds = self._comm.most(int(1000 * self._idle_seconds))  # all ranks raise, or none
-        if self._idle >= IDLE_RUNS or milliseconds > 1000 * IDLE_SECONDS:
+        if self._idle >= IDLE_RUNS:
             raise RunError(
                 f"{ends}: {self.file} has called run {self._idle:,} times without a step since the end was "
                 "reached. It waits for a step or time beyond that end: leave the option out"
             )
         self._idle += 1
-        self._idle_since = monotonic()
 
 
 def _read_resume_point(path: Path, comm: Communicator) -> _ResumePoint:
