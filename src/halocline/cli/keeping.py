@@ -85,17 +85,13 @@ def kept(
     _needs("--output STORE.zarr", output, {"--output-every": output_every})
     of_checkpoints = {"--checkpoint-every": checkpoint_every, "--keep": keep, "--time-limit": time_limit}
     _needs("--checkpoint FOLDER", checkpoint, of_checkpoints)
-    _needs(
-        "--output STORE.zarr or --checkpoint FOLDER",
-        output or checkpoint,
-        {}
-        if of_file
-        else {
+    if not of_file:
+        of_both = {
             "--overwrite": "" if overwrite else None,
             "--io-threads": io_threads,
             "--io-ranks": io_ranks or None,
-        },
-    )
+        }
+        _needs("--output STORE.zarr or --checkpoint FOLDER", output or checkpoint, of_both)
     threads = {} if io_threads is None else {"io_threads": io_threads}
     how: dict[str, Any] = {"overwrite": overwrite, **threads}
     outputs, checkpoints = [], None

@@ -262,9 +262,9 @@ def paper(
                 places = own.predict(places, there, on_progress)
         found, measured = ([], None) if asked is None else _measured(asked, results)
     tables = own.tables(places, there)
-    facts: dict[str, Any] = {"paper": {"name": name, "source": own.data.source, "place": own.data.place}}
-    facts["paper"]["settings"] = list(own.options.get("settings", ()))
-    facts["places"] = places
+    paper: dict[str, Any] = {"name": name, "source": own.data.source, "place": own.data.place}
+    paper["settings"] = list(own.options.get("settings", ()))
+    facts: dict[str, Any] = {"paper": paper, "places": places}
     drawn = own.draw if places else None
 
     def figures() -> dict[str, Any]:

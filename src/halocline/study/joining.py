@@ -44,9 +44,16 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
                 )
     reports = []
     groups = Group(found, None).by(lambda m: held_conditions(known[m["study"]], m))
-    for own in groups:
-        study, names = known[own.one["study"]], _differing(own.one, groups, known)
-        exchanged = formulas.get(held_conditions(study, own.one))
+    held = [held_conditions(known[own.one["study"]], own.one) for own in groups]
+    for own, own_conditions in zip(groups, held, strict=True):
+        study = known[own.one["study"]]
+        siblings = [
+            dict(theirs)
+            for other, theirs in zip(groups, held, strict=True)
+            if (other.one["study"], other.one["case"]) == (own.one["study"], own.one["case"])
+        ]
+        names = _differing(dict(own_conditions), siblings)
+        exchanged = formulas.get(own_conditions)
         each = _of_problem(study, own.found, exchanged)
         what = joined_words(f"{study.title}: {q.named(own.one)}", *names)
         if len(groups) > 1:
@@ -75,14 +82,8 @@ def held_conditions(study: Study, measurement: Measurement) -> tuple[tuple[str, 
     return tuple(conditions(measurement, without=study.axes, instead=base).items())
 
 
-def _differing(one: Measurement, groups: Sequence[Group], known: Mapping[str, Study]) -> list[str]:
+def _differing(own_conditions: Mapping[str, str], siblings: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the conditions that differ among the groups of a study and case, each as text."""
-    siblings = [
-        dict(held_conditions(known[own.one["study"]], own.one))
-        for own in groups
-        if (own.one["study"], own.one["case"]) == (one["study"], one["case"])
-    ]
-    own_conditions = dict(held_conditions(known[one["study"]], one))
     names = [name for name in own_conditions if len({each[name] for each in siblings}) > 1]
     return [f"{name.replace('_', ' ')} {_in_words(own_conditions[name])}" for name in names]
 

@@ -23,8 +23,8 @@ EXECUTION = (
 PLACE = ("n", "shape", "ranks", "threads", "nodes", "cores_or_devices", "only", "halo")  # axes of all tables
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
 OUTCOMES_OF_SOLVES = ("steps", "overlap")  # conditions of steps, but results of a solve
-# results proportional to the time, and results inversely proportional to the time
-AS_TIME = ("seconds", "ns_per_cell_step", "seconds_per_iteration")
+# results other than the seconds that are proportional to them, and results inversely proportional to the time
+AS_TIME = ("ns_per_cell_step", "seconds_per_iteration")
 AS_SPEED = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
 ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # not of parts of solves
 
@@ -98,6 +98,6 @@ def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict
         return nearest
     ratio = middle / nearest["seconds"]
     record = {**nearest, "seconds": middle}
-    for names, factor in ((AS_TIME[1:], ratio), (AS_SPEED, 1.0 / ratio)):
+    for names, factor in ((AS_TIME, ratio), (AS_SPEED, 1.0 / ratio)):
         record |= {name: factor * nearest[name] for name in names if nearest.get(name) is not None}
     return record
