@@ -168,7 +168,10 @@ def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
         ("study exchange exchange --dim 2", "--dim 2: the study decides that of exchange"),
         ("study orders poisson --n 8", "order is 2"),
         ("study hybrid heat --nodes 2", "--nodes 2: it is for the jobs of --submit"),
-        ("study strong heat --submit slurm --html a.html", "--html a.html: halocline study report makes the page and tables"),
+        (
+            "study strong heat --submit slurm --html a.html",
+            "--html a.html: halocline study report makes the page and tables",
+        ),
         ("study strong heat --submit slurm --ranks 2 --per-node 2", "--ranks 2: --per-node says how many"),
         ("study strong heat --steps 4 --overwrite", "--overwrite: it is for the jobs of --submit"),
         ("study exchange heat", "this study is of the exchange alone"),
