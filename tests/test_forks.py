@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -88,12 +91,18 @@ print("ended")
 
 def ended(script: str, *words: str | Path) -> str:
     """Return the output of a script, which must end in time."""
-    done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("ended\n")
-    return done.stdout
+    command = [sys.executable, "-c", script, *map(str, words)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, error = process.communicate(timeout=100)
+        finally:  # a child that hangs outlives its parent
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, error
+    assert out.endswith("ended\n")
+    return out
 
 
 def test_a_forked_child_starts_its_own_threads() -> None:
