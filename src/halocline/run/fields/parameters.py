@@ -39,7 +39,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
     def __repr__(self) -> str:
         return f"Parameters({dict(self)})"
 
-    def _rejected(self, name: str) -> InputError:
+    def _error_for(self, name: str) -> InputError:
         """Return the error for setting a parameter as an attribute."""
         return InputError(f'parameters.{name} cannot be set; expected an item: parameters["{name}"] = 0.2')
 
