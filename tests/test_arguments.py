@@ -793,6 +793,10 @@ def test_a_program_that_assigns_nothing_names_the_likely_cause() -> None:
     ):
         with pytest.raises(InputError, match=words):
             program_of(grid, hc.program(function), parameters={"k": 1.0})
+    for setting in (lambda u: [u.set(2.0 * u), {u: u}][1], lambda u, v: (u.set(v[0]), v)):
+        with pytest.raises(InputError, match=r"'<lambda>' returns a value of type \w+, which sets nothing"):
+            program_of(grid, hc.program(setting))
+    program_of(grid, hc.program(lambda u, v: (u.set(v[0]), v[0].set(u))))
     for function in (lambda u: u * 2.0, lambda u: None):
         with pytest.raises(InputError, match=r"'<lambda>' assigns no field or scalar"):
             program_of(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, after_step=function)

@@ -751,12 +751,12 @@ class ProgramFunction:
         Raises
         ------
         InputError
-            The function assigns no field or scalar.
+            The function assigns no field or scalar, or returns a value.
         """
         traced = trace.current(f"a call of program {self.name!r}")
         before = list(traced.flat())
         with traced.body():
-            trace.call(self.function, **arguments)
+            result = trace.call(self.function, **arguments)
         statements = list(traced.flat())[len(before) :]
         targets = [target for statement in statements for target in assignment_targets(statement)]
         rebound = {
@@ -770,6 +770,12 @@ class ProgramFunction:
             cause = f": {_rebinds(name, rebound[name])}" if rebound else ""
             raise InputError(
                 f"program {self.name!r} assigns no field or scalar{cause}; write {name}.set(...)"
+            )
+        # a lambda of several statements returns a tuple of None
+        if any(value is not None for value in (result if isinstance(result, tuple) else (result,))):
+            raise InputError(
+                f"program {self.name!r} returns a value of type {type(result).__name__}, which sets nothing; "
+                "write u.set(...) for each field, and no return statement"
             )
         for name, line in rebound.items():
             thing = arguments[name]
