@@ -303,9 +303,7 @@ def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
         return np.interp(x, [0.0, 1.2], [1.0, 1e39])
 
     for given in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
-        with pytest.raises(
-            InputError, match=r"^field .v. is float32, and [\d,]+ of [\d,]+ values given"
-        ):
+        with pytest.raises(InputError, match=r"^field .v. is float32, and [\d,]+ of [\d,]+ values given"):
             sim[v] = given
     for given in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
         sim[v] = given
