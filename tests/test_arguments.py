@@ -14,6 +14,7 @@ import random
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
@@ -950,6 +951,64 @@ def noise() -> float:
     return generator.normal()
 
 
+class Drawing:
+    """Model that owns random number generators."""
+
+    shared = np.random.default_rng(8)
+    __slots__ = ("__dict__", "slot")
+
+    def __init__(self) -> None:
+        self.rng = self.slot = np.random.default_rng(9)
+        self.table = {"r": [self.rng]}
+
+    @property
+    def number(self) -> float:
+        return self.rng.random()
+
+    def attribute(self, x: Any) -> Any:
+        return self.rng.normal() * x
+
+    def in_slot(self, x: Any) -> Any:
+        return self.slot.normal() * x
+
+    def of_class(self, x: Any) -> Any:
+        return type(self).shared.normal() * x
+
+    def by_property(self, x: Any) -> Any:
+        return self.number * x
+
+    def by_method(self, x: Any) -> Any:
+        return self.attribute(x)
+
+    def in_container(self, x: Any) -> Any:
+        return self.table["r"][0].normal() * x
+
+    def inside(self, x: Any) -> Any:
+        draw = lambda: generator.random()  # noqa: E731
+        return draw() * x
+
+
+drawing = Drawing()
+held = {"r": np.random.default_rng(10)}
+module = types.ModuleType("own_generators")
+vars(module)["rng"] = np.random.default_rng(11)
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "attribute": drawing.attribute,
+    "slot": drawing.in_slot,
+    "class": drawing.of_class,
+    "property": drawing.by_property,
+    "method": drawing.by_method,
+    "container of an object": drawing.in_container,
+    "function inside": drawing.inside,
+    "object": lambda x: drawing.rng.random() * x,
+    "class by name": lambda x: Drawing.shared.random() * x,
+    "dictionary": lambda x: held["r"].random() * x,
+    "module": lambda x: module.rng.random() * x,
+    "compiled method": (lambda draw: lambda x: draw() * x)(random.Random(3).random),
+    "cached": functools.lru_cache(lambda x: drawing.rng.random() * x),
+}
+
+
 DRAWS = r"draws random numbers while it is traced, which would stay constant; use hc\.random"
 OTHERS = r"gives other values when it is called again; .* For random numbers use hc\.random"
 
@@ -977,7 +1036,7 @@ WRONG_FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "a captured generator": ((lambda rng: lambda x: x * rng.normal())(np.random.default_rng(1)), DRAWS),
     "a generator by default": (lambda x, rng=np.random.default_rng(1): rng.random(), DRAWS),  # noqa: B008
     "a generator by partial": (partial(lambda rng, x: rng.random(), np.random.default_rng(1)), DRAWS),
-    "a generator of an object": (Called(lambda x: generator.random(np.shape(x))), OTHERS),
+    "a generator of an object": (Called(lambda x: generator.random(np.shape(x))), DRAWS),
     "a helper": (lambda x: x * noise(), DRAWS),
     "the system": (lambda x: x + int.from_bytes(os.urandom(6)), OTHERS),
     "a counter": (lambda x, n=itertools.count(): x * next(n), OTHERS),  # noqa: B008
@@ -1072,7 +1131,18 @@ def test_random_numbers_are_detected_in_all_traced_functions() -> None:
         with pytest.raises(InputError, match=f"{DRAWS}|{OTHERS}"):
             tracer()
         assert name
-    # numbers that are drawn before, or by a generator that begins anew, are the same each time
+    for name, function in HOLDERS.items():
+        rates, size = (lambda T, f=function: {T: f(T)}), (lambda T, f=function: f(hc.max(T)))
+        kernel = hc.BoundaryKernel(lambda u, f=function: f(u[0]))
+        for tracer in (
+            lambda rates=rates: program_of(grid, rates, **scheme),
+            lambda size=size: program_of(grid, lambda T: {T: T}, scheme=hc.Euler(), dt=size),
+            lambda kernel=kernel: kernel.ghost(ENDS[0]),
+        ):
+            with pytest.raises(InputError, match=DRAWS):
+                tracer()
+            assert name
+    # numbers drawn before, or by a generator with a fixed seed, are the same in each call
     phases = generator.random(3)
     one = program_of(grid, lambda T: {T: float(phases[0]) * T}, **scheme)
     two = program_of(grid, lambda T: {T: np.random.default_rng(3).random() * T}, **scheme)

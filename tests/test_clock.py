@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import sys
@@ -16,7 +17,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
+from halocline.archive.arrays import GROUP
+from halocline.archive.series import FACTS
 from halocline.errors import InputError, RunError
+from halocline.lang import equations
 from halocline.lang.clock import (
     END,
     FIRST,
@@ -30,6 +34,7 @@ from halocline.lang.clock import (
     VaryingStepClock,
     clock_of,
 )
+from halocline.run.output import saved as checkpoints
 from halocline.run.output.every import Every
 from halocline.run.simulation.occasions import Occasion
 
@@ -413,6 +418,40 @@ def test_times_have_the_same_bits_after_a_restart(varying: bool, tmp_path: Path)
     again.run(until=0.02, every=0.0037, exact=True, callback=lambda sim: times.append(sim.time))
     assert times == [4 * 0.0037, 5 * 0.0037, 0.02]
     assert result(again) == result(alone)
+
+
+@pytest.mark.parametrize("varying", [False, True])
+def test_older_checkpoints_restart_at_their_time(varying: bool, tmp_path: Path) -> None:
+    """Older checkpoints lack the origin of time steps, and their program computes the time differently."""
+    how: dict[str, Any] = {"dt": lambda T: 1e-3 + 0.0 * hc.max(T)} if varying else {}
+    sim = heat(**how)
+    sim.run(steps=7, checkpoint=hc.Checkpoint(tmp_path))
+    file = checkpoints.newest(tmp_path) / GROUP
+    group = json.loads(file.read_text())
+    facts = group["attributes"][FACTS]
+    del facts[checkpoints.DIGEST]
+    for name in STATE:
+        facts["values"].pop(name, None)
+    body = equations.without_time(facts["identity"]["equations"])
+    assert body.splitlines() != facts["identity"]["equations"].splitlines()
+    facts["identity"]["equations"] = "\n".join(
+        (
+            "repeat until (t >= pause_) at most steps times:",
+            *([] if varying else ["  dt = dt_wanted_"]),
+            "  dt = where(((until - t) < (dt * 1.000000001)), (until - t), dt)",
+            "  stop when not(((dt < inf) & (dt > 0.0))): the time step is not a positive number",
+            body.replace("  step = ", "  t = where(((dt + t) >= until), until, (dt + t))\n  step = "),
+        )
+    )
+    file.write_text(json.dumps(group))
+    again = heat(**how)
+    again.resume(tmp_path)
+    for each in (sim, again):
+        each.run(until=0.0125)
+    assert result(again)[1:] == result(sim)[1:]
+    other = heat(**{"scheme": hc.RK2(), **how})
+    with pytest.raises(InputError, match=r"is of another program: its (equations|fields) differ"):
+        other.resume(tmp_path)
 
 
 def test_a_changed_time_step_counts_from_the_checkpoint_on(tmp_path: Path) -> None:

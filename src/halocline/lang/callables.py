@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Iterator, Sequence
-from functools import partial
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import Any
 
 from halocline.errors import InputError
@@ -151,19 +154,105 @@ def _stores(code: Any) -> Iterator[tuple[str, int]]:
             yield name, (position.lineno if position else None) or code.co_firstlineno
 
 
+MANY = 1000  # A container with more entries is data: it is not searched for random number generators.
+
+
 def captured(function: Any) -> list[Any]:
-    """Return the objects that a function and its helpers, which are functions of the same file, name."""
-    objects = list[Any]()
-    while isinstance(function, partial):
-        objects += [*function.args, *function.keywords.values()]
-        function = function.func
-    function = getattr(function, "__func__", function)
-    functions = [function] if inspect.isfunction(function) else []
-    for current in functions:  # helpers are appended on the way
-        variables = inspect.getclosurevars(current)
-        objects += [*variables.nonlocals.values(), *variables.globals.values()]
-        objects += [*(current.__defaults__ or ()), *(current.__kwdefaults__ or {}).values()]
-        for thing in objects:
-            if getattr(thing, "__globals__", None) is function.__globals__ and thing not in functions:
-                functions.append(thing)
+    """Return the objects that a user function can reach besides its arguments.
+
+    They are closure variables, globals, defaults, entries of containers, and attributes of objects, classes
+    and modules whose names occur in the code. The search continues in the functions among them.
+    """
+    names, count = {"__call__"}, 0
+    objects: list[Any] = []
+    while len(names) > count:  # a function that is reached late may name an attribute of an earlier object
+        count = len(names)
+        objects = _search(function, names)
     return objects
+
+
+def _search(function: Any, names: set[str]) -> list[Any]:
+    """Return the objects that a function reaches through attributes of these names.
+
+    The names in the code of each function that is reached are added to `names`.
+    """
+    waiting, visited = [function], dict[int, Any]()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in visited:
+            continue
+        visited[id(thing)] = thing
+        if isinstance(thing, partial):
+            waiting += [thing.func, *thing.args, *thing.keywords.values()]
+        elif inspect.isfunction(thing):
+            if not _is_library(thing):
+                names.update(_names(thing.__code__))
+                waiting += _referenced_objects(thing)
+        elif inspect.ismethod(thing):
+            waiting += [thing.__func__, thing.__self__]
+        elif inspect.isbuiltin(thing):
+            waiting.append(thing.__self__)
+        elif isinstance(thing, (dict, list, tuple, set)):
+            if len(thing) <= MANY:
+                # `+=` would call Vector.__radd__
+                waiting.extend(thing.values() if isinstance(thing, dict) else thing)
+        elif not _is_library(thing):
+            waiting += _attributes(thing, names)
+        elif callable(thing) and not inspect.isclass(thing):
+            waiting += getattr(thing, "__dict__", {}).values()  # the function of a program or a cache
+    del visited[id(function)]
+    return list(visited.values())
+
+
+def _is_library(thing: Any) -> bool:
+    """Return True for a function, class, module or object of Python or of an installed package."""
+    if inspect.ismodule(thing):
+        name = thing.__name__
+    else:
+        owner = thing if inspect.isfunction(thing) or inspect.isclass(thing) else type(thing)
+        name = str(owner.__module__)
+    root = name.partition(".")[0]
+    file = getattr(sys.modules.get(root), "__file__", None) or ""
+    if root in ("halocline", "numpy", "scipy") or "site-packages" in file:
+        return True
+    library = os.path.dirname(os.__file__)  # a file of the user may have the name of a module of Python
+    return root in sys.stdlib_module_names and (not file or file.startswith(library))
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names of globals and attributes in a code object and in the code inside it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _referenced_objects(function: FunctionType) -> Iterator[Any]:
+    """Yield the closure variables, globals, imported modules and defaults of a function."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # the variable has no value yet
+            continue
+    for name in _names(function.__code__):
+        if name in function.__globals__:
+            yield function.__globals__[name]
+        elif name in sys.modules:  # the function imports it
+            yield sys.modules[name]
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+
+
+def _attributes(thing: Any, names: Iterable[str]) -> Iterator[Any]:
+    """Yield attributes of an object, class or module, and for properties their functions, without a call."""
+    for name in names:
+        value = inspect.getattr_static(thing, name, None)
+        if isinstance(value, MemberDescriptorType) and not inspect.isclass(thing):
+            value = getattr(thing, name, None)
+        elif isinstance(value, property):
+            value = value.fget
+        elif isinstance(value, (classmethod, staticmethod)):
+            value = value.__func__
+        elif isinstance(value, cached_property):
+            value = value.func
+        yield value

@@ -6,6 +6,7 @@ the program that is to go on differs from the one that left it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import add
 
@@ -17,6 +18,14 @@ from halocline.lang.trace import OWN
 
 Reaches = dict[Field, tuple[int, ...]]  # how far each field is read along each axis
 
+# Text of statements that count time and steps. Programs have other statements that set dt and t.
+_COUNTS_TIME = re.compile(
+    r"\s*(repeat (until \((t|t_reached_) >= pause_\) )?at most steps times:"
+    r"|dt = (dt_wanted_|where\(.*\b(until|step_end_)\b.*)|t = (t_next_|where\(.*\buntil\b.*)"
+    r"|t_(next|reached|before)_ = .*"
+    r"|stop when .*: the time step is not a positive number)"
+)
+
 SHORT = 24  # characters of an expression that is written again rather than named
 
 
@@ -24,6 +33,15 @@ def equations(program: Program) -> str:
     """The statements of a program as text. What was read of a field or scalar before it was set anew is
     marked with the number of its version, ``u@1``."""
     return "\n".join(_statements(program.statements, _Versions()))
+
+
+def without_time(text: str) -> str:
+    """Return the text of a program without the statements that count time and steps.
+
+    Versions of Halocline count time and steps in different ways. Two programs whose texts are equal without
+    these statements compute the same results.
+    """
+    return "\n".join(line for line in text.splitlines() if not _COUNTS_TIME.fullmatch(line))
 
 
 def fields(grid: Grid, program: Program) -> str:
