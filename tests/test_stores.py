@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -303,8 +304,16 @@ def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
         return np.interp(x, [0.0, 1.2], [1.0, 1e39])
 
     for given in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
-        with pytest.raises(InputError, match=r"^field .v. is float32, and [\d,]+ of [\d,]+ values given"):
+        with pytest.raises(InputError, match=r"field 'v' is float32, and [\d,]+ of [\d,]+ values given"):
             sim[v] = given
+    n = int(np.count_nonzero(np.abs(4e38 * v.positions[0]) > 3.5e38)) * math.prod(v.points[1:])
+    assert 0 < n < math.prod(v.points)
+    sim[v] = lambda x, y, z: 4e38 * x
+    with pytest.raises(InputError, match=rf"field 'v' is float32, and {n:,} of [\d,]+ values given"):
+        sim.settle()
+    sim[v] = lambda x, y, z: 2.5e38 * x
+    sim.settle()
+    assert np.isfinite(sim[v]).all()
     for given in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
         sim[v] = given
     sim[T] = 1e300

@@ -148,6 +148,7 @@ WRONG: list[tuple[str, Callable[[], object], type[Exception], str]] = [
      r"field 'u' is nan at cell \(5, 11\) before the solve"),
     ("rtol of zero", lambda: solve(rtol=0), hc.InputError, "rtol is 0; expected a positive number"),
     ("negative rtol", lambda: solve(rtol=-1e-3), hc.InputError, "rtol is -0.001; expected a positive"),
+    ("rtol of one", lambda: solve(rtol=1), hc.InputError, "rtol is 1; expected a positive number below 1"),
     ("negative limit", lambda: solve(max_iterations=-1), hc.InputError, "max_iterations is -1; expected"),
     ("unknown option", lambda: solve(mehtod="cg"), hc.InputError,
      r"option 'mehtod' is unknown \(did you mean 'method'\?\); known: method, "),

@@ -602,8 +602,8 @@ def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -
         The tolerance, the limit or the start is not accepted.
     """
     tolerance = as_quantity(rtol)
-    if tolerance is None or not (math.isfinite(tolerance) and tolerance > 0):
-        raise InputError(f"rtol is {rtol!r}; expected a positive number such as 1e-6")
+    if tolerance is None or not 0 < tolerance < 1:
+        raise InputError(f"rtol is {rtol!r}; expected a positive number below 1, such as 1e-6")
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
     if start not in STARTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,18 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
-from halocline.lang.expression import Expr, Operators, as_expr, as_number, place_of, reads_of, walk
+from halocline.lang.expression import (
+    Expr,
+    Operators,
+    as_expr,
+    as_number,
+    place_of,
+    reads_of,
+    reduction,
+    walk,
+)
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.functions import where
 from halocline.lang.grid import Field, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
@@ -31,6 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
+
+BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # least number that float32 rounds to infinity
 
 
 def location_and_dtype(expression: Expr) -> tuple[str, str]:
@@ -319,6 +333,21 @@ class Fields(Sealed):
             for field, expression in pending.items():
                 field.set(expression)
         prepare(self.store, program, self.values).run(self.values)
+        self._check_range(pending)
+
+    def _check_range(self, formulas: Mapping[Field, Expr]) -> None:
+        """Raise InputError where a function of the coordinates exceeds the range of its float32 field."""
+        formulas = {f: e for f, e in formulas.items() if f.dtype == "float32" and e.varies}
+        formulas = {f: e for f, e in formulas.items() if not reads_of(e)}
+        if not formulas or contents.first_nonfinite(self.store, [*formulas]) is None:
+            return
+        for field, formula in formulas.items():
+            size = magnitude(formula)
+            is_beyond = (size >= BEYOND_FLOAT32) & (size < math.inf)
+            ones = where(is_beyond, 1.0, 0.0)
+            count = int(self.evaluate(reduction("sum", ones, place=field.staggered)))
+            if count:
+                raise _beyond_range(field, count, math.prod(field.points))
 
     @overload
     def evaluate(self, expression: Any, /) -> float: ...
@@ -469,8 +498,13 @@ def _fitted(field: Field, values: Any) -> NDArray[Any]:
     """
     fitted, infinite = narrowed(values, field.dtype)
     if infinite:
-        raise InputError(
-            f"field {field.name!r} is {field.dtype}, and {infinite:,} of {fitted.size:,} values given for it "
-            "are finite but exceed the range of that type: make the field float64, or scale the values"
-        )
+        raise _beyond_range(field, infinite, fitted.size)
     return fitted
+
+
+def _beyond_range(field: Field, count: int, size: int) -> InputError:
+    """Return the error for finite values beyond the range of the type of a field."""
+    return InputError(
+        f"field {field.name!r} is {field.dtype}, and {count:,} of {size:,} values given for it "
+        "are finite but exceed the range of that type: make the field float64, or scale the values"
+    )

@@ -81,10 +81,21 @@ def checksum(store: FieldStore, field: Field) -> str:
     return "".join(f"{word:016x}" for word in sums)
 
 
+def first_nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
+    """Return the first value of fields that is not finite, or None; all ranks call this.
+
+    Returns
+    -------
+    tuple of int, tuple of int and float
+        Number of the field, cell of the grid, and value.
+    """
+    found = store.domain.comm.allgather(_nonfinite(store, fields))
+    return min((each for each in found if each is not None), default=None)
+
+
 def check_finite(store: FieldStore, fields: Sequence[Field], when: str) -> None:
     """Raise for the first of these fields that holds a value which is not finite; all ranks call this."""
-    found = store.domain.comm.allgather(_nonfinite(store, fields))
-    worst = min((each for each in found if each is not None), default=None)
+    worst = first_nonfinite(store, fields)
     if worst is not None:
         number, cell, value = worst
         error = InputError(
