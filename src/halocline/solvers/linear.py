@@ -336,8 +336,8 @@ class LinearProblem(Sealed):
         Parameters
         ----------
         rtol : float
-            Positive. The right-hand side is b - A(0), which includes the boundary values and slopes. The
-            tolerance does not depend on the start.
+            Positive and below 1. The right-hand side is b - A(0), which includes the boundary values and
+            slopes. The tolerance does not depend on the start.
         max_iterations : int, optional
             Ten times the number of unknowns by default.
         start : {"zero", "last"}
