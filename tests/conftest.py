@@ -152,6 +152,18 @@ def opencl() -> list[_native.Device]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def _restored_signals() -> Iterator[None]:
+    """Restore the signal handlers after each test: a command that a test calls in this process may leave
+    SIGTERM ignored, and a later test that sends SIGTERM would wait forever."""
+    handlers = {
+        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    }
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB."""

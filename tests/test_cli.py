@@ -395,15 +395,7 @@ IN_PROCESSES = [*(WRONG[n] for n in (2, 5, 13)), *(WRONG_BEFORE_RANKS[n] for n i
 
 
 @pytest.fixture
-def goes_on():
-    """A command that fails beside other ranks leaves SIGTERM ignored, as it ends: this process does not."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
-def check_line(tmp_path, monkeypatch, capfd, goes_on):
+def check_line(tmp_path, monkeypatch, capfd):
     """Check a wrong line: some in a process of their own, the others by what that calls."""
     from halocline.cli.main import main
 
@@ -428,7 +420,6 @@ def test_wrong_use(check_line, line, words):
 
 
 @pytest.mark.ranks(4)
-@pytest.mark.usefixtures("goes_on")
 def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
     """The command itself on four ranks that stay alive: starting them anew for each line would take long."""
     from halocline.cli.main import main
