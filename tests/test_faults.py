@@ -4,6 +4,7 @@ the one that died, or wait until it goes on."""
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -11,8 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from faults import PAUSE
+from halocline.run.ranks.launch import Ranks
 
 WITHIN = 100.0  # seconds for a run on a busy machine; what hangs does so for longer (HALOCLINE_TIMEOUT)
 # Ranks check their fields for finite values now and then, outside of engines: here they never do.
@@ -129,6 +133,35 @@ def test_a_killed_rank_ends_all_and_is_named(start, when):
     assert process.returncode not in (0, 2), told
     named = re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err)
     assert named == [str(dying)], told
+
+
+@given(data=st.data(), ranks=st.integers(2, 5))
+def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data, ranks):
+    """A rank waits for the answer to its line: the first to die has it, and others die while they wait."""
+    first, *others = data.draw(st.permutations(range(ranks)))
+    with Ranks() as listener:
+        connections = {rank: socket.socket(socket.AF_UNIX) for rank in range(ranks)}
+        for rank in data.draw(st.permutations(range(ranks))):
+            connections[rank].connect(f"\0{listener.name}")
+            connections[rank].sendall(f"rank {rank} {rank + 1000}\n".encode())
+            for _ in range(data.draw(st.integers(0, 3))):
+                listener.listen(0)
+        connections[first].setblocking(False)
+        answer = b""
+        while not answer:
+            listener.listen(0)
+            try:
+                answer = connections[first].recv(1)
+            except BlockingIOError:
+                continue
+        for rank in [first, *others]:
+            connections[rank].close()
+            if data.draw(st.booleans()):
+                listener.listen(0)
+        while listener.listen(0):
+            pass
+    assert listener.dead == (str(first), str(first + 1000))
+    assert listener.processes == {str(rank + 1000) for rank in range(ranks)}
 
 
 def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):

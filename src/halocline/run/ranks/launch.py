@@ -270,7 +270,7 @@ class Ranks:
         self.dead: tuple[str, str] | None = None
         self.processes: set[str] = set()
         self.last_words: tuple[int, str] | None = None
-        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what came
+        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what was received
 
     def __enter__(self) -> Ranks:
         self._events = select.epoll()
@@ -281,50 +281,69 @@ class Ranks:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for connection, _came in self._open.values():
+        for connection, _received in self._open.values():
             connection.close()
         self._server.close()
         self._events.close()
 
     def listen(self, seconds: float) -> bool:
-        """Wait so long for something to happen; return whether it did."""
-        events = self._events.poll(seconds)
-        for number, _mask in events:
-            if number == self._server.fileno():
-                connection = self._server.accept()[0]
-                self._open[connection.fileno()] = (connection, bytearray())
-                self._events.register(connection, select.EPOLLIN)
-                continue
-            connection, came = self._open[number]
-            try:
-                new = connection.recv(4096)
-            except ConnectionError:
-                new = b""
-            came += new
-            self._heard(came)
-            if not new:
-                self._ended(came)
-                self._events.unregister(connection)
-                connection.close()
-                del self._open[number]
+        """Wait so long for something to happen; return whether it did.
+
+        The events of one poll are in order, but a connection is listed once, where the first of its events
+        was: each is read once before any is read again. A rank waits for the answer to its line, so that one
+        that ends right after it was killed, after another.
+        """
+        events = [number for number, _mask in self._events.poll(seconds)]
+        unread = [number for number in events if number != self._server.fileno()]
+        if len(unread) < len(events):
+            self._accept()
+        while unread:
+            unread = [number for number in unread if self._read(number)]
         return bool(events)
+
+    def _accept(self) -> None:
+        connection = self._server.accept()[0]
+        connection.setblocking(False)
+        self._open[connection.fileno()] = (connection, bytearray())
+        # Edge-triggered: what was read is listed again only when more happens, behind what happened before.
+        self._events.register(connection, select.EPOLLIN | select.EPOLLET)
+
+    def _read(self, number: int) -> bool:
+        """Read from a connection once; return whether there may be more."""
+        connection, received = self._open[number]
+        try:
+            new = connection.recv(4096)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            new = b""
+        received += new
+        self._heard(received)
+        if new:
+            with contextlib.suppress(OSError):  # it has ended, or waits no more
+                connection.send(b"\n" * new.count(b"\n"))
+            return True
+        self._ended(received)
+        connection.close()
+        del self._open[number]
+        return False
 
     def alive(self) -> list[int]:
         """The processes of the ranks that have said who they are, and have not ended."""
-        ranks = [connection for connection, came in self._open.values() if came.startswith(b"rank ")]
+        ranks = [connection for connection, received in self._open.values() if received.startswith(b"rank ")]
         return [_process_of(connection) for connection in ranks]
 
-    def _heard(self, came: bytearray) -> None:
+    def _heard(self, received: bytearray) -> None:
         """Last words count as soon as they are said: mpiexec may end before the rank that aborts all."""
-        for line in came.splitlines(keepends=True):
+        for line in received.splitlines(keepends=True):
             if line.startswith(b"rank ") and line.endswith(b"\n"):
                 self.processes.add(line.split()[2].decode())
             if self.last_words is None and line.startswith(b"status ") and line.endswith(b"\n"):
                 _, code, text = line.decode().split(" ", 2)
                 self.last_words = int(code), json.loads(text)
 
-    def _ended(self, came: bytearray) -> None:
-        said = [line.split(" ") for line in came.decode().splitlines()]
+    def _ended(self, received: bytearray) -> None:
+        said = [line.split(" ") for line in received.decode().splitlines()]
         if self.dead is None and ["end"] not in said:
             for what, *values in said:
                 if what == "rank":

@@ -7,11 +7,12 @@ from typing import Any
 
 # Open as long as the rank lives: that it closes reports a death, unless "end" was sent before.
 _connection: Any = None
+PATIENCE = 10.0  # seconds to wait for an answer
 
 
 def send(text: str) -> bool:
     """Send a line: "rank R PROCESS", "status S TEXT" before all ranks end, or "end". Return whether it was
-    received."""
+    received, which is answered by an empty line."""
     global _connection
     name = os.environ.get("HALOCLINE_LAUNCH")
     if name is None:
@@ -26,8 +27,9 @@ def send(text: str) -> bool:
                 # the end, since it kills the others then.
                 above = int(os.environ.get("PMI_FD", "2")) + 1
                 _connection = socket.socket(fileno=fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, above))
+            _connection.settimeout(PATIENCE)
             _connection.connect(f"\0{name}")
         _connection.sendall(f"{text}\n".encode())
+        return bool(_connection.recv(1))
     except OSError:  # on another node, or gone
         return False
-    return True
