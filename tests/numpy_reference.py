@@ -402,6 +402,8 @@ class Reference:
             return Truth(join(args[0].value, args[1].value), args[0].doubt | args[1].doubt)
         if e.op == "not":
             return Truth(~args[0].value, args[0].doubt)
+        if e.op == "cast":
+            return args[0].stored_as(e.attribute)
         return binary(e.op, *args) if len(args) == 2 else unary(e.op, *args)
 
     def _indices(self, axis: int, count: int, start: int, position: float | None = None) -> Array:

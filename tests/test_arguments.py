@@ -293,6 +293,14 @@ def test_a_shape_may_be_an_array() -> None:
 # -- boundary conditions and periodic axes -------------------------------------------------------------------
 
 
+def test_a_mapping_of_walls_names_no_periodic_axis() -> None:
+    periodic = (True, False)
+    for walls in ("node", ("node", "node"), {"y": "node"}):
+        assert not hc.Grid((4, 4), periodic=periodic, walls=walls).periodic[1]
+    with pytest.raises(InputError, match="axis x is periodic, so it has no walls; leave it out"):
+        hc.Grid((4, 4), periodic=periodic, walls={"x": "node"})
+
+
 @pytest.mark.parametrize("ndim", [1, 2, 3])
 def test_a_condition_on_a_periodic_axis_is_an_error(ndim: int) -> None:
     tried = 0

@@ -413,6 +413,14 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", region=hc.Slice(w=0)), "Slice has 'w'; expected some of x, y, z"),
         (lambda sim: hc.Output("o", region=hc.Box(x=(0.5, 0.2))), "expected its lower and upper end"),
         (lambda sim: hc.Output("o", region=hc.Box(x=(0.51, 0.52))), "no cell of"),
+        (
+            lambda sim: hc.Output("o", region=hc.Box(y=(0.5, 1.2))),
+            r"Box: y is \(0\.5, 1\.2\); expected ends from 0 to 1, where the axis lies; -inf",
+        ),
+        (
+            lambda sim: hc.Output("o", region=hc.Box(z=(-0.1, 0.2))),
+            r"expected ends from 0 to 0\.8, .*a box does not continue around it",
+        ),
         (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
         (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, no whole number of blocks"),
         (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),

@@ -591,6 +591,8 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("{}")
     with pytest.raises(InputError, match="holds no measurements of a study"):
         joining.joined([tmp_path / "empty.json"])
+    with pytest.raises(InputError, match=r"found\.json is given twice"):
+        joining.joined([tmp_path / "found.json", tmp_path / "." / "found.json"])
 
 
 def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:

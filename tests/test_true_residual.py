@@ -103,6 +103,18 @@ def test_no_residual_at_all() -> None:
     assert (solution.true_residual, solution.true_residual_relative) == (0.0, 0.0)
 
 
+def test_the_log_has_a_solve_that_ends_at_the_limit(caplog: pytest.LogCaptureFixture) -> None:
+    """At the default limit it is a warning; a limit that is given may be what is wanted."""
+    caplog.set_level("INFO", "halocline")
+    problem().solve(rtol=1e-6, max_iterations=5)
+    u = hc.Grid(8, walls="node").field("u", boundary=hc.Value(0.0))
+    solution = hc.solve(lambda u: u + u[1] - u[-1], u, 1.0)  # not symmetric
+    assert (solution.reason, solution.iterations) == ("iteration limit", 80)
+    given, default = (r for r in caplog.records if "not converged after" in r.message)
+    assert (given.levelname, default.levelname) == ("INFO", "WARNING")
+    assert f"not converged after {solution.iterations} iterations" in default.message
+
+
 def test_at_the_limit_of_iterations_it_is_computed_too() -> None:
     solution = problem().solve(rtol=1e-6, max_iterations=5)
     assert (solution.converged, solution.reason) == (False, "iteration limit")

@@ -280,6 +280,18 @@ def test_figures_have_the_shape_of_what_they_show(tmp_path: Path) -> None:
     assert width > 1.2 * height
 
 
+def test_times_far_from_those_of_a_store_are_rejected(tmp_path: Path) -> None:
+    grid = hc.Grid((4, 4), periodic=True)
+    grid.field("T")
+    sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim.run(steps=2, output=hc.Output(tmp_path / "a.zarr", every=1))  # at 0, 0.1 and 0.2
+    store = Store(tmp_path / "a.zarr")
+    assert [_number(store, time) for time in (-0.09, 0.06, 0.29, None)] == [0, 1, 2, 2]
+    for time in (-0.2, 0.4, 1e9):
+        with pytest.raises(InputError, match=r"has times from 0 to 0\.2"):
+            _number(store, time)
+
+
 def test_a_spectrum_says_where_there_are_walls(tmp_path: Path) -> None:
     grid = hc.Grid((16, 16), periodic=(True, False))
     T = grid.field("T", boundary=hc.Value(0.0))

@@ -78,8 +78,9 @@ def whole_numbers(text: str, option: str, numbers: Range) -> list[int]:
         if not is_whole(part):
             raise InputError(f"{option} {text}: {part!r} is no whole number; expected a list such as 1,2,4")
         found.append(numbers.check(f"{option} {text}: a number", int(part)))
-    if len(set(found)) != len(found):
-        raise InputError(f"{option} {text}: a number stands there twice")
+    for number in found:
+        if found.count(number) > 1:
+            raise InputError(f"{option} {text}: {number} is given twice; leave one out")
     return found
 
 

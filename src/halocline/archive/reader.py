@@ -64,7 +64,9 @@ class Store:
                 raise InputError(f"{path} is a single array; give the store that it belongs to")
         elif not bare:
             what = "no such file or folder" if not path.exists() else "no Zarr store"
-            raise InputError(f"{path}: {what}; expected the path of output or of a checkpoint")
+            inside = max((file.parent for file in path.glob(f"*/{arrays.GROUP}")), default=None)
+            hint = "" if inside is None else f", such as {inside} in it"
+            raise InputError(f"{path}: {what}; expected the path of output or of a checkpoint{hint}")
         attributes = group.get("attributes") or {}
         if not isinstance(attributes, dict):
             raise damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")

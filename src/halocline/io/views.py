@@ -51,7 +51,8 @@ class Wanted:
     names : sequence of str, optional
         Of arrays; all by default.
     time : float, optional
-        The nearest one counts; the last by default.
+        The nearest one counts, at most one interval between times before the first or after the last; the
+        last by default.
     at : mapping of str to float
         Where axes are cut; in three dimensions z in the middle by default.
     spectrum : bool
@@ -175,7 +176,13 @@ def _number(store: Store, time: float | None) -> int | None:
         return None
     if not len(times):
         raise InputError(f"{store.path} holds no time yet")
-    return len(times) - 1 if time is None else int(np.argmin(np.abs(times - time)))
+    if time is None:
+        return len(times) - 1
+    first, last = times[0], times[-1]
+    reach = (last - first) / max(1, len(times) - 1) or np.inf
+    if not first - reach <= time <= last + reach:
+        raise InputError(f"time {time:g} is asked for, but {store.path} has times from {first:g} to {last:g}")
+    return int(np.argmin(np.abs(times - time)))
 
 
 class _Panel:

@@ -65,7 +65,8 @@ class Grid(Sealed):
     walls : {"face", "node"}, or sequence or mapping of them
         Where the ends of axes that are not periodic lie, for all or per axis. "face": half a cell outside
         the first and last point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just
-        outside, x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n.
+        outside, x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n; a
+        mapping must not give them "node".
     stretch : mapping of axis to callable, optional
         Maps of axes, by "x", "y", "z": from the coordinate that a point has on an even grid to where it is,
         in the same interval, as ``{"x": lambda x: x - 0.1 * np.sin(2 * np.pi * x)}`` from 0 to 1. They must
@@ -126,6 +127,12 @@ class Grid(Sealed):
                     f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
+        if isinstance(walls, Mapping):  # one value for all axes, or a sequence, has to say something for each
+            for axis, (wall, wraps) in enumerate(zip(self.walls, self.periodic, strict=True)):
+                if wraps and wall == "node":
+                    raise InputError(
+                        f"walls {walls!r}: axis {AXES[axis]} is periodic, so it has no walls; leave it out"
+                    )
         self.maps = maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}

@@ -339,7 +339,7 @@ class LinearProblem(Sealed):
             Positive and below 1. The right-hand side is b - A(0), which includes the boundary values and
             slopes. The tolerance does not depend on the start.
         max_iterations : int, optional
-            Ten times the number of unknowns by default.
+            Ten times the number of unknowns by default. The log warns of a solve that ends at the default.
         start : {"zero", "last"}
             "zero" starts from zero. "last" starts from the values of the unknown: those of the last solve, or
             those that were set, ``problem.fields[u] = guess``. Where the right-hand side is zero, the
@@ -375,6 +375,7 @@ class LinearProblem(Sealed):
         output, checkpoint, resume = observers.solve_arguments(
             self, SolveArguments(output, checkpoint, resume)
         )
+        limit_given = max_iterations is not None
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
         import numpy as np
@@ -452,6 +453,14 @@ class LinearProblem(Sealed):
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, rounding_warning(solution, rtol))
+        if reason == "iteration limit" and self.domain.comm.rank == 0:
+            # a limit that the user gave is often the aim itself, as in measurements
+            log.log(
+                logging.INFO if limit_given else logging.WARNING,
+                "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, and "
+                "rtol=%g was asked for",
+                self.method, iterations, solution.residual_relative, rtol,
+            )  # fmt: skip
         observers.ran(self, done, solution)
         return solution
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +29,11 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     Raises
     ------
     InputError
-        A file that cannot be read, or holds no measurements of a study.
+        A file that cannot be read, holds no measurements of a study, or is given twice.
     """
+    again = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
+    if again is not None:
+        raise InputError(f"{again} is given twice: its measurements would count twice; leave one out")
     known, found = studies(), list[Measurement]()
     formulas: dict[Any, Any] = {}  # what is exchanged, by problem
     for path in files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,8 @@ from halocline.run.fields.interpolation import Weights, nearest, polynomial
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+ROUNDING = 1e-9  # of the extent: an end of a box this far outside of the grid counts as the grid's
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,13 @@ class Box(Region):
     Parameters
     ----------
     x, y, z : (float, float)
-        The lower and upper end; along other axes all points.
+        The lower and upper end, both in the grid, or infinite; along other axes all points. A box does not
+        continue around periodic axes.
 
     Raises
     ------
     InputError
-        No axis, or an unknown one; with a grid: ends that no cell lies between.
+        No axis, or an unknown one; with a grid: ends outside of it, or that no cell lies between.
     """
 
     def __init__(self, **ends: tuple[float, float]) -> None:
@@ -137,6 +141,15 @@ class Box(Region):
                 raise InputError(
                     f"Box: {axis} is {ends!r}; expected its lower and upper end, such as (0.2, 0.4)"
                 )
+            low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
+            slack = ROUNDING * grid.extent[number]
+            for end in given:
+                if not (low - slack <= end <= high + slack or math.isinf(end)):
+                    around = ", and a box does not continue around it" if grid.periodic[number] else ""
+                    raise InputError(
+                        f"Box: {axis} is {ends!r}; expected ends from {low:g} to {high:g}, where the axis "
+                        f"lies{around}; -inf and inf stand for its ends"
+                    )
             if not len(_within(grid.positions()[number], *given)):
                 raise InputError(f"Box: {axis} is {ends!r}; no cell of {grid!r} lies there")
 
