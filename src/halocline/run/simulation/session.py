@@ -105,7 +105,7 @@ class Session:
 
     @property
     def clock(self) -> Clock:
-        """Time and step reached, with the arithmetic that decides which times are reached."""
+        """Clock with the time and step reached; it decides which times count as reached."""
         return clock_of(self.state.values)
 
     @property
@@ -155,14 +155,14 @@ class Session:
         self.state.values.pop(NEXT_STEP, None)
 
     def restart(self) -> None:
-        """Begin anew from a time and step that were set."""
+        """Forget earlier steps, after the time and the step were set."""
         self.forget_step()
         self.state.values.pop("dt", None)  # there is no last step
         self.forget_time_steps()
         self.forget_checks()
 
     def forget_time_steps(self) -> None:
-        """Count time steps from the present time on: the time or the time step was set."""
+        """Restart the count of time steps, after the time or the time step was set."""
         for name in STATE:
             self.state.values.pop(name, None)
 
@@ -188,7 +188,7 @@ class Session:
         until : float
             The last step is shortened to end at this time.
         pause : float
-            The time from which on no step begins, where the time step varies; at most `until`.
+            Time at which a step no longer begins, where the time step varies; at most `until`.
         last : float
             The number of steps that is not exceeded.
         on_progress : callable, optional
@@ -241,14 +241,14 @@ class Session:
     ) -> Outcome:
         """Do at most `steps` steps, and do not check the result."""
         values, clock = self.state.values, self.clock
-        given = clock.scalars_for(until, until if pause is None else pause, steps)
-        outcome = self.prepared.run({**values, **given}, on_progress)
+        scalars = clock.scalars_for(until, until if pause is None else pause, steps)
+        outcome = self.prepared.run({**values, **scalars}, on_progress)
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
-        values.update(clock.state({**given, **outcome.scalars}))
+        values.update(clock.state({**scalars, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
-            values["t"] = until  # rounding of a time step that varies has left out the last one
+            values["t"] = until  # rounding of a varying time step has left out the last step
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt
         return outcome
