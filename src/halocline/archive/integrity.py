@@ -158,15 +158,15 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     return info
 
 
-def _counts(what: str, value: Any, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(n) is int and n >= least for n in value):
-        raise ValueError(f"its {what} is {value!r}; expected numbers from {least} on")
+def _counts(name: str, value: Any, minimum: int) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(n) is int and n >= minimum for n in value):
+        raise ValueError(f"its {name} is {value!r}; expected numbers from {minimum} on")
     return tuple(value)
 
 
-def damaged(file: Path, why: str) -> InputError:
+def damaged(file: Path, reason: str) -> InputError:
     """Return the error for a file that Halocline cannot interpret."""
-    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {why}")
+    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {reason}")
 
 
 def open_array(
@@ -247,7 +247,7 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, str) else "(" + ", ".join(map(str, value)) + ")"
 
 
-def check_memory(folder: Path, size: int, what: str) -> None:
+def check_memory(folder: Path, size: int, part: str) -> None:
     """Raise InputError where a part of an array needs more memory than is available.
 
     Parameters
@@ -256,7 +256,7 @@ def check_memory(folder: Path, size: int, what: str) -> None:
         Folder of the array; the message names it.
     size : int
         Memory of the part, in bytes.
-    what : str
+    part : str
         Noun phrase that names the part, such as "a chunk".
     """
     if size <= SMALL:
@@ -264,7 +264,7 @@ def check_memory(folder: Path, size: int, what: str) -> None:
     available = min(native().available_memory(), native().available_to_process())
     if size > available:
         raise InputError(
-            f"{folder}: {what} needs {size / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are "
+            f"{folder}: {part} needs {size / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are "
             f"available: read a smaller part, or check the shape and the chunk shape in "
             f"{folder / arrays.GROUP}"
         )
@@ -305,7 +305,7 @@ def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
 
 
 def damaged_chunk(
-    folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int], how: str
+    folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int], state: str
 ) -> InputError:
     """Return the error for a missing or empty chunk; its message names the times of the chunk."""
     rows = ""
@@ -314,4 +314,6 @@ def damaged_chunk(
         first = numbers[axis] * info.chunk[axis]
         last = min(first + info.chunk[axis], shape[axis]) - 1
         rows = f", with {info.growing} number {first}" + (f" to {last}" if last > first else "")
-    return InputError(f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {how}{rows}: {RESTORE}")
+    return InputError(
+        f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {state}{rows}: {RESTORE}"
+    )

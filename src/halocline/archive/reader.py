@@ -256,8 +256,8 @@ class Store:
                 "0, is asked for: read it again when the run has written more"
             )
         lo, hi = lo or (0,) * len(space), space if hi is None else hi
-        found: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
-        return found
+        values: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
+        return values
 
     def whole(self, name: str) -> NDArray[Any]:
         """All values of an array, at all times.

@@ -182,12 +182,12 @@ class Series:
                 raise self._lost(0, step, count)
             return
         group = self.path / arrays.GROUP
-        known = read_object(group)["consolidated_metadata"]["metadata"]
+        group_arrays = read_object(group)["consolidated_metadata"]["metadata"]
         infos = {name: array_info(group, name, spec.metadata) for name, spec in self._all(shown).items()}
-        if {*known} != {*infos}:
-            raise damaged(group, f"it has arrays {', '.join(known)}; expected {', '.join(infos)}")
+        if {*group_arrays} != {*infos}:
+            raise damaged(group, f"it has arrays {', '.join(group_arrays)}; expected {', '.join(infos)}")
         for name, info in infos.items():
-            if (mismatch := difference(known[name], info.metadata)) is not None:
+            if (mismatch := difference(group_arrays[name], info.metadata)) is not None:
                 key, value, expected = mismatch
                 raise damaged(group, f"it says {key} {value} of array {name!r}; expected {expected}")
         row_count = self._count(step)

@@ -48,30 +48,30 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
                 )
     reports = []
     groups = Group(all_measurements, None).by(lambda m: held_conditions(by_name[m["study"]], m))
-    held = [held_conditions(by_name[own.one["study"]], own.one) for own in groups]
-    for own, own_conditions in zip(groups, held, strict=True):
-        study = by_name[own.one["study"]]
+    held = [held_conditions(by_name[group.one["study"]], group.one) for group in groups]
+    for group, group_conditions in zip(groups, held, strict=True):
+        study = by_name[group.one["study"]]
         siblings = [
             dict(other_conditions)
-            for other, other_conditions in zip(groups, held, strict=True)
-            if (other.one["study"], other.one["case"]) == (own.one["study"], own.one["case"])
+            for other_group, other_conditions in zip(groups, held, strict=True)
+            if (other_group.one["study"], other_group.one["case"]) == (group.one["study"], group.one["case"])
         ]
-        differences = _differing(dict(own_conditions), siblings)
-        exchanged = formulas.get(own_conditions)
-        each = _of_problem(study, own.found, exchanged)
-        prefix = joined_words(f"{study.title}: {q.named(own.one)}", *differences)
+        differences = _differing(dict(group_conditions), siblings)
+        exchanged = formulas.get(group_conditions)
+        report = _of_problem(study, group.found, exchanged)
+        prefix = joined_words(f"{study.title}: {q.named(group.one)}", *differences)
         if len(groups) > 1:
-            tables = [replace(t, heading=t.heading and f"{prefix}: {t.heading}") for t in each.tables]
-            each = replace(each, tables=tables, said=[f"{prefix}: {text}" for text in each.said])
-        reports.append(each)
+            tables = [replace(t, heading=t.heading and f"{prefix}: {t.heading}") for t in report.tables]
+            report = replace(report, tables=tables, said=[f"{prefix}: {text}" for text in report.said])
+        reports.append(report)
     if len(reports) == 1:
         return all_measurements, reports[0]
     return all_measurements, Report(
-        [table for each in reports for table in each.tables],
-        [text for each in reports for text in each.said],
+        [table for report in reports for table in report.tables],
+        [text for report in reports for text in report.said],
         lambda: _numbered(reports),
         what=counted(len(files), "file"),
-        footer="\n".join(dict.fromkeys(each.footer for each in reports)),
+        footer="\n".join(dict.fromkeys(report.footer for report in reports)),
     )
 
 

@@ -104,7 +104,7 @@ class OutputContents:
         self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
         self._prepared: Prepared | None = None
-        program, own, named = Program("output"), list[Field](), self._named(given)
+        program, computed_fields, named = Program("output"), list[Field](), self._named(given)
         counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
         self._texts = {name: _text(what) for name, what in named.items()}
         self.statistics = Statistics(self.grid, owner, counted) if counted else None
@@ -117,11 +117,11 @@ class OutputContents:
                 if not isinstance(what, Field) and not what.varies:
                     self._add_number(program, name, what)
                 elif isinstance(region, Points):
-                    self._add_points(region, name, self._held(program, name, what, own), kind)
+                    self._add_points(region, name, self._held(program, name, what, computed_fields), kind)
                 else:
-                    self._add_part(name, self._held(program, name, what, own), kind)
-        self._program, self._computed = program, own
-        for f in own:  # no state: they are computed whenever they are written
+                    self._add_part(name, self._held(program, name, what, computed_fields), kind)
+        self._program, self._computed = program, computed_fields
+        for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
 
     # --- what is asked for ---
@@ -160,7 +160,7 @@ class OutputContents:
 
     # --- how it is computed ---
 
-    def _held(self, program: Program, name: str, what: Expr | Field, own: list[Field]) -> Field:
+    def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
         """A field that holds it, or its averages, when the program has run."""
         block = self.region.block
         if isinstance(what, Field) and block == 1:
@@ -170,8 +170,10 @@ class OutputContents:
 
         def new(boundary: Any = None) -> Field:
             internal = program.fresh(f"output_{self._number}_{name}")
-            own.append(self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary))
-            return own[-1]
+            computed_fields.append(
+                self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary)
+            )
+            return computed_fields[-1]
 
         if block == 1:
             held = new()

@@ -56,13 +56,13 @@ class Observer:
         """Note a new problem, before it takes memory."""
         self.problem, self.runs = problem, []
 
-    def run_arguments(self, problem: Any, own: RunArguments) -> RunArguments:
+    def run_arguments(self, problem: Any, arguments: RunArguments) -> RunArguments:
         """Return the arguments for a run that is about to begin; by default they are unchanged."""
-        return own
+        return arguments
 
-    def solve_arguments(self, problem: Any, own: SolveArguments) -> SolveArguments:
+    def solve_arguments(self, problem: Any, arguments: SolveArguments) -> SolveArguments:
         """Return the arguments for a solve that is about to begin; by default they are unchanged."""
-        return own
+        return arguments
 
     def facts(self, problem: Any) -> dict[str, Any]:
         """Return the facts that checkpoints of a problem store for this observer, as JSON data."""
@@ -87,26 +87,26 @@ def observing(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
-def options(own: Mapping[str, Any]) -> dict[str, Any]:
+def options(problem_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a problem, with those of the observers in their place."""
-    merged = dict(own)
+    merged = dict(problem_options)
     for observer in _observers:
         merged |= observer.execution
     return merged
 
 
-def run_arguments(problem: Any, own: RunArguments) -> RunArguments:
+def run_arguments(problem: Any, arguments: RunArguments) -> RunArguments:
     """Return the arguments of a run, after all observers had a chance to replace them."""
     for observer in _observers:
-        own = observer.run_arguments(problem, own)
-    return own
+        arguments = observer.run_arguments(problem, arguments)
+    return arguments
 
 
-def solve_arguments(problem: Any, own: SolveArguments) -> SolveArguments:
+def solve_arguments(problem: Any, arguments: SolveArguments) -> SolveArguments:
     """Return the arguments of a solve, after all observers had a chance to replace them."""
     for observer in _observers:
-        own = observer.solve_arguments(problem, own)
-    return own
+        arguments = observer.solve_arguments(problem, arguments)
+    return arguments
 
 
 def facts(problem: Any) -> dict[str, Any]:

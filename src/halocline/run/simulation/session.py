@@ -73,8 +73,8 @@ class Session:
 
     def ready(self, stepping: Stepping) -> Prepared:
         """A program, ready to advance this state."""
-        given = (*self.fields.values, *ENDLESS, "steps")
-        return prepare(self.fields.store, stepping.program, given)
+        scalar_names = (*self.fields.values, *ENDLESS, "steps")
+        return prepare(self.fields.store, stepping.program, scalar_names)
 
     # --- the state ---
 
@@ -201,13 +201,13 @@ class Session:
         KeyboardInterrupt
         """
         checked = self.state.values["step"]
-        whole: Outcome | None = None
+        total: Outcome | None = None
         self._begin_delayed()
         while True:
             self._keep(until)
             report = None if on_progress is None else partial(_report, on_progress, int(checked))
             outcome = self.go_on(until, min(last - checked, self._due - self._since), report, pause=pause)
-            whole = outcome if whole is None else whole.followed_by(outcome)
+            total = outcome if total is None else total.followed_by(outcome)
             began = perf_counter()
             try:
                 self.check_after(checked)
@@ -227,9 +227,9 @@ class Session:
             self._took += outcome.loop_seconds
             checked = self.state.values["step"]
             if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
-                return whole
+                return total
             if self.clock.has_reached(until):
-                return whole
+                return total
 
     def go_on(
         self,
