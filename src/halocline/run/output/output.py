@@ -356,7 +356,7 @@ class OutputStore:
 
     def _count_infinite(self, name: str, step: int, infinite: int) -> None:
         """Count finite values of an array that become infinite in the precision of the store."""
-        if infinite:
+        if infinite and not self._warned:
             counts = self._infinite.setdefault(step, {})
             counts[name] = counts.get(name, 0) + infinite
 
@@ -378,7 +378,8 @@ class OutputStore:
             log.warning(
                 "output %s: at step %d, finite values beyond the range of %s are written as infinity: %s. "
                 'Choose dtype="float64" for this output; later steps are not reported',
-                self.path, step, self.how.dtype, ", ".join(f"{n} of {name}" for name, n in counts.items()),
+                self.path, step, self.how.dtype or "float32",
+                ", ".join(f"{n} of {name}" for name, n in counts.items()),
             )  # fmt: skip
 
     def close(self) -> None:
