@@ -32,7 +32,7 @@ class SolveArguments(NamedTuple):
 
 
 class Observer:
-    """Observer that notes the last problem that was made, and its runs.
+    """Observer of the last problem that was made, and of its runs.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def options(problem_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a problem, with those of the observers in their place."""
+    """Return the options of a problem; those of the observers take precedence."""
     merged = dict(problem_options)
     for observer in _observers:
         merged |= observer.execution
@@ -96,14 +96,14 @@ def options(problem_options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_arguments(problem: Any, arguments: RunArguments) -> RunArguments:
-    """Return the arguments of a run, after all observers had a chance to replace them."""
+    """Return the arguments of a run, as the observers replace them."""
     for observer in _observers:
         arguments = observer.run_arguments(problem, arguments)
     return arguments
 
 
 def solve_arguments(problem: Any, arguments: SolveArguments) -> SolveArguments:
-    """Return the arguments of a solve, after all observers had a chance to replace them."""
+    """Return the arguments of a solve, as the observers replace them."""
     for observer in _observers:
         arguments = observer.solve_arguments(problem, arguments)
     return arguments

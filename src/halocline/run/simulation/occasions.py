@@ -33,7 +33,7 @@ class Occasion:
         self, every: Every, act: Callable[[], None], *, exact: bool = False, alarm: Alarm | None = None
     ) -> None:
         self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
-        self._due: float = math.inf  # time or step
+        self._due: float = math.inf  # time or step; infinite for wall-clock time
 
     def begin(self, clock: Clock, until: float) -> None:
         """Wait for the first multiple after the present time or step.
@@ -54,10 +54,8 @@ class Occasion:
 
     def limits(self, clock: Clock, until: float) -> Limits:
         """Return the bounds of a run up to the next event, or to a time where that is earlier."""
-        if self.every.steps is not None:
-            return Limits(until, until, self._due)
         if self.every.time is None:
-            return Limits(until, until)
+            return Limits(until, until, self._due)
         if self.exact:
             return Limits(min(until, self._due), until)
         return clock.limits(self._due).within(Limits(until, until))

@@ -188,7 +188,7 @@ class Session:
         until : float
             The last step is shortened to end at this time.
         pause : float
-            Time at which a step no longer begins, where the time step varies; at most `until`.
+            No step begins at this time or later, where the time step varies; at most `until`.
         last : float
             The number of steps that is not exceeded.
         on_progress : callable, optional
