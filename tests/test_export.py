@@ -400,7 +400,7 @@ def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.Cap
     ("change", "words"),
     [
         (lambda facts: facts.pop("time"), "it lacks time"),
-        (lambda facts: facts["fields"].pop("T"), "what it says of the run is not what was written"),
+        (lambda facts: facts["fields"].pop("T"), "its facts of the run are not those that were written"),
         (lambda facts: facts.update(time=3), ""),
         (lambda facts: facts.update(identity=[]), ""),
     ],

@@ -376,7 +376,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
         False,
     ),
     "codecs that are none": (metadata(lambda a: {**a, "codecs": 3}), r"T/zarr\.json is damaged", False),
-    "names of too few axes": (metadata(lambda a: {**a, "dimension_names": ["x"]}), "1 names of axes", False),
+    "names of too few axes": (metadata(lambda a: {**a, "dimension_names": ["x"]}), "1 axis names", False),
     "no chunk grid": (metadata(without("chunk_grid")), "array 'T' has no 'chunk_grid'", False),
     "a list": (metadata(lambda a: [a]), r"T/zarr\.json is damaged.*expected an object", False),
     "half a file": (

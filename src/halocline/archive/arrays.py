@@ -81,16 +81,16 @@ class ArraySpec:
 
 
 def narrowed(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], int]:
-    """Return values in another precision, and the number of finite ones that became infinite."""
+    """Return values in another precision, and the number of finite values that became infinite."""
     import numpy as np
 
     values = np.asarray(values)
     if values.dtype == dtype:
         return values, 0
     with np.errstate(over="ignore"):
-        found = values.astype(dtype)
-    infinite = np.isinf(found)
-    return found, int(np.count_nonzero(np.isfinite(values[infinite]))) if infinite.any() else 0
+        converted = values.astype(dtype)
+    infinite = np.isinf(converted)
+    return converted, int(np.count_nonzero(np.isfinite(values[infinite]))) if infinite.any() else 0
 
 
 def group_metadata(attributes: Mapping[str, Any], specs: Mapping[str, ArraySpec]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class StoredArray:
         try:
             self.write(lo, values).result()
         except (ValueError, OSError) as error:
-            if "Error reading" in str(error):  # a chunk is read first to keep its other elements
+            if "Error reading" in str(error):  # TensorStore reads a chunk first to keep its other elements
                 raise RunError(
                     f"{self.folder} is damaged, and nothing was written to it: {_cause(error)}: restore the "
                     "file from a copy of the store, or choose another path"

@@ -47,8 +47,10 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give another name to write a file under. The file gets its own name when all is written, and is removed
-    where that fails: readers find the old file or the new one."""
+    """Yield a temporary path to write a file to, which replaces the file when the block ends.
+
+    Where the block fails, the temporary file is removed. Readers find the old file or the new one.
+    """
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     try:
         yield making
@@ -59,8 +61,10 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Give another folder to write files in. When all are written they move into the folder of the path, and
-    replace those of the same names there; where writing fails they are removed."""
+    """Yield a temporary folder to write files to, which move into the folder of the path when the block ends.
+
+    They replace files of the same names there. Where the block fails, the temporary folder is removed.
+    """
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     making.mkdir()
     try:
@@ -131,7 +135,7 @@ def has_file(store: Path, name: str) -> bool:
     Raises
     ------
     InputError
-        The file, or a folder inside the store on the way to it, is a link or something else.
+        The file, or a folder of the store that holds it, is a link or of another type.
     """
     path, parts = store, PurePosixPath(name).parts
     for part in parts[:-1]:
@@ -142,7 +146,7 @@ def has_file(store: Path, name: str) -> bool:
 
 
 def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
-    """Return whether a path exists; raise InputError where it is not of a kind itself."""
+    """Return whether a path exists; raise InputError where it is a link or of another type."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -171,7 +175,7 @@ def plain_files(folder: Path) -> dict[str, int]:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
-                    with contextlib.suppress(FileNotFoundError):  # a run has renamed it meanwhile
+                    with contextlib.suppress(FileNotFoundError):  # a run may rename the file at the same time
                         sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}") from None

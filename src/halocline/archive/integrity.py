@@ -1,4 +1,4 @@
-"""Descriptions of the arrays of a store, and checks that their files are complete and agree with them."""
+"""Descriptions of the arrays of a store, and checks that the files of an array match its description."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from halocline.archive.files import has_file, plain_files, read_object
 from halocline.errors import InputError
 from halocline.native import native
 
-TIME, STEP = "time", "step"  # dimensions that arrays grow along: steps where the program has no time
+TIME, STEP = "time", "step"  # dimensions that arrays grow along; STEP where the program has no time
 GROWING = (TIME, STEP)
 POINT = "point"  # the dimension of values at single points
-UNNAMED = "axis"  # and a number: the name of an axis that has none
+UNNAMED = "axis"  # start of the name of an axis without a name; a number follows
 RESTORE = "restore the file from a copy of the store"
-SMALL = 256 << 20  # bytes below which the available memory is not checked
-TEXT = 200  # characters of metadata in a message
+SMALL = 256 << 20  # largest read, in bytes, that needs no check of the available memory
+TEXT = 200  # longest text of metadata in a message, in characters
 
 
 @dataclass(frozen=True)
 class ArrayInfo:
-    """An array of a store.
+    """Description of an array of a store.
 
     Attributes
     ----------
     name : str
     dimensions : tuple of str
-        The names of its axes; "axis0", "axis1", ... where it gives none.
+        Names of the axes; "axis0", "axis1", ... for axes without a name.
     shape : tuple of int
     dtype : str
     chunk : tuple of int
@@ -60,12 +60,12 @@ class ArrayInfo:
     @property
     def space(self) -> tuple[str, ...]:
         """Dimensions without the one that grows."""
-        return tuple(each for each in self.dimensions if each != self.growing)
+        return tuple(dimension for dimension in self.dimensions if dimension != self.growing)
 
     @property
     def growing(self) -> str | None:
-        """The dimension that a run adds to, "time" or "step"; None where it has none."""
-        return next((each for each in GROWING if each in self.dimensions), None)
+        """Dimension that a run appends along, "time" or "step"; None for an array without one."""
+        return next((dimension for dimension in GROWING if dimension in self.dimensions), None)
 
     @property
     def is_timed(self) -> bool:
@@ -74,7 +74,7 @@ class ArrayInfo:
 
     @property
     def times(self) -> int:
-        """Number of times; 1 for an array that has no such axis."""
+        """Number of times; 1 for an array that does not grow."""
         return 1 if self.growing is None else self.count(self.growing)
 
     @property
@@ -102,7 +102,7 @@ class ArrayInfo:
 
     @property
     def decoded(self) -> tuple[int, ...]:
-        """Shape of the smallest part that can be read: a chunk, or one of those inside a shard."""
+        """Shape of the smallest part that can be read: a chunk, or an inner chunk of a shard."""
         for codec in self.metadata.get("codecs") or ():
             if isinstance(codec, dict) and codec.get("name") == "sharding_indexed":
                 return _counts("inner chunk shape", codec["configuration"]["chunk_shape"], 1)
@@ -110,8 +110,8 @@ class ArrayInfo:
 
     def chunk_file(self, numbers: Sequence[int]) -> str:
         """Return the name of the file that holds a chunk, in the folder of the array."""
-        first, between = self.key
-        return between.join([*([first] if first else []), *map(str, numbers)]) or "0"
+        prefix, separator = self.key
+        return separator.join([*([prefix] if prefix else []), *map(str, numbers)]) or "0"
 
 
 def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
@@ -120,15 +120,15 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     Parameters
     ----------
     file : path
-        Holds the metadata; named in messages.
+        File that holds the metadata; messages name it.
 
     Raises
     ------
     InputError
         The metadata is damaged, or the name leads out of the store.
     """
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts or not place.parts:
+    location = PurePosixPath(name)
+    if location.is_absolute() or ".." in location.parts or not location.parts:
         raise InputError(f"{file} names an array {name!r}: expected a name that stays in the store")
     try:
         shape = _counts("shape", metadata["shape"], 0)
@@ -136,18 +136,18 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
         names = metadata.get("dimension_names") or [None] * len(shape)
         if not len(shape) == len(chunk) == len(names):
             raise ValueError(
-                f"it has {len(shape)} axes, {len(names)} names of axes and chunks of {len(chunk)}"
+                f"it has {len(shape)} axes, {len(names)} axis names and chunks of {len(chunk)} axes"
             )
         encoding = metadata.get("chunk_key_encoding") or {"name": "default"}
-        first, between = ("", ".") if encoding["name"] == "v2" else ("c", "/")
+        prefix, separator = ("", ".") if encoding["name"] == "v2" else ("c", "/")
         info = ArrayInfo(
             name,
-            tuple(f"{UNNAMED}{n}" if not each else str(each) for n, each in enumerate(names)),
+            tuple(f"{UNNAMED}{n}" if not axis_name else str(axis_name) for n, axis_name in enumerate(names)),
             shape,
             str(metadata["data_type"]),
             chunk,
             dict(metadata.get("attributes") or {}),
-            (first, str(encoding.get("configuration", {}).get("separator", between))),
+            (prefix, str(encoding.get("configuration", {}).get("separator", separator))),
             metadata,
         )
         _ = info.decoded
@@ -158,21 +158,21 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
     return info
 
 
-def _counts(what: str, value: Any, least: int) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(n) is int and n >= least for n in value):
-        raise ValueError(f"its {what} is {value!r}; expected numbers from {least} on")
+def _counts(name: str, value: Any, minimum: int) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(n) is int and n >= minimum for n in value):
+        raise ValueError(f"its {name} is {value!r}; expected numbers from {minimum} on")
     return tuple(value)
 
 
-def damaged(file: Path, why: str) -> InputError:
-    """Return the error of a file that cannot be understood."""
-    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {why}")
+def damaged(file: Path, reason: str) -> InputError:
+    """Return the error for a file that Halocline cannot interpret."""
+    return InputError(f"{file} is damaged, or of a kind that Halocline does not read: {reason}")
 
 
 def open_array(
     store: Path, info: ArrayInfo, *, complete: bool, rows: tuple[int, int] | None = None
 ) -> StoredArray:
-    """Open an array of a store, to be read.
+    """Open an array of a store for reading.
 
     Parameters
     ----------
@@ -180,67 +180,66 @@ def open_array(
     info : ArrayInfo
         The array as the group of the store describes it.
     complete : bool
-        Whether Halocline wrote the array: then every chunk is stored, and the group repeats all of its
+        True for an array that Halocline wrote: every chunk is stored, and the group repeats all of its
         metadata. Other programs leave out chunks whose elements all have the fill value.
     rows : (int, int), optional
-        Check only the chunks of these times, the first and that behind the last; by default of all.
+        Half-open range of times whose chunks are checked; by default all times.
 
     Raises
     ------
     InputError
-        A file is missing or is a link; or the metadata of the array differs from that of the group, or asks
-        for more memory than there is.
+        A file is missing or is a link. The metadata of the array differs from that of the group. A chunk
+        needs more memory than is available.
     """
     folder = store / info.name
     file = folder / arrays.GROUP
     if not has_file(store, f"{info.name}/{arrays.GROUP}"):
         raise InputError(f"{store} is damaged: array {info.name!r} is not there any more ({file})")
-    own = array_info(file, info.name, read_object(file))
-    grown = own.dimensions[:1] == (own.growing,) and own.shape[:1] > info.shape[:1]
-    shape = (info.shape[0], *own.shape[1:]) if grown else own.shape
-    for what, there, said in (
-        ("dimensions", own.dimensions, info.dimensions),
+    disk_info = array_info(file, info.name, read_object(file))
+    has_grown = disk_info.dimensions[:1] == (disk_info.growing,) and disk_info.shape[:1] > info.shape[:1]
+    shape = (info.shape[0], *disk_info.shape[1:]) if has_grown else disk_info.shape
+    for key, array_value, group_value in (
+        ("dimensions", disk_info.dimensions, info.dimensions),
         ("shape", shape, info.shape),
-        ("type", own.dtype, info.dtype),
-        ("chunks", own.chunk, info.chunk),
+        ("type", disk_info.dtype, info.dtype),
+        ("chunks", disk_info.chunk, info.chunk),
     ):
-        if there != said:
-            raise _contradiction(file, store, what, _text(there), _text(said))
-    check_memory(folder, info.bytes(own.decoded), "a chunk")
+        if array_value != group_value:
+            raise _contradiction(file, store, key, _text(array_value), _text(group_value))
+    check_memory(folder, info.bytes(disk_info.decoded), "a chunk")
     try:
-        opened = arrays.read(folder)
+        array = arrays.read(folder)
     except InputError as error:
         raise damaged(file, str(error).removeprefix(f"{folder} cannot be read: ")) from None
-    # the number of times is compared above; other programs may change some keys of an array alone
-    different = difference(own.metadata, info.metadata, {"shape"} if complete else {"shape", *_FREE})
-    if different is not None:
-        raise _contradiction(file, store, *different)
+    # the loop above compares the shape; other programs may change the keys of _FREE in the array alone
+    mismatch = difference(disk_info.metadata, info.metadata, {"shape"} if complete else {"shape", *_FREE})
+    if mismatch is not None:
+        raise _contradiction(file, store, *mismatch)
     if complete:
         check_chunks(store, info, rows)
-    return opened
+    return array
 
 
 def difference(
     one: Mapping[str, Any], other: Mapping[str, Any], ignored: Collection[str] = ()
 ) -> tuple[str, str, str] | None:
-    """Return the first key in which the metadata of two arrays differ, and what each says; None where they
-    agree."""
+    """Return the first differing key of the metadata of two arrays, and both values; None if they agree."""
     one, other = {**_OPTIONAL, **one}, {**_OPTIONAL, **other}
     for key in sorted({*one, *other} - {*ignored}):
-        texts = [json.dumps(each.get(key), sort_keys=True) for each in (one, other)]
+        texts = [json.dumps(metadata.get(key), sort_keys=True) for metadata in (one, other)]
         if texts[0] != texts[1]:
             return key, texts[0], texts[1]
     return None
 
 
 _OPTIONAL: dict[str, Any] = {"attributes": {}, "storage_transformers": []}  # keys that may be left out
-_FREE = {"attributes", "dimension_names"}
+_FREE = {"attributes", "dimension_names"}  # keys that may differ between an array and its group
 
 
-def _contradiction(file: Path, store: Path, what: str, there: str, said: str) -> InputError:
+def _contradiction(file: Path, store: Path, key: str, array_value: str, group_value: str) -> InputError:
     return InputError(
-        f"{file} says {what} {there[:TEXT]}, but {store / arrays.GROUP} says {said[:TEXT]}: one of them is "
-        "damaged, or a run is writing to the store; then read it again"
+        f"{file} says {key} {array_value[:TEXT]}, but {store / arrays.GROUP} says {group_value[:TEXT]}: one "
+        "of them is damaged, or a run is writing to the store; then read it again"
     )
 
 
@@ -248,16 +247,16 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, str) else "(" + ", ".join(map(str, value)) + ")"
 
 
-def check_memory(folder: Path, size: int, what: str) -> None:
+def check_memory(folder: Path, size: int, part: str) -> None:
     """Raise InputError where a part of an array needs more memory than is available.
 
     Parameters
     ----------
     folder : path
-        Folder of the array; named in the message.
+        Folder of the array; the message names it.
     size : int
         Memory of the part, in bytes.
-    what : str
+    part : str
         Noun phrase that names the part, such as "a chunk".
     """
     if size <= SMALL:
@@ -265,26 +264,26 @@ def check_memory(folder: Path, size: int, what: str) -> None:
     available = min(native().available_memory(), native().available_to_process())
     if size > available:
         raise InputError(
-            f"{folder}: {what} needs {size / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are "
+            f"{folder}: {part} needs {size / 1e9:,.1f} GB of memory, but {available / 1e9:,.1f} GB are "
             f"available: read a smaller part, or check the shape and the chunk shape in "
             f"{folder / arrays.GROUP}"
         )
 
 
 def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = None) -> None:
-    """Raise InputError where the file of a chunk is missing or empty, or is a link or something else.
+    """Raise InputError where the file of a chunk is missing, empty, a link or of another type.
 
     Parameters
     ----------
     rows : (int, int), optional
-        Check only the chunks of these times, the first and that behind the last; by default of all.
+        Half-open range of times whose chunks are checked; by default all times.
     """
     folder, lo, hi = store / info.name, [0] * len(info.shape), list(info.shape)
     if rows is not None and info.growing is not None:
         axis = info.dimensions.index(info.growing)
         lo[axis], hi[axis] = rows
     ranges = [range(l // c, -(-h // c)) for l, h, c in zip(lo, hi, info.chunk, strict=True)]
-    # the folder is listed once, but not for each of many times
+    # one listing serves all chunks; for a single time, looking up its own chunks is faster
     sizes = {} if rows is not None and rows[1] - rows[0] == 1 else plain_files(folder)
     for numbers in _lattice(ranges):
         file = info.chunk_file(numbers)
@@ -296,7 +295,7 @@ def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = No
 
 
 def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    """Yield the tuples of numbers of some ranges, which may be too long to be held in memory."""
+    """Yield the Cartesian product of ranges, without holding the ranges in memory."""
     if not ranges:
         yield ()
         return
@@ -306,13 +305,15 @@ def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
 
 
 def damaged_chunk(
-    folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int], how: str
+    folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int], state: str
 ) -> InputError:
-    """Return the error of a chunk that is missing or empty, which names the times that it holds."""
+    """Return the error for a missing or empty chunk; its message names the times of the chunk."""
     rows = ""
     if info.growing is not None:
         axis = info.dimensions.index(info.growing)
         first = numbers[axis] * info.chunk[axis]
         last = min(first + info.chunk[axis], shape[axis]) - 1
         rows = f", with {info.growing} number {first}" + (f" to {last}" if last > first else "")
-    return InputError(f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {how}{rows}: {RESTORE}")
+    return InputError(
+        f"{folder} is damaged: its chunk {info.chunk_file(numbers)} is {state}{rows}: {RESTORE}"
+    )

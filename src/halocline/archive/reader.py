@@ -1,4 +1,4 @@
-"""What a store on disk holds: output, a checkpoint, or a store of another program."""
+"""Reader of stores on disk: output, checkpoints, and stores of other programs."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ class Store:
     def __init__(self, path: Path, *, bare: bool = False) -> None:
         self.path = path
         self._opened: dict[str, StoredArray] = {}
-        self._checked: set[tuple[str, tuple[int, int] | None]] = set()  # arrays, and their rows
+        self._checked: set[tuple[str, tuple[int, int] | None]] = set()  # arrays, and rows with all chunks
         group: Any = {}
         if has_file(path, arrays.GROUP):
             group = read_object(path / arrays.GROUP)
             if group.get("node_type") != "group":
                 raise InputError(f"{path} is a single array; give the store that it belongs to")
         elif not bare:
-            what = "no such file or folder" if not path.exists() else "no Zarr store"
-            inside = max((file.parent for file in path.glob(f"*/{arrays.GROUP}")), default=None)
-            hint = "" if inside is None else f", such as {inside} in it"
-            raise InputError(f"{path}: {what}; expected the path of output or of a checkpoint{hint}")
+            problem = "no such file or folder" if not path.exists() else "no Zarr store"
+            inner_store = max((file.parent for file in path.glob(f"*/{arrays.GROUP}")), default=None)
+            hint = "" if inner_store is None else f", such as {inner_store} in it"
+            raise InputError(f"{path}: {problem}; expected the path of output or of a checkpoint{hint}")
         attributes = group.get("attributes") or {}
         if not isinstance(attributes, dict):
             raise damaged(path / arrays.GROUP, f"its attributes are {attributes!r}; expected an object")
@@ -78,39 +78,39 @@ class Store:
         if consolidated is None and self.facts.get("kind") == KIND:
             raise damaged(self.path / arrays.GROUP, "it has no consolidated metadata")
         if consolidated is None:
-            files = {each.parent.name: each for each in sorted(self.path.glob(f"*/{arrays.GROUP}"))}
+            files = {file.parent.name: file for file in sorted(self.path.glob(f"*/{arrays.GROUP}"))}
             files = {name: file for name, file in files.items() if is_file(file)}
             known = {name: read_object(file) for name, file in files.items()}
         else:
             file = self.path / arrays.GROUP
-            found = consolidated.get("metadata") if isinstance(consolidated, dict) else None
-            if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+            inline = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+            if not isinstance(inline, dict) or not all(isinstance(item, dict) for item in inline.values()):
                 raise damaged(file, "its consolidated metadata holds no objects")
-            known = found
+            known = inline
             files = dict.fromkeys(known, file)
         return {
-            name: array_info(files[name], name, each)
-            for name, each in known.items()
-            if each.get("node_type") != "group"
+            name: array_info(files[name], name, metadata)
+            for name, metadata in known.items()
+            if metadata.get("node_type") != "group"
         }
 
     def _check_arrays(self) -> None:
-        """Raise InputError where a store of Halocline lacks an array, or arrays differ in their points."""
+        """Raise InputError where a store of Halocline lacks an array or two arrays differ in their points."""
         if not self.facts:
             return
         contents = self.facts.get("contents")
-        named = [contents.get(key) for key in ("arrays", "coordinates")] if isinstance(contents, dict) else []
-        known = [each for each in (self._fields, *named) if isinstance(each, dict)]
-        # before its arrays are made a group has none
-        missing = {name for each in known for name in each} - {*self.arrays} if self.arrays else set()
+        parts = [contents.get(key) for key in ("arrays", "coordinates")] if isinstance(contents, dict) else []
+        known = [part for part in (self._fields, *parts) if isinstance(part, dict)]
+        # a new group has no arrays until its run creates them
+        missing = {name for part in known for name in part} - {*self.arrays} if self.arrays else set()
         for info in self.arrays.values():
             missing |= {*str(info.attributes.get("coordinates", "")).split()} - {*self.arrays}
         if missing:
             raise damaged(self.path / arrays.GROUP, f"it lacks array {min(missing)!r}")
-        first: dict[str, ArrayInfo] = {}
+        first_array: dict[str, ArrayInfo] = {}
         for info in self.arrays.values():
             for dimension in info.dimensions:
-                other = first.setdefault(dimension, info)
+                other = first_array.setdefault(dimension, info)
                 if self.is_coordinate(dimension):
                     self._check_count(info, dimension, self.arrays[dimension].shape)
                 elif other.count(dimension) != info.count(dimension):
@@ -157,15 +157,15 @@ class Store:
 
     @property
     def times(self) -> NDArray[np.float64] | None:
-        """The simulated times, or steps; their numbers where the store does not say them; None for a
-        store that has none."""
+        """Simulated times, or steps; numbers from 0 on where the store has no such coordinates; None for a
+        store without times."""
         import numpy as np
 
         line = None if self.axis is None else self._line(self.axis)
         if line is not None:
             return line.astype(np.float64)
-        timed = [each for each in self.arrays.values() if each.is_timed]
-        return self._numbers(timed[0], str(timed[0].growing)) if timed else None
+        growing = [info for info in self.arrays.values() if info.is_timed]
+        return self._numbers(growing[0], str(growing[0].growing)) if growing else None
 
     @property
     def steps(self) -> NDArray[np.int64] | None:
@@ -173,12 +173,12 @@ class Store:
         return self._line(STEP)
 
     def coordinates(self, dimension: str, info: ArrayInfo) -> NDArray[np.float64]:
-        """Of the points of an array along a dimension; their numbers where the store has none.
+        """Return the coordinates of an array along a dimension; numbers from 0 on where the store has none.
 
         Raises
         ------
         InputError
-            There are not as many as points, or they are damaged.
+            The numbers of coordinates and points differ, or the coordinates are damaged.
         """
         line = self._line(dimension)
         if line is None:
@@ -195,18 +195,18 @@ class Store:
             )
 
     def open(self, name: str, time: int | None = None) -> StoredArray:
-        """Open an array, to be read.
+        """Open an array for reading.
 
         Parameters
         ----------
         name : str
         time : int, optional
-            The number of the time that is read, whose chunks must be complete; by default all are.
+            Number of the only time to read, whose chunks are checked; by default all chunks are checked.
 
         Raises
         ------
         InputError
-            It is not there or not complete, or it is not what the store says of it.
+            The array is missing or incomplete, or its metadata differs from that of the store.
         """
         info, is_complete = self.arrays[name], bool(self.facts)
         rows = None if time is None or not info.is_timed else (time, time + 1)
@@ -256,8 +256,8 @@ class Store:
                 "0, is asked for: read it again when the run has written more"
             )
         lo, hi = lo or (0,) * len(space), space if hi is None else hi
-        found: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
-        return found
+        values: NDArray[Any] = self._read(info, (time, *lo), (time + 1, *hi), time)[0]
+        return values
 
     def whole(self, name: str) -> NDArray[Any]:
         """All values of an array, at all times.
@@ -295,29 +295,31 @@ class Store:
     def _missing(
         self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int]
     ) -> list[tuple[str, tuple[slice, ...]]]:
-        """Return the chunks that another program did not store, and where they lie in the values: they read
-        as the fill value of the array."""
-        sides, found = list(zip(lo, hi, info.chunk, strict=True)), []
+        """Return the chunk files that another program did not store, with their boxes in the values.
+
+        Such chunks read as the fill value of the array.
+        """
+        sides, missing_chunks = list(zip(lo, hi, info.chunk, strict=True)), []
         for numbers in product(*(range(l // c, -(-h // c)) for l, h, c in sides)):
             if not has_file(self.path / info.name, file := info.chunk_file(numbers)):
                 box = tuple(
                     slice(max(n * c, l) - l, min((n + 1) * c, h) - l)
                     for n, (l, h, c) in zip(numbers, sides, strict=True)
                 )
-                found.append((file, box))
-        return found
+                missing_chunks.append((file, box))
+        return missing_chunks
 
     def _numbers(self, info: ArrayInfo, dimension: str) -> NDArray[np.float64]:
-        """Return the numbers of points along a dimension without coordinates.
+        """Return the numbers from 0 on, as coordinates of a dimension that has none.
 
         Raises
         ------
         InputError
-            Halocline wrote the store, with coordinates, which are lost.
+            Halocline wrote the store with coordinates, and they are lost.
         """
         import numpy as np
 
-        # a field of a checkpoint may have the name of an axis, which has no coordinates then
+        # where a field of a checkpoint has the name of an axis, the axis has no coordinates
         if self.facts and dimension != POINT and dimension not in self._fields:
             raise damaged(self.path / arrays.GROUP, f"it lacks the coordinates {dimension!r}")
         count = info.count(dimension)
@@ -339,7 +341,7 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
         There is no array, or it is damaged.
     """
     if path.is_symlink() and not is_file(path.parent / arrays.GROUP):
-        path = path.resolve()  # a link to an array, which lies in no store itself
+        path = path.resolve()  # the link lies in no store, but its target may
     file = path / arrays.GROUP
     if not is_file(file):
         known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
@@ -355,7 +357,7 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return the size of all files in a folder; a run may be adding and removing some."""
+    """Return the size of all files in a folder, in bytes, without files that a run removes meanwhile."""
     total = 0
     for inner, _, names in os.walk(folder):
         for name in names:

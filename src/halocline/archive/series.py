@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
-CHUNK = 8 << 20  # bytes of a chunk of several times, at most, unless two are more
+CHUNK = 8 << 20  # largest chunk of several times, in bytes; two times may exceed it
 
 
 @dataclass(frozen=True)
@@ -113,23 +113,23 @@ class Series:
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in every.items()}
 
     def _all(self, count: int) -> dict[str, ArraySpec]:
-        """Return all arrays, with a number of times."""
+        """Return the specifications of all arrays, with a number of times."""
         return {**self.specs(count), **{name: spec for name, (spec, _) in self.spec.fixed.items()}}
 
     def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
-        """Whether this run goes on with what is there; nothing is changed.
+        """Return whether this run continues the group that is there; nothing is changed.
 
         Parameters
         ----------
         overwrite : bool
-            Whether what another run has left there may be removed.
+            Whether output of another run may be removed.
         before : (int, int)
-            A step, and how many times of steps up to it the group must have.
+            A step, and the number of times up to this step that the group must have.
 
         Raises
         ------
         InputError
-            There is something else.
+            The path holds something else, or the group is damaged.
         """
         path = self.path
         if not has_file(path, arrays.GROUP):
@@ -155,19 +155,19 @@ class Series:
         return False
 
     def _check_facts(self) -> None:
-        """Raise InputError where the group lacks something that a run which goes on with it reads."""
+        """Raise InputError where the group lacks facts that a continued run reads."""
         file = self.path / arrays.GROUP
         attributes = read_object(file)["attributes"]
         parts = attributes[FACTS].get("parts")
         if not isinstance(attributes.get("history"), str):
             raise damaged(file, "it has no history")
-        if not (isinstance(parts, list) and parts and all(isinstance(each, dict) for each in parts)):
-            raise damaged(file, "it does not say which part of a run wrote what")
-        if not all(type(each.get("step")) is int and isinstance(each.get("owner"), str) for each in parts):
+        if not (isinstance(parts, list) and parts and all(isinstance(part, dict) for part in parts)):
+            raise damaged(file, "it has no list of the parts of the run")
+        if not all(type(part.get("step")) is int and isinstance(part.get("owner"), str) for part in parts):
             raise damaged(file, "a part of the run has no step or owner")
 
     def _check_rows(self, step: int, count: int) -> None:
-        """Raise InputError where rows that a run goes on from are not those that were written.
+        """Raise InputError where the rows up to a restart are not those that the run wrote.
 
         Parameters
         ----------
@@ -177,39 +177,41 @@ class Series:
             Number of rows up to that step when the checkpoint was written.
         """
         shown = self._shown()
-        if shown is None:  # the process that made it died early
+        if shown is None:  # the process that made the group died early
             if count:
                 raise self._lost(0, step, count)
             return
         group = self.path / arrays.GROUP
-        known = read_object(group)["consolidated_metadata"]["metadata"]
+        group_arrays = read_object(group)["consolidated_metadata"]["metadata"]
         infos = {name: array_info(group, name, spec.metadata) for name, spec in self._all(shown).items()}
-        if {*known} != {*infos}:
-            raise damaged(group, f"it has arrays {', '.join(known)}; expected {', '.join(infos)}")
+        if {*group_arrays} != {*infos}:
+            raise damaged(group, f"it has arrays {', '.join(group_arrays)}; expected {', '.join(infos)}")
         for name, info in infos.items():
-            if (different := difference(known[name], info.metadata)) is not None:
-                key, there, expected = different
-                raise damaged(group, f"it says {key} {there} of array {name!r}; expected {expected}")
-        kept = self._count(step)
-        if kept < count:
-            raise self._lost(kept, step, count)
+            if (mismatch := difference(group_arrays[name], info.metadata)) is not None:
+                key, value, expected = mismatch
+                raise damaged(group, f"it says {key} {value} of array {name!r}; expected {expected}")
+        row_count = self._count(step)
+        if row_count < count:
+            raise self._lost(row_count, step, count)
         for name, info in infos.items():
-            array = open_array(self.path, info, complete=True, rows=(0, kept))
+            array = open_array(self.path, info, complete=True, rows=(0, row_count))
             if name in self.spec.fixed:
                 line = self.spec.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
                     raise InputError(
                         f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
                     )
-            elif kept % (rows := info.chunk[0]):  # with rows that are written again when others follow
-                array.read((kept // rows * rows, *(0 for _ in info.shape[1:])), (kept, *info.shape[1:]))
+            elif row_count % (rows := info.chunk[0]):  # the next commit rewrites these rows
+                array.read(
+                    (row_count // rows * rows, *(0 for _ in info.shape[1:])), (row_count, *info.shape[1:])
+                )
 
-    def _lost(self, kept: int, step: int, count: int) -> InputError:
-        """Return the error of rows that the checkpoint had, and the group has not."""
+    def _lost(self, row_count: int, step: int, count: int) -> InputError:
+        """Return the error for rows that the checkpoint counts and the group lacks."""
         return InputError(
-            f"{self.path} has {kept} times up to step {step}, but it had {count} when the checkpoint was "
-            "left: a run that went on from an older checkpoint has removed them. Go on from an older "
-            "checkpoint, or choose another path"
+            f"{self.path} has {row_count} times up to step {step}, but it had {count} when the checkpoint "
+            "was written: a run that restarted from an older checkpoint has removed them. Restart from an "
+            "older checkpoint, or choose another path"
         )
 
     def open(self, step: int, note: Mapping[str, Any], *, go_on: bool) -> int:
@@ -253,7 +255,7 @@ class Series:
         if self._shown() is None:  # the process that made it died early
             return self.open(step, note, go_on=False)
         count = self._count(step)
-        self._show(count, self._all(count))  # first, so that no reader sees more times than arrays have
+        self._show(count, self._all(count))  # the group first: no reader sees more times than arrays have
         self._show(count)
         for name, spec in self.specs(0).items():
             for chunk in (self.path / name).glob("c.*"):
@@ -311,8 +313,10 @@ class Series:
         self._show(count)
 
     def _check_before(self, first: int, name: str, spec: ArraySpec) -> None:
-        """Raise RunError where a chunk is lost that holds rows up to `first` and is about to be written
-        again: the rows would be filled up."""
+        """Raise RunError where the chunk that holds row `first` is lost.
+
+        Writing the chunk anew would fill its earlier rows with the fill value.
+        """
         rows = spec.chunk[0]
         if first % rows:
             info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
@@ -332,13 +336,13 @@ class Series:
             It cannot be.
         """
         for name, spec in self.specs(0).items():
-            if spec.chunk[0] > 1:  # `commit` writes it
+            if spec.chunk[0] > 1:  # `commit` writes its chunks
                 sync_files(self.path / name)
             else:
                 sync_file(self.path / name / arrays.GROUP)  # its chunks were synced when they were written
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """The metadata of a number of times; that of the group, which readers open, comes last."""
+        """Write the metadata of a number of times; that of the group, which readers open, comes last."""
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, sync=False)
@@ -348,7 +352,15 @@ class Series:
 
 
 def rows_of(width: int, itemsize: int) -> int:
-    """Return the times in a chunk of an array with so many numbers of so many bytes for each."""
+    """Return the number of times in a chunk of an array.
+
+    Parameters
+    ----------
+    width : int
+        Numbers for each time.
+    itemsize : int
+        Bytes of a number.
+    """
     return max(2, min(ROWS, CHUNK // (width * itemsize)))
 
 
@@ -366,7 +378,7 @@ def facts(path: Path) -> dict[str, Any]:
 
 
 def last_owner(known: Mapping[str, Any]) -> str:
-    """Return the name of the output that wrote the last part of a group; empty where it is not noted.
+    """Return the name of the output that wrote the last part of a group; empty if it is unknown.
 
     Parameters
     ----------
@@ -397,12 +409,12 @@ def columns(
     import numpy as np
 
     table = np.array([numbers for _, _, numbers in rows], dtype=np.float64).reshape(len(rows), -1)
-    found: dict[str, NDArray[Any]] = {STEP: np.array([step for _, step, _ in rows], dtype=np.int64)}
+    result: dict[str, NDArray[Any]] = {STEP: np.array([step for _, step, _ in rows], dtype=np.int64)}
     if axis == TIME:
-        found[TIME] = np.array([time for time, _, _ in rows], dtype=np.float64)
+        result[TIME] = np.array([time for time, _, _ in rows], dtype=np.float64)
     at = 0
     for name, (width, dtype, ndim) in widths.items():
-        own = table[:, at : at + width]
-        found[name] = np.ascontiguousarray(arrays.narrowed(own if ndim == 2 else own[:, 0], dtype)[0])
+        block = table[:, at : at + width]
+        result[name] = np.ascontiguousarray(arrays.narrowed(block if ndim == 2 else block[:, 0], dtype)[0])
         at += width
-    return found
+    return result

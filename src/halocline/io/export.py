@@ -87,15 +87,15 @@ def export(
         if target.suffix == ".vtr":
             return _last(store, target, groups, len(at) - 1)
         files: list[tuple[float, int, str]] = []
-        with whole(target) as listed, whole_folder(parts) as making:
+        with whole(target) as collection, whole_folder(parts) as folder:
             for n, time in enumerate(at):
                 for part, (space, infos) in enumerate(groups.items()):
-                    file = making / f"{'_'.join(space)}_{n:06}.vtr"
+                    file = folder / f"{'_'.join(space)}_{n:06}.vtr"
                     _grid(store, file, space, infos, n)
                     files.append((time, part, f"{parts.name}/{file.name}"))
                 if on_progress is not None:
                     on_progress(n + 1)
-            vtk.write_collection(listed, files)
+            vtk.write_collection(collection, files)
         return [target, parts]
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
@@ -175,7 +175,7 @@ def _files(target: Path, groups: Any) -> dict[tuple[str, ...], Path]:
 
 def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
     files = _files(target, groups)
-    with ExitStack() as stack:  # all files or none
+    with ExitStack() as stack:  # write all files or none
         for space, infos in groups.items():
             _grid(store, stack.enter_context(whole(files[space])), space, infos, n)
     return list(files.values())
@@ -193,16 +193,16 @@ def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[Arra
 
 
 def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
-    made = {
+    grids = {
         space: {info.name: (info.dtype, _planes(store, info)) for info in infos}
         for space, infos in groups.items()
     }
-    every = [info for infos in groups.values() for info in infos]
-    lines = {d: store.coordinates(d, info) for info in every for d in info.space}
+    all_infos = [info for infos in groups.values() for info in infos]
+    lines = {d: store.coordinates(d, info) for info in all_infos for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
-    with whole(target) as described, whole(target.with_suffix(".h5")) as data:
-        xdmf.write_data(data, made, at, lines, planes=_slab(every))
-        described.write_text(xdmf.described(target.with_suffix(".h5").name, at, made, lines, axes))
+    with whole(target) as description, whole(target.with_suffix(".h5")) as data:
+        xdmf.write_data(data, grids, at, lines, planes=_slab(all_infos))
+        description.write_text(xdmf.described(target.with_suffix(".h5").name, at, grids, lines, axes))
     return [target, target.with_suffix(".h5")]
 
 

@@ -83,7 +83,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _check(store: Store) -> None:
-    """Raise InputError where an array is not complete: it is not listed as if it could be read."""
+    """Raise InputError where an array is not complete, since a listing names only complete arrays."""
     for name in store.arrays:
         store.open(name)
 
@@ -122,44 +122,44 @@ def _checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _checkpoints(path: Path) -> dict[str, Any]:
-    """Return the listing of a folder of checkpoints; a run may be adding and removing some."""
-    last, problem = _newest(path)
-    found = []
+    """Return the listing of a folder of checkpoints, which a run may change at the same time."""
+    newest_folder, problem = _newest(path)
+    entries = []
     for folder in folders(path):
         is_written = is_file(folder / "zarr.json")
         try:
-            each = _listed(folder, is_written=is_written)
+            entry = _entry(folder, is_written=is_written)
         except InputError:
             if is_file(folder / "zarr.json"):
                 raise
-            each = {}
+            entry = {}
         is_removed = not folder.exists() or (is_written and not is_file(folder / "zarr.json"))
-        if is_removed or not each:  # a run removes it at the same time
-            if folder == last:
+        if is_removed or not entry:  # a run has removed it
+            if folder == newest_folder:
                 return _checkpoints(path)
             continue
-        why = each.pop("problem")
-        if folder == last and why is not None:
-            last, problem = None, why
-        found.append({**each, "newest": folder == last})
-    return {"kind": "checkpoints", "path": str(path), "checkpoints": found, "problem": problem}
+        array_problem = entry.pop("problem")
+        if folder == newest_folder and array_problem is not None:
+            newest_folder, problem = None, array_problem
+        entries.append({**entry, "newest": folder == newest_folder})
+    return {"kind": "checkpoints", "path": str(path), "checkpoints": entries, "problem": problem}
 
 
 def _newest(path: Path) -> tuple[Path | None, str | None]:
-    """Return the newest checkpoint and None, or None and the error message."""
+    """Return the newest checkpoint and None, or None and the message of the error."""
     pointer = path / POINTER
     while True:
-        named = pointer.read_bytes() if is_file(pointer) else b""
+        content = pointer.read_bytes() if is_file(pointer) else b""
         try:
             return newest(path), None
         except InputError as error:
             problem = str(error)
-        if named == (pointer.read_bytes() if is_file(pointer) else b""):  # else a run has left a newer one
+        if content == (pointer.read_bytes() if is_file(pointer) else b""):  # else a run wrote a newer one
             return None, problem
 
 
-def _listed(folder: Path, *, is_written: bool) -> dict[str, Any]:
-    """Return the entry of a checkpoint, with the error message of its arrays under "problem"."""
+def _entry(folder: Path, *, is_written: bool) -> dict[str, Any]:
+    """Return the listing entry of a checkpoint, with the error message of its arrays under "problem"."""
     problem = None
     with _readable(folder):
         facts = Saved(folder).facts if is_written else {}

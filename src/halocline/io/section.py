@@ -58,7 +58,7 @@ def section(
     axis : int or {"x", "y", "z"}, optional
         In three dimensions: the axis that the plane is normal to, z by default.
     at : float, optional
-        Where the plane cuts that axis; in the middle by default. The nearest points are taken.
+        Coordinate of the plane on that axis; the middle by default. The section takes the nearest points.
     most : int
         Points along an axis beyond which only every second, third, ... is taken.
 
@@ -84,8 +84,8 @@ def cut(source: Any, what: Any, at: Mapping[int | str, float | None], *, most: i
     source : Simulation, LinearProblem, Solution or Fields
     what : Field, str or expression
     at : mapping of int or str to float or None
-        The coordinates that are held, by number or name of the axis; None in the middle. The nearest points
-        are taken: of two that are equally near, the lower.
+        Coordinates of the cuts by number or name of the axis; None for the middle. The section takes the
+        nearest points, and the lower one of two equally near points.
     most : int
         Points along an axis beyond which only every second, third, ... is taken.
 
@@ -99,11 +99,11 @@ def cut(source: Any, what: Any, at: Mapping[int | str, float | None], *, most: i
     """
     fields = fields_of(source)
     ndim = fields.grid.ndim
-    held = {AXES[axis_number(axis, ndim)]: place for axis, place in at.items()}
-    if not 1 <= ndim - len(held) <= 2:
-        raise InputError(f"a section has one or two axes; that of {ndim} axes holds {len(held)} of them")
+    cuts = {AXES[axis_number(axis, ndim)]: coordinate for axis, coordinate in at.items()}
+    if not 1 <= ndim - len(cuts) <= 2:
+        raise InputError(f"a section has one or two axes; that of {ndim} axes holds {len(cuts)} of them")
     with fields.holding(what) as field:
-        return _section(fields, field, _name(what), held, most)
+        return _section(fields, field, _name(what), cuts, most)
 
 
 def _section(
@@ -111,19 +111,19 @@ def _section(
 ) -> Section | None:
     grid = fields.grid
     points, positions = field.points, field.positions
-    held = {a: _cut(positions[a], at[axis], a, grid) for a, axis in enumerate(AXES) if axis in at}
-    kept = [a for a in range(grid.ndim) if a not in held]
-    steps = {a: -(-points[a] // most) for a in kept}
-    values = _gather(fields, field, points, held, steps)
+    cuts = {a: _cut_index(positions[a], at[axis], a, grid) for a, axis in enumerate(AXES) if axis in at}
+    axes = [a for a in range(grid.ndim) if a not in cuts]
+    steps = {a: -(-points[a] // most) for a in axes}
+    values = _gather(fields, field, points, cuts, steps)
     if values is None:
         return None
     return Section(
         name,
         values,
-        tuple(AXES[a] for a in kept),
-        tuple(positions[a][:: steps[a]] for a in kept),
-        tuple((grid.origin[a], grid.origin[a] + grid.extent[a]) for a in kept),
-        tuple((AXES[a], float(positions[a][i])) for a, i in held.items()),
+        tuple(AXES[a] for a in axes),
+        tuple(positions[a][:: steps[a]] for a in axes),
+        tuple((grid.origin[a], grid.origin[a] + grid.extent[a]) for a in axes),
+        tuple((AXES[a], float(positions[a][i])) for a, i in cuts.items()),
     )
 
 
@@ -139,8 +139,8 @@ def _name(what: Any) -> str:
     return what if isinstance(what, str) else what.name if isinstance(what, Field) else repr(what)
 
 
-def _cut(line: NDArray[np.float64], at: float | None, axis: int, grid: Grid) -> int:
-    """Return the number of the point nearest to where an axis is cut; in the middle by default."""
+def _cut_index(line: NDArray[np.float64], at: float | None, axis: int, grid: Grid) -> int:
+    """Return the index of the point nearest to the cut of an axis, by default in the middle."""
     extent = grid.extent[axis]
     if at is None:
         at = grid.origin[axis] + 0.5 * extent

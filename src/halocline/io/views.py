@@ -51,8 +51,8 @@ class Wanted:
     names : sequence of str, optional
         Of arrays; all by default.
     time : float, optional
-        The nearest one counts, at most one interval between times before the first or after the last; the
-        last by default.
+        Time to draw; the last by default. The nearest time of the store is drawn. Accepted are times up to
+        one interval between times before the first and after the last.
     at : mapping of str to float
         Where axes are cut; in three dimensions z in the middle by default.
     spectrum : bool
@@ -124,49 +124,49 @@ def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
     for name in wanted.names or ():
         if name not in known:
             raise unknown("array", name, sorted(known))
-    found = [known[name] for name in (wanted.names or store.results)]
+    infos = [known[name] for name in (wanted.names or store.results)]
     if wanted.spectrum:
-        found = [info for info in found if info.space and not info.is_points]
-    if not found:
+        infos = [info for info in infos if info.space and not info.is_points]
+    if not infos:
         raise InputError(f"{store.path} holds nothing that could be drawn")
-    for info in found:
+    for info in infos:
         _check(store, info)
-    if len(found) > MOST_PANELS:
+    if len(infos) > MOST_PANELS:
         raise InputError(
-            f"{store.path} has {len(found)} arrays, and {MOST_PANELS} at most are drawn at a time: name some "
+            f"{store.path} has {len(infos)} arrays, and {MOST_PANELS} at most are drawn at a time: name some "
             "(names=, --fields)"
         )
-    for axis, where in (wanted.at or {}).items():
+    for axis, coordinate in (wanted.at or {}).items():
         if wanted.spectrum:
             raise InputError(
-                f"a cut at {axis} = {where:g}: a spectrum is of whole fields; leave one of them out"
+                f"a cut at {axis} = {coordinate:g}: a spectrum is of whole fields; leave one of them out"
             )
-        spaces = {name[0] for info in found for name in info.space} & {*AXES}
+        spaces = {name[0] for info in infos for name in info.space} & {*AXES}
         if axis not in spaces:
             axes = f"; expected some of {', '.join(sorted(spaces))}" if spaces else ", nor any other"
-            raise InputError(f"a cut at {axis} = {where:g}: {store.path} has no such axis{axes}")
-    return found
+            raise InputError(f"a cut at {axis} = {coordinate:g}: {store.path} has no such axis{axes}")
+    return infos
 
 
 def _check(store: Store, info: ArrayInfo) -> None:
     """Raise InputError where an array of another program cannot be drawn."""
-    what = ""
+    problem = ""
     if not info.is_real:
-        what = f"it has type {info.dtype}; expected real numbers"
+        problem = f"it has type {info.dtype}; expected real numbers"
     elif not info.shape:
-        what = "it is a single number; expected an array"
+        problem = "it is a single number; expected an array"
     elif not all(map(info.count, info.space)):
-        what = "it holds no points"
+        problem = "it holds no points"
     elif len(info.space) > len(AXES):
-        what = f"it has {len(info.space)} axes in space; expected at most {len(AXES)}"
-    if what:
+        problem = f"it has {len(info.space)} axes in space; expected at most {len(AXES)}"
+    if problem:
         raise InputError(
-            f"{store.path}: array {info.name!r} cannot be drawn: {what}; choose others (names=, --fields)"
+            f"{store.path}: array {info.name!r} cannot be drawn: {problem}; choose others (names=, --fields)"
         )
 
 
 def _number(store: Store, time: float | None) -> int | None:
-    """Which time is the nearest; None for a store without times."""
+    """Return the number of the nearest time; None for a store without times."""
     import numpy as np
 
     times = store.times
@@ -197,7 +197,7 @@ class _Panel:
         self.cuts = {} if self.series or wanted.spectrum else self._cuts()
 
     def _cuts(self) -> dict[str, int]:
-        """Where axes are cut: the number of the point along each dimension."""
+        """Return the number of the point at each cut, by dimension."""
         at = self.wanted.at or {}
         for d in self.info.space:
             line = self.lines[d]
@@ -207,17 +207,17 @@ class _Panel:
                     f"a cut at {d[0]} = {at[d[0]]:g}: array {self.info.name!r} of {self.store.path} has "
                     f"points from {line[0]:g} to {line[-1]:g} along {d}"
                 )
-        found = {d: nearest(self.lines[d], at[d[0]], self._period(d)) for d in self.info.space if d[0] in at}
-        if len(found) == len(self.info.space):
-            asked = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in found)
+        cuts = {d: nearest(self.lines[d], at[d[0]], self._period(d)) for d in self.info.space if d[0] in at}
+        if len(cuts) == len(self.info.space):
+            places = ", ".join(f"{d[0]} = {at[d[0]]:g}" for d in cuts)
             raise InputError(
-                f"{self.store.path}: array {self.info.name!r} has no axis but {', '.join(found)}, and a cut "
-                f"at {asked} leaves none to draw: leave one uncut, or choose other arrays (names=, --fields)"
+                f"{self.store.path}: array {self.info.name!r} has no axis but {', '.join(cuts)}, and a cut "
+                f"at {places} leaves none to draw: leave one uncut, or choose other arrays (names=, --fields)"
             )
-        if len(self.info.space) - len(found) > 2:
-            last = next(d for d in reversed(self.info.space) if d not in found)
-            found[last] = (len(self.lines[last]) - 1) // 2
-        return found
+        if len(self.info.space) - len(cuts) > 2:
+            last = next(d for d in reversed(self.info.space) if d not in cuts)
+            cuts[last] = (len(self.lines[last]) - 1) // 2
+        return cuts
 
     def section(self, n: int | None) -> Section:
         """The plane or line that is drawn."""
@@ -351,20 +351,20 @@ class _Panel:
         return k[shown], power[shown]
 
     def _periodic(self, dimension: str) -> bool:
-        """Whether the points along an axis are those of a whole period; unknown ones count as such."""
-        line, known = self.lines[dimension], self._known(dimension)
-        if "period" in known and len(line) > 1:
+        """Return whether the points along an axis cover a whole period; true for an unknown axis."""
+        line, attributes = self.lines[dimension], self._axis_attributes(dimension)
+        if "period" in attributes and len(line) > 1:
             spacing = (line[-1] - line[0]) / (len(line) - 1)
-            return bool(abs(len(line) * spacing - known["period"]) < 0.5 * spacing)
-        return "walls" not in known
+            return bool(abs(len(line) * spacing - attributes["period"]) < 0.5 * spacing)
+        return "walls" not in attributes
 
     def _period(self, dimension: str) -> float | None:
         """Return the length after which the points along an axis repeat; None where they do not."""
-        period = self._known(dimension).get("period")
+        period = self._axis_attributes(dimension).get("period")
         return float(period) if isinstance(period, (int, float)) and self._periodic(dimension) else None
 
-    def _known(self, dimension: str) -> Mapping[str, Any]:
-        """Return what the store says of an axis."""
+    def _axis_attributes(self, dimension: str) -> Mapping[str, Any]:
+        """Return the attributes of an axis; none for one without coordinates."""
         info = self.store.arrays.get(dimension)
         return {} if info is None else info.attributes
 

@@ -24,62 +24,62 @@ from halocline.words import joined as joined_words
 
 
 def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
-    """All measurements of some files, and one report of them.
+    """Return all measurements of some files, and one report of them.
 
     Raises
     ------
     InputError
-        A file that cannot be read, holds no measurements of a study, or is given twice.
+        A file cannot be read, holds no measurements of a study, or is given twice.
     """
-    again = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
-    if again is not None:
-        raise InputError(f"{again} is given twice: its measurements would count twice; leave one out")
-    known, found = studies(), list[Measurement]()
-    formulas: dict[Any, Any] = {}  # what is exchanged, by problem
+    duplicate = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
+    if duplicate is not None:
+        raise InputError(f"{duplicate} is given twice: its measurements would count twice; leave one out")
+    by_name, all_measurements = studies(), list[Measurement]()
+    formulas: dict[Any, Any] = {}  # exchanged data, by the conditions of a problem
     for path in files:
         measurements, facts = _read(path)
-        found += measurements
+        all_measurements += measurements
         for m in measurements:
-            if m["study"] not in known:
-                raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(known)}")
+            if m["study"] not in by_name:
+                raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(by_name)}")
             if "theory" in facts:
-                formulas.setdefault(held_conditions(known[m["study"]], m), {}).update(
+                formulas.setdefault(held_conditions(by_name[m["study"]], m), {}).update(
                     _exchanged(facts["theory"])
                 )
     reports = []
-    groups = Group(found, None).by(lambda m: held_conditions(known[m["study"]], m))
-    held = [held_conditions(known[own.one["study"]], own.one) for own in groups]
-    for own, own_conditions in zip(groups, held, strict=True):
-        study = known[own.one["study"]]
+    groups = Group(all_measurements, None).by(lambda m: held_conditions(by_name[m["study"]], m))
+    held = [held_conditions(by_name[group.one["study"]], group.one) for group in groups]
+    for group, group_conditions in zip(groups, held, strict=True):
+        study = by_name[group.one["study"]]
         siblings = [
-            dict(theirs)
-            for other, theirs in zip(groups, held, strict=True)
-            if (other.one["study"], other.one["case"]) == (own.one["study"], own.one["case"])
+            dict(other_conditions)
+            for other_group, other_conditions in zip(groups, held, strict=True)
+            if (other_group.one["study"], other_group.one["case"]) == (group.one["study"], group.one["case"])
         ]
-        names = _differing(dict(own_conditions), siblings)
-        exchanged = formulas.get(own_conditions)
-        each = _of_problem(study, own.found, exchanged)
-        what = joined_words(f"{study.title}: {q.named(own.one)}", *names)
+        differences = _differing(dict(group_conditions), siblings)
+        exchanged = formulas.get(group_conditions)
+        report = _of_problem(study, group.found, exchanged)
+        prefix = joined_words(f"{study.title}: {q.named(group.one)}", *differences)
         if len(groups) > 1:
-            tables = [replace(t, heading=t.heading and f"{what}: {t.heading}") for t in each.tables]
-            each = replace(each, tables=tables, said=[f"{what}: {text}" for text in each.said])
-        reports.append(each)
+            tables = [replace(t, heading=t.heading and f"{prefix}: {t.heading}") for t in report.tables]
+            report = replace(report, tables=tables, said=[f"{prefix}: {text}" for text in report.said])
+        reports.append(report)
     if len(reports) == 1:
-        return found, reports[0]
-    return found, Report(
-        [table for each in reports for table in each.tables],
-        [text for each in reports for text in each.said],
+        return all_measurements, reports[0]
+    return all_measurements, Report(
+        [table for report in reports for table in report.tables],
+        [text for report in reports for text in report.said],
         lambda: _numbered(reports),
         what=counted(len(files), "file"),
-        footer="\n".join(dict.fromkeys(each.footer for each in reports)),
+        footer="\n".join(dict.fromkeys(report.footer for report in reports)),
     )
 
 
 def held_conditions(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
-    """Return the conditions that the tables of a study do not vary, by name.
+    """Return the conditions that the tables of a study hold fixed, by name.
 
-    Measurements that differ in one of them are not compared with each other. An option that the study varied
-    counts with the value that it has in the other runs.
+    Measurements that differ in a condition are not compared with each other. For an option that the study
+    varies, the condition is the value of the option in the other runs.
     """
     varied = measurement.get("varied") or {}
     base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied} | measurement.get("base", {})
@@ -87,15 +87,15 @@ def held_conditions(study: Study, measurement: Measurement) -> tuple[tuple[str, 
 
 
 def _differing(own_conditions: Mapping[str, str], siblings: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the conditions that differ among the groups of a study and case, each as text."""
-    names = [name for name in own_conditions if len({each[name] for each in siblings}) > 1]
+    """Return the conditions that differ between the groups of a study and case, as texts."""
+    names = [name for name in own_conditions if len({sibling[name] for sibling in siblings}) > 1]
     return [f"{name.replace('_', ' ')} {_in_words(own_conditions[name])}" for name in names]
 
 
 def _in_words(value: str) -> str:
-    """Return the value of a condition in the form of a heading."""
+    """Return the value of a condition as text for a heading."""
     if value.startswith("{"):
-        pairs = (f"{name}={_in_words(str(each))}" for name, each in json.loads(value).items())
+        pairs = (f"{name}={_in_words(str(item))}" for name, item in json.loads(value).items())
         return " ".join(pairs) or "not set"
     return "not set" if value in ("", "null", "None") else value
 
@@ -137,21 +137,21 @@ def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
 
 
 def _of_problem(study: Study, found: Sequence[Measurement], exchanged: Any) -> Report:
-    """The report of one problem; with several sources its tables for each, and a table of all."""
+    """Return the report of one problem; with several sources it has tables of each and of all."""
     distinct = joined_repeats(sorted(found, key=q.grid))
     repeats = _repeats(distinct)
     parts = Group(distinct, None).by(source)
-    made = [reported(study, part.found, _theory(exchanged, part.found)) for part in parts]
+    reports = [reported(study, part.found, _theory(exchanged, part.found)) for part in parts]
     if len(parts) == 1:
-        return replace(made[0], said=[*repeats, *made[0].said])
-    whole = Group(distinct, None)
-    tables, said = list(ACROSS.tables(whole)), [*repeats, *ACROSS.said(whole)]
-    for part, own in zip(parts, made, strict=True):
-        where = source(part.one)
-        tables += [replace(t, heading=t.heading and f"{t.heading} ({where})") for t in own.tables]
-        said += [f"{where}: {sentence}" for sentence in own.said]
+        return replace(reports[0], said=[*repeats, *reports[0].said])
+    group = Group(distinct, None)
+    tables, sentences = list(ACROSS.tables(group)), [*repeats, *ACROSS.said(group)]
+    for part, report in zip(parts, reports, strict=True):
+        origin = source(part.one)
+        tables += [replace(t, heading=t.heading and f"{t.heading} ({origin})") for t in report.tables]
+        sentences += [f"{origin}: {sentence}" for sentence in report.said]
     return Report(
-        tables, said, lambda: _numbered(made), what=counted(len(parts), "source"), footer=study.footer
+        tables, sentences, lambda: _numbered(reports), what=counted(len(parts), "source"), footer=study.footer
     )
 
 
@@ -162,7 +162,7 @@ def _theory(exchanged: Any, found: Sequence[Measurement]) -> Theory | None:
 
 
 def _repeats(distinct: Sequence[Measurement]) -> list[str]:
-    """Return a sentence on the measurements that were joined as repeats, if there are any."""
+    """Return a sentence about the measurements that are joined as repeats, if there are any."""
     repeated = [m for m in distinct if "repeats" in m]
     if not repeated:
         return []
@@ -175,12 +175,13 @@ def _repeats(distinct: Sequence[Measurement]) -> list[str]:
 
 
 def _fastest(group: Group) -> list[str]:
-    said = []
-    for own in group.by(lambda m: (m["case"], q.grid(m))):
-        said.append(
-            f"{own.one['case']}, {q.size(own.one)}: fastest on {source(own.best)} with {q.layout(own.best)}."
+    sentences = []
+    for part in group.by(lambda m: (m["case"], q.grid(m))):
+        sentences.append(
+            f"{part.one['case']}, {q.size(part.one)}: fastest on {source(part.best)} "
+            f"with {q.layout(part.best)}."
         )
-    return said
+    return sentences
 
 
 ACROSS = Contents(

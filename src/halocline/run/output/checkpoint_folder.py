@@ -33,7 +33,7 @@ from halocline.run.output.writers import writer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_begun: set[str] = set()  # runs of this process that wrote checkpoints or resumed from some
+_own_runs: set[str] = set()  # runs of this process that wrote checkpoints or restarted from one
 STOP = "stop"  # a file of this name in the folder of checkpoints ends the run
 
 
@@ -60,8 +60,8 @@ class CheckpointFolder:
         self.last: Path | None = None
         self.seconds, self._total = 0.0, 0.0
         self._lock: FolderLock | None = None
-        self._earlier: list[Path] = []  # of other runs of this process; they stay until there is a newer one
-        self._open: tuple[Path, dict[str, Any]] | None = None  # its metadata; not named the newest yet
+        self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
+        self._open: tuple[Path, dict[str, Any]] | None = None  # being written, with its metadata
 
     @property
     def stop_file(self) -> Path:
@@ -119,18 +119,18 @@ class CheckpointFolder:
                 self._lock = FolderLock(self.path, "checkpoints")
 
     def begin(self, run: str, resumed: Saved | None) -> None:
-        """Make the folder ready, before anything is computed.
+        """Prepare the folder before the run computes anything.
 
-        Checkpoints of runs of other processes are removed. Those of earlier runs of this process stay, and
-        the newest of them remains the newest, until this run has completed its first one.
+        Checkpoints of runs of other processes are removed. Checkpoints of earlier runs of this process stay
+        until this run has completed its first checkpoint; until then the newest of them remains the newest.
 
         Parameters
         ----------
         run : str
-            Which run it is.
+            Identifier of the run.
         resumed : Saved or None
-            The checkpoint that it goes on from. Of those in the folder that one is the newest now: output of
-            later steps is about to be removed.
+            Checkpoint that the run restarts from. It becomes the newest of the folder, since the run is about
+            to remove output of later steps.
 
         Raises
         ------
@@ -141,14 +141,14 @@ class CheckpointFolder:
             if self.comm.rank != 0:
                 return
             others = self._of_others(run)
-            self._earlier = [each for each in others if facts_of(each).get("run") in _begun]
-            _begun.add(run)
-            for each in others:
-                if each not in self._earlier:
-                    remove_folder(each, arrays.GROUP)
+            self._earlier = [other for other in others if facts_of(other).get("run") in _own_runs]
+            _own_runs.add(run)
+            for other in others:
+                if other not in self._earlier:
+                    remove_folder(other, arrays.GROUP)
             if resumed is not None and resumed.folder.parent.resolve() == self.path.resolve():
                 write_json(self.path / POINTER, {"checkpoint": resumed.folder.name})
-            elif not any(is_file(each / arrays.GROUP) for each in folders(self.path)):
+            elif not any(is_file(folder / arrays.GROUP) for folder in folders(self.path)):
                 (self.path / POINTER).unlink(missing_ok=True)
             self.stop_file.unlink(missing_ok=True)
 
@@ -159,8 +159,10 @@ class CheckpointFolder:
             self._lock = None
 
     def write(self, step: int, fields: Sequence[Field], facts: Mapping[str, Any]) -> None:
-        """Begin to write a checkpoint of these fields and facts, where none is open; `finish` sees to its
-        end."""
+        """Start to write a checkpoint of fields and facts; `finish` completes it.
+
+        No other checkpoint may be open.
+        """
         began = perf_counter()
         comm, store = self.comm, self.store
         name = comm.bcast(f"step-{step:012d}-{secrets.token_hex(4)}")
@@ -173,7 +175,7 @@ class CheckpointFolder:
                     arrays.create(folder / f.name, specs[f.name])
                 for dimension, (spec, line) in lines.items():
                     arrays.create(folder / dimension, spec).put((0,), line)
-        described = {
+        field_facts = {
             f.name: {
                 "dtype": f.dtype,
                 "location": f.location,
@@ -182,11 +184,13 @@ class CheckpointFolder:
             }
             for f in fields
         }
-        whole = {**facts, "kind": KIND, "format": FORMAT, "step": step, "fields": described}
-        every = {**specs, **{dimension: spec for dimension, (spec, _) in lines.items()}}
+        content = {**facts, "kind": KIND, "format": FORMAT, "step": step, "fields": field_facts}
+        all_specs = {**specs, **{dimension: spec for dimension, (spec, _) in lines.items()}}
         self._open = (
             folder,
-            arrays.group_metadata({FACTS: {**whole, DIGEST: digest(whole)}}, dict(sorted(every.items()))),
+            arrays.group_metadata(
+                {FACTS: {**content, DIGEST: digest(content)}}, dict(sorted(all_specs.items()))
+            ),
         )
         targets: dict[str, Any] = {}
         with self._removing(folder):
@@ -253,15 +257,15 @@ class CheckpointFolder:
         self._total += perf_counter() - began
 
     def _remove_old(self, now: Path) -> None:
-        """Remove what is not to be kept: old ones, and what was never completed."""
-        others = [each for each in folders(self.path) if each != now and each not in self._earlier]
-        whole = [each for each in others if is_file(each / arrays.GROUP)]
+        """Remove old checkpoints, those of earlier runs, and incomplete ones."""
+        others = [folder for folder in folders(self.path) if folder != now and folder not in self._earlier]
+        complete = [folder for folder in others if is_file(folder / arrays.GROUP)]
         step = int(now.name.split("-")[1])
-        older = [each for each in whole if int(each.name.split("-")[1]) <= step]
-        kept = {now, *older[max(0, len(older) + 1 - self.how.keep) :]}
-        for each in folders(self.path):
-            if each not in kept:
-                remove_folder(each, arrays.GROUP)
+        older = [folder for folder in complete if int(folder.name.split("-")[1]) <= step]
+        retained = {now, *older[max(0, len(older) + 1 - self.how.keep) :]}
+        for folder in folders(self.path):
+            if folder not in retained:
+                remove_folder(folder, arrays.GROUP)
         self._earlier = []
 
     @contextmanager

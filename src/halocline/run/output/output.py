@@ -36,7 +36,7 @@ from halocline.run.output.writers import writer
 log = logging.getLogger("halocline")
 
 WINDOWS = ("output", "run")
-COMMIT_PAUSE = 4.0  # time between two commits of rows while a run goes on, in durations of the first
+COMMIT_PAUSE = 4.0  # least time between two commits of rows during a run, in durations of the first
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class OutputStore:
         self.writer = writer(self.comm, how.io_threads)
         self.count = self.synced = 0
         self._seconds, self._go_on = 0.0, False
-        self._next_commit = 0.0  # by perf_counter
+        self._next_commit = 0.0  # earliest time, by perf_counter
         described = self.contents.described(program)
         if self.contents.statistics is not None:
             described["window"] = how.window
@@ -192,12 +192,12 @@ class OutputStore:
             time_units=how.units.get("time"),
         )
         self._lock: FolderLock | None = None
-        self._infinite: dict[int, dict[str, int]] = {}  # by step and array: values that became infinite
+        self._infinite: dict[int, dict[str, int]] = {}  # values that became infinite, by step and array
         self._warned = False
-        self._rows: list[tuple[float, int, Sequence[float]]] = []  # that readers do not see yet
+        self._rows: list[tuple[float, int, Sequence[float]]] = []  # not committed yet
 
     def check(self, saved: Saved | None) -> None:
-        """See that it can be made, or gone on with; nothing is changed.
+        """Check that the output can be created or continued; nothing is changed.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class OutputStore:
         Raises
         ------
         InputError
-            There is something else.
+            The path holds something else, or the output is damaged.
         RunError
             This process is a fork of one that has written stores.
         """
@@ -276,7 +276,7 @@ class OutputStore:
         began = perf_counter()
         numbers = self.contents.compute()
         self._rows.append((time, step, numbers))
-        if self.comm.rank == 0:  # it has all numbers, and the other ranks none of those of Points
+        if self.comm.rank == 0:  # the other ranks have no values at points
             self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
@@ -305,7 +305,7 @@ class OutputStore:
         return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     def poll(self) -> None:
-        """Let readers see what is on disk by now, unless that was done a short time ago."""
+        """Commit the rows that are on disk, unless the last commit was a short time ago."""
         is_early = perf_counter() < self._next_commit and len(self._rows) < ROWS
         if self._rows and not self.comm.most(is_early or not self.writer.done):
             self._commit()
@@ -341,9 +341,9 @@ class OutputStore:
             if self.comm.rank == 0:
                 self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
         self.count = first + len(rows)
-        took = perf_counter() - began
-        self._seconds += took
-        self._next_commit = perf_counter() + COMMIT_PAUSE * took
+        duration = perf_counter() - began
+        self._seconds += duration
+        self._next_commit = perf_counter() + COMMIT_PAUSE * duration
 
     def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
         """Count the numbers of a step that become infinite in the precision of the store."""
@@ -356,29 +356,30 @@ class OutputStore:
 
     def _count_infinite(self, name: str, step: int, infinite: int) -> None:
         """Count finite values of an array that become infinite in the precision of the store."""
-        if infinite:
-            known = self._infinite.setdefault(step, {})
-            known[name] = known.get(name, 0) + infinite
+        if infinite and not self._warned:
+            counts = self._infinite.setdefault(step, {})
+            counts[name] = counts.get(name, 0) + infinite
 
     def _warn(self) -> None:
-        """Warn once of values that became infinite, with the first such step and their number."""
+        """Warn once of values that became infinite, with the first such step and the number of values."""
         if self._warned or not self.contents.narrows:
             return
-        found = self.comm.allgather(self._infinite)
-        step = min((step for each in found for step in each), default=None)
+        rank_counts = self.comm.allgather(self._infinite)
+        step = min((step for by_step in rank_counts for step in by_step), default=None)
         self._infinite = {}
         if step is None:
             return
         self._warned = True
         if self.comm.rank == 0:
             counts: dict[str, int] = {}
-            for each in found:
-                for name, count in each.get(step, {}).items():
+            for by_step in rank_counts:
+                for name, count in by_step.get(step, {}).items():
                     counts[name] = counts.get(name, 0) + count
             log.warning(
                 "output %s: at step %d, finite values beyond the range of %s are written as infinity: %s. "
                 'Choose dtype="float64" for this output; later steps are not reported',
-                self.path, step, self.how.dtype, ", ".join(f"{n} of {name}" for name, n in counts.items()),
+                self.path, step, self.how.dtype or "float32",
+                ", ".join(f"{n} of {name}" for name, n in counts.items()),
             )  # fmt: skip
 
     def close(self) -> None:

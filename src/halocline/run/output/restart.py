@@ -116,10 +116,10 @@ def _copied(also: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(saved: Saved, grid: Grid, program: Program) -> None:
-    """Raise InputError where a checkpoint was left by another program than this one, which says what
-    differs."""
+    """Raise InputError where another program wrote a checkpoint; the message shows the differences."""
     theirs = saved.facts["identity"]
-    is_older = saved.facts["values"].keys().isdisjoint(STATE)  # its program counts time by other statements
+    # earlier versions of Halocline count time with other statements
+    is_older = saved.facts["values"].keys().isdisjoint(STATE)
     for what, ours in identity(grid, program).items():
         there, here = str(theirs.get(what)), ours
         if is_older:
@@ -192,7 +192,7 @@ def check_fields(saved: Saved, grid: Grid) -> None:
 
 
 def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
-    """Set a session to what a checkpoint holds, but for parameters that are changed; all ranks call this."""
+    """Set a session to the state of a checkpoint, except for changed parameters; all ranks call this."""
     grid = session.fields.grid
     store = session.fields.store
     fields = [grid.fields[name] for name in _fields(saved)]
@@ -200,12 +200,12 @@ def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[floa
     if changes:
         session.fields.forget_walls()
     values = session.state.values
-    own = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
+    saved_values = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
     for name in STATE:
         values.pop(name, None)
-    if DT in changes:  # steps of the new length are counted from here on
-        own = {name: v for name, v in own.items() if name not in STATE}
-    values.update(_numbers(own))
+    if DT in changes:  # count steps of the new length from here on
+        saved_values = {name: v for name, v in saved_values.items() if name not in STATE}
+    values.update(_numbers(saved_values))
     values.update({WANTED_STEP if name == DT else name: now for name, (_, now) in changes.items()})
     session.ran_with = _numbers(saved.facts["ran_with"])
     session.set_scalars(_numbers(saved.facts["scalars"]))

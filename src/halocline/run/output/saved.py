@@ -34,7 +34,7 @@ NEEDED = {
     "step",
 }
 POINTER = "newest.json"
-DIGEST = "digest"  # of the other facts
+DIGEST = "digest"  # key of the hash of the other facts
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
 
 
@@ -69,26 +69,26 @@ class Saved:
             )
         if lacking := NEEDED - self.facts.keys():
             raise InputError(f"{folder / arrays.GROUP} is damaged: it lacks {', '.join(sorted(lacking))}")
-        # checkpoints of earlier versions have none
+        # checkpoints of earlier versions have no digest
         if DIGEST in self.facts and self.facts[DIGEST] != digest(self.facts):
             raise InputError(
-                f"{folder / arrays.GROUP} is damaged: what it says of the run is not what was "
+                f"{folder / arrays.GROUP} is damaged: its facts of the run are not those that were "
                 f"written{_others(folder)}"
             )
         self._store: Store | None = None
 
     @property
     def step(self) -> int:
-        """After which it was left."""
+        """Step at which the checkpoint was written."""
         return int(self.facts["step"])
 
     def fetch(self, store: FieldStore, field: Field) -> None:
-        """Set a field to what was saved; all ranks call this.
+        """Set a field to its values in the checkpoint; all ranks call this.
 
         Raises
         ------
         InputError
-            It is damaged.
+            The checkpoint is damaged.
         """
         with store.domain.comm.agreement(f"read field {field.name!r}"):
             self._store = self._store or Store(self.folder)
@@ -107,7 +107,7 @@ class Saved:
 
 
 def digest(facts: Mapping[str, Any]) -> str:
-    """Return a hash of the facts of a checkpoint, without the hash that they hold themselves."""
+    """Return the hash of all facts of a checkpoint except the hash itself."""
     hashed = {key: value for key, value in facts.items() if key != DIGEST}
     return blake2b(json.dumps(hashed, sort_keys=True).encode(), digest_size=16).hexdigest()
 

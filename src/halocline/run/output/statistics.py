@@ -14,7 +14,7 @@ from halocline.lang.grid import STATISTIC, Field, Grid
 from halocline.lang.program import Scalar, assign
 from halocline.run.fields.fields import location_and_dtype
 
-PREFIX = STATISTIC  # of the names of fields that hold them, which no field of the user's can have
+PREFIX = STATISTIC  # start of the names of fields that hold statistics; a user's field cannot have it
 
 
 @dataclass(frozen=True)

@@ -99,12 +99,12 @@ class OutputContents:
         self.parts: dict[str, Part] = {}
         self.specs: dict[str, ArraySpec] = {}
         self.widths: dict[str, tuple[int, str, int]] = {}
-        self._scalars: dict[str, str] = {}  # of numbers, by output
+        self._scalars: dict[str, str] = {}  # scalars of the program, by array of numbers
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
         self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
         self._prepared: Prepared | None = None
-        program, own, named = Program("output"), list[Field](), self._named(given)
+        program, computed_fields, named = Program("output"), list[Field](), self._named(given)
         counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
         self._texts = {name: _text(what) for name, what in named.items()}
         self.statistics = Statistics(self.grid, owner, counted) if counted else None
@@ -117,11 +117,11 @@ class OutputContents:
                 if not isinstance(what, Field) and not what.varies:
                     self._add_number(program, name, what)
                 elif isinstance(region, Points):
-                    self._add_points(region, name, self._held(program, name, what, own), kind)
+                    self._add_points(region, name, self._held(program, name, what, computed_fields), kind)
                 else:
-                    self._add_part(name, self._held(program, name, what, own), kind)
-        self._program, self._computed = program, own
-        for f in own:  # no state: they are computed whenever they are written
+                    self._add_part(name, self._held(program, name, what, computed_fields), kind)
+        self._program, self._computed = program, computed_fields
+        for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
 
     # --- what is asked for ---
@@ -160,7 +160,7 @@ class OutputContents:
 
     # --- how it is computed ---
 
-    def _held(self, program: Program, name: str, what: Expr | Field, own: list[Field]) -> Field:
+    def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
         """A field that holds it, or its averages, when the program has run."""
         block = self.region.block
         if isinstance(what, Field) and block == 1:
@@ -170,8 +170,10 @@ class OutputContents:
 
         def new(boundary: Any = None) -> Field:
             internal = program.fresh(f"output_{self._number}_{name}")
-            own.append(self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary))
-            return own[-1]
+            computed_fields.append(
+                self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary)
+            )
+            return computed_fields[-1]
 
         if block == 1:
             held = new()
@@ -184,7 +186,7 @@ class OutputContents:
         return held
 
     def _add_part(self, name: str, held: Field, kind: str | None) -> None:
-        """An array of a field, or of a statistic of that kind."""
+        """Add an array of a field, or of a statistic of a kind."""
         chosen = self.region.choose(self.grid, held.staggered)
         dtype, every = self.dtype or held.dtype, dimensions(held.staggered)
         kept = [every[axis] for axis in chosen.kept]
@@ -198,10 +200,10 @@ class OutputContents:
         self.parts[name] = Part(held, chosen, self.specs[name])
 
     def _add_points(self, region: Points, name: str, held: Field, kind: str | None) -> None:
-        """Add an array of the values of a field, or of a statistic of that kind, at single points."""
-        # at its own points where it is not interpolated: their coordinates have the names of its axes
-        is_own = region.interpolate == "nearest"
-        axes = dimensions(held.staggered if is_own else (False,) * self.grid.ndim)
+        """Add an array of a field, or of a statistic of a kind, at single points."""
+        # values that are not interpolated have the coordinates, and axis names, of the field's points
+        is_nearest = region.interpolate == "nearest"
+        axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
         self._lines.update(zip(axes, enumerate(region.coordinates(self.grid, held.staggered)), strict=False))
         attributes = {
             **self._attributes(name, kind, (), *axes), "interpolation": region.interpolate,
@@ -229,7 +231,7 @@ class OutputContents:
         self.widths[name] = 1, dtype, 1
 
     def _attributes(
-        self, name: str, kind: str | None = None, means: Sequence[str] = (), *own: str
+        self, name: str, kind: str | None = None, means: Sequence[str] = (), *coordinates: str
     ) -> dict[str, Any]:
         """Return the attributes of an array.
 
@@ -237,19 +239,19 @@ class OutputContents:
         ----------
         name : str
         kind : str, optional
-            Of a statistic over time.
+            Kind of a statistic over time.
         means : sequence of str
-            What CF's cell methods say of averages along axes.
-        *own : str
-            Coordinates of its points that no axis is named after.
+            CF cell methods of averages along axes.
+        *coordinates : str
+            Names of coordinates that no axis of the array is named after.
         """
         methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
-        said = {"cell_methods": " ".join(methods)} if methods else {}
-        return {**self._places(*own), **self._units(name), **said}
+        cell_methods = {"cell_methods": " ".join(methods)} if methods else {}
+        return {**self._places(*coordinates), **self._units(name), **cell_methods}
 
-    def _places(self, *own: str) -> dict[str, str]:
-        """The coordinates that no axis of an array is named after, as an attribute."""
-        names = " ".join((*self._steps, *own))
+    def _places(self, *coordinates: str) -> dict[str, str]:
+        """Return the coordinates that no axis of an array is named after, as an attribute."""
+        names = " ".join((*self._steps, *coordinates))
         return {"coordinates": names} if names else {}
 
     def _units(self, name: str) -> dict[str, str]:
@@ -262,7 +264,7 @@ class OutputContents:
 
     @property
     def narrows(self) -> bool:
-        """True where some values are stored in a lower precision than they are computed in."""
+        """True where the store may hold some values in another precision than the run computes."""
         fields = any(part.field.dtype != part.spec.dtype for part in self.parts.values())
         return fields or any(dtype != "float64" for _, dtype, _ in self.widths.values())
 
@@ -287,7 +289,7 @@ class OutputContents:
                     known.pop(f.name)
 
     def release(self) -> None:
-        """Give that memory back."""
+        """Free the memory of the computed fields."""
         self._prepared = self._values = None
         for f in self._computed:
             self.fields.store.forget(f.name)
@@ -304,19 +306,19 @@ class OutputContents:
         if self._prepared is not None:
             scalars = self._prepared.run(self.fields.values).scalars
         if not self._stencils:
-            return [scalars[own] for own in self._scalars.values()]
+            return [scalars[scalar] for scalar in self._scalars.values()]
         if self._values is None:
-            read = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
-            self._values = PointValues(self.fields.store, read)
+            points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
+            self._values = PointValues(self.fields.store, points)
         values = self._values.gather()
         if values is None:
             return []
-        found: dict[str, Any] = {name: [scalars[own]] for name, own in self._scalars.items()}
-        found |= {name: stencils.apply(values[name]) for name, (_, stencils) in self._stencils.items()}
-        return np.concatenate([found[name] for name in self.widths])  # type: ignore[return-value]
+        numbers: dict[str, Any] = {name: [scalars[scalar]] for name, scalar in self._scalars.items()}
+        numbers |= {name: stencils.apply(values[name]) for name, (_, stencils) in self._stencils.items()}
+        return np.concatenate([numbers[name] for name in self.widths])  # type: ignore[return-value]
 
     def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
-        """The coordinates of all points, by dimension; of single points by axis."""
+        """Return the coordinates of all points by dimension; those of single points by axis."""
         dimension = POINT if isinstance(self.region, Points) else None
         return {
             name: (

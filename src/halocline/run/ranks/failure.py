@@ -58,7 +58,10 @@ def describe(error: BaseException) -> str:
 
 
 def _lacks_memory(error: BaseException) -> bool:
-    """Return whether memory was lacking; Python reports a thread without memory for its stack by its text."""
+    """Return whether an error reports a lack of memory.
+
+    Python raises RuntimeError where there is no memory for the stack of a new thread.
+    """
     return isinstance(error, MemoryError) or (
         type(error) is RuntimeError and "start new thread" in str(error)
     )

@@ -270,7 +270,7 @@ class Ranks:
         self.dead: tuple[str, str] | None = None
         self.processes: set[str] = set()
         self.last_words: tuple[int, str] | None = None
-        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and what was received
+        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and their data
 
     def __enter__(self) -> Ranks:
         self._events = select.epoll()
@@ -287,11 +287,11 @@ class Ranks:
         self._events.close()
 
     def listen(self, seconds: float) -> bool:
-        """Wait so long for something to happen; return whether it did.
+        """Wait for events, at most for a number of seconds; return whether there were any.
 
-        The events of one poll are in order, but a connection is listed once, where the first of its events
-        was: each is read once before any is read again. A rank waits for the answer to its line, so that one
-        that ends right after it was killed, after another.
+        A poll lists each connection once, in the order of their first events. Hence each connection is read
+        once before any is read again. A rank that sends a line waits for the answer. Where a poll has the
+        line and the end of a rank, the rank was therefore killed, after another rank had ended.
         """
         events = [number for number, _mask in self._events.poll(seconds)]
         unread = [number for number in events if number != self._server.fileno()]
@@ -305,11 +305,11 @@ class Ranks:
         connection = self._server.accept()[0]
         connection.setblocking(False)
         self._open[connection.fileno()] = (connection, bytearray())
-        # Edge-triggered: what was read is listed again only when more happens, behind what happened before.
+        # Edge-triggered: a poll lists a connection again only after a new event, behind earlier events.
         self._events.register(connection, select.EPOLLIN | select.EPOLLET)
 
     def _read(self, number: int) -> bool:
-        """Read from a connection once; return whether there may be more."""
+        """Read once from a connection; return whether it may have more data."""
         connection, received = self._open[number]
         try:
             new = connection.recv(4096)
@@ -318,23 +318,23 @@ class Ranks:
         except ConnectionError:
             new = b""
         received += new
-        self._heard(received)
+        self._note_lines(received)
         if new:
-            with contextlib.suppress(OSError):  # it has ended, or waits no more
+            with contextlib.suppress(OSError):  # the rank has ended, or no longer waits
                 connection.send(b"\n" * new.count(b"\n"))
             return True
-        self._ended(received)
+        self._note_end(received)
         connection.close()
         del self._open[number]
         return False
 
     def alive(self) -> list[int]:
-        """The processes of the ranks that have said who they are, and have not ended."""
+        """Return the processes of the ranks that have sent their number and have not ended."""
         ranks = [connection for connection, received in self._open.values() if received.startswith(b"rank ")]
         return [_process_of(connection) for connection in ranks]
 
-    def _heard(self, received: bytearray) -> None:
-        """Last words count as soon as they are said: mpiexec may end before the rank that aborts all."""
+    def _note_lines(self, received: bytearray) -> None:
+        """Note the lines at once, since mpiexec may end before the rank that aborts all."""
         for line in received.splitlines(keepends=True):
             if line.startswith(b"rank ") and line.endswith(b"\n"):
                 self.processes.add(line.split()[2].decode())
@@ -342,11 +342,11 @@ class Ranks:
                 _, code, text = line.decode().split(" ", 2)
                 self.last_words = int(code), json.loads(text)
 
-    def _ended(self, received: bytearray) -> None:
-        said = [line.split(" ") for line in received.decode().splitlines()]
-        if self.dead is None and ["end"] not in said:
-            for what, *values in said:
-                if what == "rank":
+    def _note_end(self, received: bytearray) -> None:
+        lines = [line.split(" ") for line in received.decode().splitlines()]
+        if self.dead is None and ["end"] not in lines:
+            for key, *values in lines:
+                if key == "rank":
                     self.dead = values[0], values[1]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 # Open as long as the rank lives: that it closes reports a death, unless "end" was sent before.
 _connection: Any = None
-PATIENCE = 10.0  # seconds to wait for an answer
+PATIENCE = 10.0  # longest wait for an answer, in seconds
 
 
 def send(text: str) -> bool:
-    """Send a line: "rank R PROCESS", "status S TEXT" before all ranks end, or "end". Return whether it was
-    received, which is answered by an empty line."""
+    """Send a line: "rank R PROCESS", "status S TEXT" before all ranks end, or "end". Return whether the
+    launcher has answered, with an empty line."""
     global _connection
     name = os.environ.get("HALOCLINE_LAUNCH")
     if name is None:

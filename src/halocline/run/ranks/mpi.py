@@ -66,10 +66,10 @@ def world() -> Communicator:
     return _beside_io_ranks(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
 
 
-def _at_exit(call: Callable[..., Any], *args: Any) -> None:
-    """Call something at the end of this process, but not of its forked children."""
-    atexit.register(call, *args)
-    os.register_at_fork(after_in_child=lambda: atexit.unregister(call))
+def _at_exit(function: Callable[..., Any], *args: Any) -> None:
+    """Call a function at the end of this process, but not at the end of its forked children."""
+    atexit.register(function, *args)
+    os.register_at_fork(after_in_child=lambda: atexit.unregister(function))
 
 
 def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
@@ -82,10 +82,10 @@ def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
     if comm.rank >= first:
         serve(post, first)
         raise SystemExit(0)
-    made = _wrap(MPI, own)
-    ranks = IORanks(post, tuple(range(first, comm.size)), concurrent=made.thread_level == "multiple")
+    communicator = _wrap(MPI, own)
+    ranks = IORanks(post, tuple(range(first, comm.size)), concurrent=communicator.thread_level == "multiple")
     _at_exit(ranks.end)
-    return replace(made, io_ranks=ranks)
+    return replace(communicator, io_ranks=ranks)
 
 
 def communicator_of(given: Any) -> Communicator:
@@ -157,7 +157,7 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
 def has_ranks() -> bool:
     """Return whether this process is one of several, or has met others through a user's communicator.
 
-    A forked child of such a process is alone.
+    A forked child of such a process has no ranks.
     """
     if forks.is_lost(forks.MPI):
         return False

@@ -146,28 +146,29 @@ class Course:
         return self.occasions if self._saving is None else [*self.occasions, self._saving]
 
     def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
-        whole: Outcome | None = None
+        total: Outcome | None = None
         while True:
             bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
             outcome = self.session.advance(*bounds, on_progress)
-            whole = outcome if whole is None else whole.followed_by(outcome)
+            total = outcome if total is None else total.followed_by(outcome)
             clock = self.session.clock
-            stopped = outcome.reason not in ("completed", "paused")
+            is_stopped = outcome.reason not in ("completed", "paused")
             self.requests.ring()
-            ended = stopped or clock.step >= last or clock.has_reached(until)
-            happened = [each for each in self.occasions if each.happen(clock)]
-            if ended:
+            is_over = is_stopped or clock.step >= last or clock.has_reached(until)
+            past_events = [event for event in self.occasions if event.happen(clock)]
+            if is_over:
                 for occasion, act, at_stop in self._at_end:
-                    if occasion not in happened and (at_stop or not stopped):
+                    if occasion not in past_events and (at_stop or not is_stopped):
                         act()
                 self._finish()
-                return replace(whole, reason="completed") if whole.reason == "paused" else whole
+                return replace(total, reason="completed") if total.reason == "paused" else total
             why = self.requests.agreed()
             if why is not None:
                 self._end(why)
-            saved = self._saving is not None and self._saving.happen(clock)  # last: it holds what happened
+            # the checkpoint comes last, so that it includes the other events
+            is_saved = self._saving is not None and self._saving.happen(clock)
             self._look_after_checkpoints()
-            if not (happened or saved or clock.step > before or outcome.reason == "paused"):
+            if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
                 raise RunError(_stuck(clock, bounds))
 
     def _checkpoint(self) -> None:
@@ -236,7 +237,7 @@ class Course:
 
 
 def _stuck(clock: Clock, bounds: Limits) -> str:
-    """Return the message for a run that neither steps nor has anything to do."""
+    """Return the message for a run that makes no progress."""
     return (
         f"the run makes no progress after step {clock.step} (time {clock.time!r}): time "
         f"{min(bounds.until, bounds.pause)!r} or step {bounds.last:g} is due, and no step begins. This is an "

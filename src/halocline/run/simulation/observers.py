@@ -32,7 +32,7 @@ class SolveArguments(NamedTuple):
 
 
 class Observer:
-    """Observer that notes the last problem that was made, and its runs.
+    """Observer of the last problem that was made, and of its runs.
 
     Parameters
     ----------
@@ -53,19 +53,19 @@ class Observer:
         self.runs: list[tuple[int, Any]] = []
 
     def made(self, problem: Any) -> None:
-        """Note a problem that is known, before it takes memory."""
+        """Note a new problem, before it takes memory."""
         self.problem, self.runs = problem, []
 
-    def run_arguments(self, problem: Any, own: RunArguments) -> RunArguments:
-        """Return the arguments of a run that is about to begin; by default its own ones."""
-        return own
+    def run_arguments(self, problem: Any, arguments: RunArguments) -> RunArguments:
+        """Return the arguments for a run that is about to begin; by default they are unchanged."""
+        return arguments
 
-    def solve_arguments(self, problem: Any, own: SolveArguments) -> SolveArguments:
-        """Return the arguments of a solve that is about to begin; by default its own ones."""
-        return own
+    def solve_arguments(self, problem: Any, arguments: SolveArguments) -> SolveArguments:
+        """Return the arguments for a solve that is about to begin; by default they are unchanged."""
+        return arguments
 
     def facts(self, problem: Any) -> dict[str, Any]:
-        """Return the facts that checkpoints of a problem hold for this observer, for JSON."""
+        """Return the facts that checkpoints of a problem store for this observer, as JSON data."""
         return {}
 
     def ran(self, problem: Any, steps: int, outcome: Any) -> None:
@@ -87,40 +87,40 @@ def observing(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
-def options(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a problem: its own ones, replaced by those of the observers."""
-    found = dict(own)
-    for each in _observers:
-        found |= each.execution
-    return found
+def options(problem_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a problem; those of the observers take precedence."""
+    merged = dict(problem_options)
+    for observer in _observers:
+        merged |= observer.execution
+    return merged
 
 
-def run_arguments(problem: Any, own: RunArguments) -> RunArguments:
-    """Return the arguments of a run: its own ones, replaced by those of the observers."""
-    for each in _observers:
-        own = each.run_arguments(problem, own)
-    return own
+def run_arguments(problem: Any, arguments: RunArguments) -> RunArguments:
+    """Return the arguments of a run, as the observers replace them."""
+    for observer in _observers:
+        arguments = observer.run_arguments(problem, arguments)
+    return arguments
 
 
-def solve_arguments(problem: Any, own: SolveArguments) -> SolveArguments:
-    """Return the arguments of a solve: its own ones, replaced by those of the observers."""
-    for each in _observers:
-        own = each.solve_arguments(problem, own)
-    return own
+def solve_arguments(problem: Any, arguments: SolveArguments) -> SolveArguments:
+    """Return the arguments of a solve, as the observers replace them."""
+    for observer in _observers:
+        arguments = observer.solve_arguments(problem, arguments)
+    return arguments
 
 
 def facts(problem: Any) -> dict[str, Any]:
-    """Return the facts that checkpoints of a problem hold for the observers, for JSON."""
-    return {name: value for each in _observers for name, value in each.facts(problem).items()}
+    """Return the facts that checkpoints of a problem store for the observers, as JSON data."""
+    return {name: value for observer in _observers for name, value in observer.facts(problem).items()}
 
 
 def made(problem: Any) -> None:
     """Notify the observers of a problem that has taken no memory yet."""
-    for each in _observers:
-        each.made(problem)
+    for observer in _observers:
+        observer.made(problem)
 
 
 def ran(problem: Any, steps: int, outcome: Any) -> None:
     """Notify the observers of the end of a run."""
-    for each in _observers:
-        each.ran(problem, steps, outcome)
+    for observer in _observers:
+        observer.ran(problem, steps, outcome)

@@ -12,8 +12,10 @@ from halocline.run.simulation.requests import Alarm
 
 
 class Occasion:
-    """Event at whole multiples of an interval, whenever and however often the run was stopped and continued;
-    or after an interval of wall-clock time.
+    """Recurring event of a run.
+
+    An event of simulated time or steps occurs at whole multiples of its interval, however often the run was
+    stopped and continued. An event of wall-clock time occurs when its interval has passed since the last one.
 
     Parameters
     ----------
@@ -21,17 +23,17 @@ class Occasion:
     act : callable
         Action, on all ranks.
     exact : bool
-        Whether steps are shortened to end at these times; else the event follows the first step that reaches
-        one.
+        True to shorten steps so that they end at the multiples; otherwise the event follows the first step
+        that reaches one.
     alarm : Alarm, optional
-        Needed for wall-clock time.
+        Alarm of an event of wall-clock time.
     """
 
     def __init__(
         self, every: Every, act: Callable[[], None], *, exact: bool = False, alarm: Alarm | None = None
     ) -> None:
         self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
-        self._due: float = math.inf  # time or step
+        self._due: float = math.inf  # time or step; infinite for wall-clock time
 
     def begin(self, clock: Clock, until: float) -> None:
         """Wait for the first multiple after the present time or step.
@@ -46,16 +48,14 @@ class Occasion:
             if self.every.time < least:
                 raise InputError(
                     f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
-                    f"expected at least {least:.3g}, so that steps lead to another time"
+                    f"expected at least {least:.3g}, so that each step changes the time"
                 )
         self._wait(clock)
 
     def limits(self, clock: Clock, until: float) -> Limits:
-        """Return the bounds of a run up to the next event, within those of a run to a time."""
-        if self.every.steps is not None:
-            return Limits(until, until, self._due)
+        """Return the bounds of a run up to the next event, or to a time where that is earlier."""
         if self.every.time is None:
-            return Limits(until, until)
+            return Limits(until, until, self._due)
         if self.exact:
             return Limits(min(until, self._due), until)
         return clock.limits(self._due).within(Limits(until, until))
@@ -85,7 +85,7 @@ class Occasion:
 
 def limits(occasions: Iterable[Occasion], clock: Clock, until: float, last: float) -> Limits:
     """Return the bounds of a run up to the next event, or up to a time or step."""
-    whole = Limits(until, until, last)
+    bounds = Limits(until, until, last)
     for occasion in occasions:
-        whole = whole.within(occasion.limits(clock, until))
-    return whole
+        bounds = bounds.within(occasion.limits(clock, until))
+    return bounds

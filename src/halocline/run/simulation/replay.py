@@ -229,16 +229,16 @@ class FailureReplay:
         return {name: found[own_name(f"term{number}")] for number, name in enumerate(names)}
 
     def _terms(self, program: Program) -> dict[str, tuple[Field, Expr]]:
-        """Each with the field whose derivative it is part of."""
+        """Return the terms by name, each with the field whose derivative the term is part of."""
         names = {name: program.parameter(name) for name in ("t", "dt", "step", *self.fields.parameters)}
-        found = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
+        terms_of_fields = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
         return {
             f"{term} of {f.name}": (
                 f,
                 at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}"),
             )
-            for f, named in found.items()
-            for term, e in named.items()
+            for f, terms in terms_of_fields.items()
+            for term, e in terms.items()
         }
 
     def _known(self) -> dict[str, float]:

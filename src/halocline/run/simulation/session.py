@@ -73,8 +73,8 @@ class Session:
 
     def ready(self, stepping: Stepping) -> Prepared:
         """A program, ready to advance this state."""
-        given = (*self.fields.values, *ENDLESS, "steps")
-        return prepare(self.fields.store, stepping.program, given)
+        scalar_names = (*self.fields.values, *ENDLESS, "steps")
+        return prepare(self.fields.store, stepping.program, scalar_names)
 
     # --- the state ---
 
@@ -105,7 +105,7 @@ class Session:
 
     @property
     def clock(self) -> Clock:
-        """Time and step reached, with the arithmetic that decides which times are reached."""
+        """Clock with the time and step reached; it decides which times count as reached."""
         return clock_of(self.state.values)
 
     @property
@@ -155,14 +155,14 @@ class Session:
         self.state.values.pop(NEXT_STEP, None)
 
     def restart(self) -> None:
-        """Begin anew from a time and step that were set."""
+        """Forget earlier steps, after the time and the step were set."""
         self.forget_step()
         self.state.values.pop("dt", None)  # there is no last step
         self.forget_time_steps()
         self.forget_checks()
 
     def forget_time_steps(self) -> None:
-        """Count time steps from the present time on: the time or the time step was set."""
+        """Restart the count of time steps, after the time or the time step was set."""
         for name in STATE:
             self.state.values.pop(name, None)
 
@@ -188,7 +188,7 @@ class Session:
         until : float
             The last step is shortened to end at this time.
         pause : float
-            The time from which on no step begins, where the time step varies; at most `until`.
+            No step begins at this time or later, where the time step varies; at most `until`.
         last : float
             The number of steps that is not exceeded.
         on_progress : callable, optional
@@ -201,13 +201,13 @@ class Session:
         KeyboardInterrupt
         """
         checked = self.state.values["step"]
-        whole: Outcome | None = None
+        total: Outcome | None = None
         self._begin_delayed()
         while True:
             self._keep(until)
             report = None if on_progress is None else partial(_report, on_progress, int(checked))
             outcome = self.go_on(until, min(last - checked, self._due - self._since), report, pause=pause)
-            whole = outcome if whole is None else whole.followed_by(outcome)
+            total = outcome if total is None else total.followed_by(outcome)
             began = perf_counter()
             try:
                 self.check_after(checked)
@@ -227,9 +227,9 @@ class Session:
             self._took += outcome.loop_seconds
             checked = self.state.values["step"]
             if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
-                return whole
+                return total
             if self.clock.has_reached(until):
-                return whole
+                return total
 
     def go_on(
         self,
@@ -241,14 +241,14 @@ class Session:
     ) -> Outcome:
         """Do at most `steps` steps, and do not check the result."""
         values, clock = self.state.values, self.clock
-        given = clock.scalars_for(until, until if pause is None else pause, steps)
-        outcome = self.prepared.run({**values, **given}, on_progress)
+        scalars = clock.scalars_for(until, until if pause is None else pause, steps)
+        outcome = self.prepared.run({**values, **scalars}, on_progress)
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
-        values.update(clock.state({**given, **outcome.scalars}))
+        values.update(clock.state({**scalars, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
-            values["t"] = until  # rounding of a time step that varies has left out the last one
+            values["t"] = until  # rounding of a varying time step has left out the last step
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt
         return outcome

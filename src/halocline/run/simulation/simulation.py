@@ -96,7 +96,8 @@ class Simulation(Fields):
     notes : callable or None
         Returns what else its checkpoints are to hold, for JSON: ``resumed.facts`` has it.
 
-    Of these `title` and `notes` can be set, and `dt` where it is a number; other attributes are rejected.
+    The attributes `title` and `notes` can be set, and `dt` where it is a number. Setting another attribute
+    raises InputError.
 
     Raises
     ------
@@ -238,9 +239,9 @@ class Simulation(Fields):
 
     @property
     def dt(self) -> float | None:
-        """Time step, where it is a number; else that of the last step, or None before the first one.
+        """Time step: its number, or for a varying time step that of the last step (None before the first).
 
-        ``sim.dt = 1e-4`` changes a number from here on; all ranks must set the same.
+        ``sim.dt = 1e-4`` changes the number for the following steps. All ranks must set the same value.
 
         Raises
         ------
@@ -262,7 +263,7 @@ class Simulation(Fields):
 
     @property
     def time(self) -> float:
-        """The simulated time reached; `restart` sets it."""
+        """Simulated time reached; `restart` sets it."""
         return self._session.time
 
     @property
@@ -303,9 +304,9 @@ class Simulation(Fields):
     def restart(self, *, time: float = 0.0) -> None:
         """Begin a new run with the present fields and parameters; all ranks call this.
 
-        The number of steps is 0 again. A delayed time step is exact once more, and `resumed` is None. Output
-        and checkpoints of the run before belong to another run, which is overwritten only where
-        ``overwrite=True`` says so. Scalars of the program keep their values.
+        The number of steps is 0 again. A delayed time step is exact once more, and `resumed` is None. Scalars
+        of the program keep their values. Output and checkpoints of the earlier run belong to another run, so
+        that the new run overwrites them only with ``overwrite=True``.
 
         Parameters
         ----------
@@ -315,7 +316,7 @@ class Simulation(Fields):
         Raises
         ------
         InputError
-            The time is not finite, ranks give different ones, or a run is under way.
+            The time is not finite, ranks give different times, or a run is under way.
         """
         if self._under_way:
             raise InputError("restart is called while the simulation runs; call it between two runs")
@@ -402,8 +403,8 @@ class Simulation(Fields):
         Returns
         -------
         Outcome
-            Its `reason` is "completed", that of the ``hc.stop`` that ended the run, or "no step" where the
-            run has done none: the time was reached before, which is a warning, or `steps` is 0.
+            Its `reason` is "completed", that of the ``hc.stop`` that ended the run, or "no step". A run does
+            no step where `steps` is 0, or where the time was reached before, which causes a warning.
 
         Raises
         ------
@@ -458,11 +459,11 @@ class Simulation(Fields):
         return outcome
 
     def _facts(self) -> dict[str, Any]:
-        """Return the facts that checkpoints hold beside the state: notes, and those of observers."""
+        """Return the facts for checkpoints: the notes of the user, and the facts of observers."""
         return {**(self.notes() if self.notes is not None else {}), **observers.facts(self)}
 
     def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
-        """Return the outcome of a run that has done no step; warn where a time was to be reached."""
+        """Return the outcome of a run without a step; warn where `until` was reached before."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
             reason = f"and the time is {start:g} already; sim.restart(time=0) sets the time back"
             if until > start:
