@@ -3,7 +3,9 @@ the one that died, or wait until it goes on."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -162,6 +164,33 @@ def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data,
             pass
     assert listener.dead == (str(first), str(first + 1000))
     assert listener.processes == {str(rank + 1000) for rank in range(ranks)}
+
+
+def test_the_death_of_a_rank_is_seen_although_its_forked_child_lives():
+    script = """
+        import os, time
+        from halocline.run.ranks import launch_socket
+        assert launch_socket.send(f"rank 3 {os.getpid()}")
+        if os.fork() == 0:
+            os.close(1)
+            time.sleep(600)
+            os._exit(0)
+        os._exit(1)
+    """
+    with Ranks() as listener:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            env=os.environ | {"HALOCLINE_LAUNCH": listener.name},
+            start_new_session=True,
+        )
+        try:
+            end = time.monotonic() + WITHIN
+            while listener.dead is None and time.monotonic() < end:
+                listener.listen(0.1)
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+            parent.wait()
+    assert listener.dead == ("3", str(parent.pid))
 
 
 def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):

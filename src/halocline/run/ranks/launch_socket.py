@@ -33,3 +33,14 @@ def send(text: str) -> bool:
         return bool(_connection.recv(1))
     except OSError:  # on another node, or gone
         return False
+
+
+def _close() -> None:
+    """Close the connection of the parent in a forked child, which may live longer."""
+    global _connection
+    if _connection is not None:
+        _connection.close()
+        _connection = None
+
+
+os.register_at_fork(after_in_child=_close)
