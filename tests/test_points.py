@@ -197,12 +197,25 @@ def test_wrong_points_are_rejected(make: Any, words: str) -> None:
         make()
 
 
+def test_a_box_may_end_at_the_ends_of_the_grid() -> None:
+    """Rounding of an end, as of 3 * 0.1, does not put it outside."""
+    grid = hc.Grid((4, 4), extent=0.3, periodic=(True, False))
+    for ends in ((0.15, 3 * 0.1), (0.15, np.inf), (0.15, 0.3)):
+        box = hc.Box(x=ends, y=(-np.inf, 0.15))
+        box.check(grid)
+        assert box.choose(grid, (False, False)).selection.shape == (2, 2)
+    for ends in ((0.15, 0.31), (-0.1, 0.15), (0.15, 1e300)):
+        for axis in "xy":
+            with pytest.raises(InputError, match=r"expected ends from 0 to 0\.3"):
+                hc.Box(**{axis: ends}).check(grid)
+
+
 def test_many_points_are_found_fast() -> None:
     """The search uses arrays: no line of Python runs once for each point."""
     draw = np.random.default_rng(4)
     grid = hc.Grid((32, 32), periodic=False)
     counts = []
-    for count in (10, 1000):
+    for count in (10, 10, 1000):  # what runs only once, such as imports, is in the first
         places, lines = draw.uniform(size=(count, 2)), 0
 
         def traced(frame: Any, event: str, _: Any) -> Any:
@@ -219,7 +232,7 @@ def test_many_points_are_found_fast() -> None:
         finally:
             sys.settrace(None)
         counts.append(lines)
-    assert counts[0] == counts[1] > 0
+    assert counts[1] == counts[2] > 0
 
 
 def test_points_of_one_axis_are_numbers() -> None:
