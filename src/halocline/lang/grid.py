@@ -127,7 +127,7 @@ class Grid(Sealed):
                     f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
-        if isinstance(walls, Mapping):  # one value for all axes, or a sequence, has to say something for each
+        if isinstance(walls, Mapping):  # other forms give a value to periodic axes too
             for axis, (wall, wraps) in enumerate(zip(self.walls, self.periodic, strict=True)):
                 if wraps and wall == "node":
                     raise InputError(

@@ -458,7 +458,7 @@ class LinearProblem(Sealed):
             log.log(
                 logging.INFO if limit_given else logging.WARNING,
                 "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, and "
-                "rtol=%g was asked for",
+                "rtol=%g asks for less; raise max_iterations or rtol, or check the operator",
                 self.method, iterations, solution.residual_relative, rtol,
             )  # fmt: skip
         observers.ran(self, done, solution)

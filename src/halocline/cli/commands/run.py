@@ -128,8 +128,8 @@ RUN = Command(
     "--output, --checkpoint and --resume replace those of each run. The options from --threads to --trace "
     "replace those of each simulation and linear problem. --set gives other values to the numbers and texts "
     "that the file sets at its top, and --n gives the name n another value. --check calls the function "
-    "check(problem) of the file. An option that has no effect on the file is an error, at its end. Options "
-    "of the file itself follow --.",
+    "check(problem) of the file. An option that has no effect on the file is an error, at the latest when "
+    "the file has ended. Options of the file itself follow --.",
     examples=[
         "halocline run heat.py",
         "halocline run heat.py --ranks 4 --threads 2",

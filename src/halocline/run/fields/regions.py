@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ROUNDING = 1e-9  # of the extent: an end of a box this far outside of the grid counts as the grid's
+ROUNDING = 1e-9  # share of the extent by which the end of a box may lie outside of the grid
 
 
 @dataclass(frozen=True)

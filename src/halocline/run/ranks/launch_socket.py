@@ -27,8 +27,8 @@ def send(text: str) -> bool:
                 # the end, since it kills the others then.
                 above = int(os.environ.get("PMI_FD", "2")) + 1
                 _connection = socket.socket(fileno=fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, above))
+            _connection.connect(f"\0{name}")  # waits where many ranks connect at once
             _connection.settimeout(PATIENCE)
-            _connection.connect(f"\0{name}")
         _connection.sendall(f"{text}\n".encode())
         return bool(_connection.recv(1))
     except OSError:  # on another node, or gone
