@@ -143,6 +143,14 @@ def test_headers_of_generated_code_are_in_the_package():
     assert {file.name for file in (ROOT / "native/include/halocline").glob("*.h*")} == installed
 
 
+def test_no_file_has_the_marks_of_a_merge():
+    folders = ("docs", "src", "native", "tests", "tools", "benchmarks", "examples")
+    files = [*ROOT.glob("*.*"), *(file for folder in folders for file in (ROOT / folder).rglob("*.*"))]
+    texts = {file: file.read_bytes() for file in files if file.is_file() and "__pycache__" not in file.parts}
+    assert len(texts) > 500
+    assert [file for file, text in texts.items() if re.search(rb"^(<{7}|[|]{7}|>{7}) ", text, re.M)] == []
+
+
 def test_make_tells_its_targets():
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for target in ("build", "run", "test", "test-full", "lint", "bench", "docs", "sanitize", "clean", "help"):

@@ -264,8 +264,8 @@ class OutputContents:
 
     @property
     def narrows(self) -> bool:
-        """True where the store may hold some values in another precision than the run computes."""
-        fields = any(part.field.dtype != part.spec.dtype for part in self.parts.values())
+        """True where the store holds some values in a lower precision than the run computes."""
+        fields = any(part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values())
         return fields or any(dtype != "float64" for _, dtype, _ in self.widths.values())
 
     def take_over(self, saved: Saved) -> None:
