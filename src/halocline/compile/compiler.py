@@ -229,8 +229,10 @@ class _Compiler:
         kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(sinks.values()) - set(read)
-        base = "sweep" if sweep.roots() else "exchange"
-        symbol = self.once(base, self.target.sweep(kernel, self.numbering.names, streamed))
+        if sweep.roots():
+            symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
+        else:
+            symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
         halo_kernel, extent = self.halo_kernel(sweep, nests, halo, of)
         items = {name: ITEMSIZE[kernel.array[name].dtype] for name in of.names}
         return Sweep(

@@ -140,14 +140,15 @@ class HaloAnalysis:
         return state
 
     def _loop(self, loop: LoopGraph, state: _State) -> _State:
-        """Return the state at the start of every pass, and note the exchange before the loop that makes it so.
+        """Return the state at the start of every pass, and note the exchange before the loop that it needs.
 
         All that the loop reads of earlier values is taken for valid at first. What no pass keeps valid is
         dropped: the sweeps that read it exchange it in each pass. A conditional statement has no exchange
         before it, since it may seldom run.
         """
         wanted = {} if loop.often is not None else self._read_first(loop.body, set())
-        valid = {f: state.valid.get(f, Footprint()) | wanted.get(f, Footprint()) for f in (*state.valid, *wanted)}
+        none = Footprint()
+        valid = {f: state.valid.get(f, none) | wanted.get(f, none) for f in (*state.valid, *wanted)}
         entry = _State(valid, state.filled)
         while True:
             met = entry.meet(self._forward(loop.body, entry))
@@ -155,13 +156,11 @@ class HaloAnalysis:
             if met == entry:
                 break
             entry = met
-        missing = {f: footprint - state.valid.get(f, Footprint()) for f, footprint in entry.valid.items()}
+        missing = {f: footprint - state.valid.get(f, none) for f, footprint in entry.valid.items()}
         self.before[loop] = {f: footprint for f, footprint in missing.items() if footprint}
         return entry
 
-    def _read_first(
-        self, operations: list[OperationGraph], assigned: set[Field]
-    ) -> dict[Field, Footprint]:
+    def _read_first(self, operations: list[OperationGraph], assigned: set[Field]) -> dict[Field, Footprint]:
         """Return the halo segments that operations read of fields before they assign these. The fields that
         they assign are added to `assigned`."""
         read: dict[Field, Footprint] = {}

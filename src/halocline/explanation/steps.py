@@ -228,7 +228,8 @@ class _Steps:
 
     def _exchanged(self, sweep: Sweep, name: str) -> Footprint:
         """The segments of a field that are exchanged before a sweep."""
-        return next((p for f, p in sweep.exchange.items() if self.schedule.fields[f].name == name), Footprint())
+        names = self.schedule.fields
+        return next((p for f, p in sweep.exchange.items() if names[f].name == name), Footprint())
 
     def _number(self, i: int) -> int:
         """The number of a sweep among those that compute, as they are listed."""
