@@ -142,9 +142,9 @@ class HaloAnalysis:
     def _loop(self, loop: LoopGraph, state: _State) -> _State:
         """Return the state at the start of every pass, and note the exchange before the loop that it needs.
 
-        All that the loop reads of earlier values is taken for valid at first. What no pass keeps valid is
-        dropped: the sweeps that read it exchange it in each pass. A conditional statement has no exchange
-        before it, since it may seldom run.
+        The analysis first assumes that all halo segments are valid that the loop reads before it assigns
+        their field. It then drops the segments that a pass does not keep valid: sweeps of the loop exchange
+        these. There is no exchange before a conditional statement, since it may seldom run.
         """
         wanted = {} if loop.often is not None else self._read_first(loop.body, set())
         none = Footprint()
@@ -161,8 +161,8 @@ class HaloAnalysis:
         return entry
 
     def _read_first(self, operations: list[OperationGraph], assigned: set[Field]) -> dict[Field, Footprint]:
-        """Return the halo segments that operations read of fields before they assign these. The fields that
-        they assign are added to `assigned`."""
+        """Return the halo segments of each field that operations read before they assign the field, and add
+        the fields that they assign to `assigned`."""
         read: dict[Field, Footprint] = {}
         for operation in operations:
             more: dict[Field, Footprint] = {}
@@ -275,8 +275,11 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
 def _useful(
     entry: dict[Field, Footprint], wanted: dict[Field, Footprint], state: dict[Field, Footprint]
 ) -> dict[Field, Footprint]:
-    """Return the segments that are valid at the start of every pass, but for those that a sweep of the loop
-    would exchange nevertheless because it reads more layers of them."""
+    """Return the valid segments at the start of every pass for which an exchange before the loop helps.
+
+    Segments that are narrower than the loop reads them are left as they are before the loop (`state`), since
+    a sweep of the loop exchanges them nevertheless.
+    """
 
     def kept(f: Field, footprint: Footprint) -> Footprint:
         too_narrow = {d for d, _ in wanted.get(f, Footprint()) - footprint}
@@ -293,8 +296,10 @@ def _useful(
 def with_exchanges(
     operations: list[OperationGraph], before: dict[LoopGraph, dict[Field, Footprint]]
 ) -> tuple[list[OperationGraph], dict[SweepGraph, SweepHalo]]:
-    """Return the operations with an exchange before each loop that `before` names: a sweep that computes
-    nothing. The second result has the halos of these sweeps."""
+    """Return the operations with the exchange before each loop, and the halos of these exchanges.
+
+    An exchange is a sweep that computes nothing; `before` has the segments that it exchanges.
+    """
     made: list[OperationGraph] = []
     halos: dict[SweepGraph, SweepHalo] = {}
     for operation in operations:
