@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from halocline.compile.footprint import Footprint
-from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform
+from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
 from halocline.compile.lower import (
@@ -114,7 +114,10 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
                     f"program {program.name!r} sets field {f.name!r} of another grid, {f.grid!r}"
                 )
     nests = {s: build(s, grid) for s in sweeps(operations)}
-    halos = HaloAnalysis(operations, nests, grid).result
+    analysis = HaloAnalysis(operations, nests, grid)
+    operations, exchanges = with_exchanges(operations, analysis.before)
+    nests |= {s: build(s, grid) for s in exchanges}
+    halos = analysis.result | exchanges
     if halo == "uniform":
         make_uniform(halos.values(), grid.ndim)
     found = Sweeps(grid, operations, nests, halos)
@@ -226,7 +229,10 @@ class _Compiler:
         kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
         # a field that the sweep does not read need not pass through the cache
         streamed = frozenset(sinks.values()) - set(read)
-        symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
+        if sweep.roots():
+            symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
+        else:
+            symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
         halo_kernel, extent = self.halo_kernel(sweep, nests, halo, of)
         items = {name: ITEMSIZE[kernel.array[name].dtype] for name in of.names}
         return Sweep(

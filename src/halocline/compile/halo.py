@@ -97,6 +97,8 @@ class HaloAnalysis:
         self.needs: dict[SweepGraph, dict[Field, Offsets]] = {}
         self._backward(operations, {})
         self.result: dict[SweepGraph, SweepHalo] = {}
+        # exchanges before a loop, which its passes then need not repeat
+        self.before: dict[LoopGraph, dict[Field, Footprint]] = {}
         self._forward(operations, _State({}, {}))
 
     # --- backward: what will be read of each field before it is assigned again ---
@@ -134,15 +136,44 @@ class HaloAnalysis:
                 stale = self._stale(stale, state.filled)
                 state = _State(state.valid, {f: v for f, v in state.filled.items() if f not in stale})
             elif isinstance(operation, LoopGraph):
-                entry = state
-                while True:
-                    end = self._forward(operation.body, entry)
-                    meet = entry.meet(end)
-                    if meet == entry:
-                        break
-                    entry = meet
-                state = entry
+                state = self._loop(operation, state)
         return state
+
+    def _loop(self, loop: LoopGraph, state: _State) -> _State:
+        """Return the state at the start of every pass, and note the exchange before the loop that it needs.
+
+        The analysis first assumes that all halo segments are valid that the loop reads before it assigns
+        their field. It then drops the segments that a pass does not keep valid: sweeps of the loop exchange
+        these. There is no exchange before a conditional statement, since it may seldom run.
+        """
+        wanted = {} if loop.often is not None else self._read_first(loop.body, set())
+        none = Footprint()
+        valid = {f: state.valid.get(f, none) | wanted.get(f, none) for f in (*state.valid, *wanted)}
+        entry = _State(valid, state.filled)
+        while True:
+            met = entry.meet(self._forward(loop.body, entry))
+            met = _State(_useful(met.valid, wanted, state.valid), met.filled)
+            if met == entry:
+                break
+            entry = met
+        missing = {f: footprint - state.valid.get(f, none) for f, footprint in entry.valid.items()}
+        self.before[loop] = {f: footprint for f, footprint in missing.items() if footprint}
+        return entry
+
+    def _read_first(self, operations: list[OperationGraph], assigned: set[Field]) -> dict[Field, Footprint]:
+        """Return the halo segments of each field that operations read before they assign the field, and add
+        the fields that they assign to `assigned`."""
+        read: dict[Field, Footprint] = {}
+        for operation in operations:
+            more: dict[Field, Footprint] = {}
+            if isinstance(operation, SweepGraph):
+                more = {f: neighbours(p) for f, p in self.around[operation].items() if f not in assigned}
+                assigned |= set(operation.sets)
+            elif isinstance(operation, LoopGraph):
+                more = self._read_first(operation.body, assigned)
+            for f, footprint in more.items():
+                read[f] = read.get(f, Footprint()) | footprint
+        return read
 
     def _sweep(self, sweep: SweepGraph, state: _State) -> _State:
         around = self.around[sweep]
@@ -239,6 +270,48 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
         if halo.exchange:
             # what the sweep computes in the halo must not be overwritten there
             halo.exchange = {f: whole for f in exchanged if f in halo.exchange or f not in halo.extended}
+
+
+def _useful(
+    entry: dict[Field, Footprint], wanted: dict[Field, Footprint], state: dict[Field, Footprint]
+) -> dict[Field, Footprint]:
+    """Return the valid segments at the start of every pass for which an exchange before the loop helps.
+
+    Segments that are narrower than the loop reads them are left as they are before the loop (`state`), since
+    a sweep of the loop exchanges them nevertheless.
+    """
+
+    def kept(f: Field, footprint: Footprint) -> Footprint:
+        too_narrow = {d for d, _ in wanted.get(f, Footprint()) - footprint}
+        there = dict(state.get(f, Footprint()))
+        return Footprint.of(
+            (d, tuple(map(min, w, there[d])) if d in too_narrow else w)
+            for d, w in footprint
+            if d not in too_narrow or d in there
+        )
+
+    return {f: kept(f, footprint) for f, footprint in entry.items()}
+
+
+def with_exchanges(
+    operations: list[OperationGraph], before: dict[LoopGraph, dict[Field, Footprint]]
+) -> tuple[list[OperationGraph], dict[SweepGraph, SweepHalo]]:
+    """Return the operations with the exchange before each loop, and the halos of these exchanges.
+
+    An exchange is a sweep that computes nothing; `before` has the segments that it exchanges.
+    """
+    made: list[OperationGraph] = []
+    halos: dict[SweepGraph, SweepHalo] = {}
+    for operation in operations:
+        if isinstance(operation, LoopGraph):
+            if before[operation]:
+                sweep = SweepGraph()
+                halos[sweep] = SweepHalo(exchange=before[operation])
+                made.append(sweep)
+            operation.body, inside = with_exchanges(operation.body, before)
+            halos |= inside
+        made.append(operation)
+    return made, halos
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:

@@ -26,7 +26,8 @@ from halocline.lang.trace import scalar as scalar_node
 
 @dataclass(eq=False)
 class SweepGraph:
-    """Fields assigned and numbers reduced in one pass, in terms of the values before it."""
+    """Fields assigned and numbers reduced in one pass, in terms of the values before it. A sweep without
+    either is an exchange of halos alone."""
 
     sets: dict[Field, Expr] = field(default_factory=dict)
     reductions: dict[Expr, str] = field(default_factory=dict)  # reduce node -> scalar that takes the result
@@ -54,8 +55,10 @@ class StopGraph:
     error: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class LoopGraph:
+    """Operations that are repeated; see compile.schedule.Loop."""
+
     until: Expr | None
     limit: str | None
     count: str

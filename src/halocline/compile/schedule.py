@@ -126,7 +126,8 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One pass over all patches.
+    """One pass over all patches; or, where `computes` is false, an exchange alone, which the sweeps of a loop
+    then need not repeat in each pass.
 
     Parameters
     ----------
@@ -137,7 +138,8 @@ class Sweep:
     reads : mapping from field number to Footprint
         What must be valid in the halo when a patch runs.
     exchange : mapping from field number to Footprint
-        The part of `reads` that neighbours must send before (the rest is valid already).
+        The part of `reads` that neighbours must send before (the rest is valid already). An exchange alone
+        sends what later sweeps read.
     fills : tuple of Fill
         Boundary conditions to apply before, in this order.
     reductions : tuple of Reduction
@@ -181,6 +183,11 @@ class Sweep:
     bytes: float = 0.0
     names: tuple[str, ...] = ()
     share: float = 1.0
+
+    @property
+    def computes(self) -> bool:
+        """True where the kernel sets fields or reduces; false for an exchange alone."""
+        return bool(self.operands or self.reductions)
 
 
 @dataclass(frozen=True)

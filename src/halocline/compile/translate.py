@@ -124,7 +124,7 @@ def _origin(line: Line | None) -> str:
 def _comment(sweep: SweepGraph) -> str:
     labels = [f"{f.name} = {brief(e)}" for f, e in sweep.sets.items()]
     labels += [f"{r.attribute[0]}({brief(r.args[0])})" for r in sweep.reductions]
-    return "; ".join(labels)
+    return "; ".join(labels) or "an exchange alone"
 
 
 def brief(root: Expr, limit: int = 100) -> str:

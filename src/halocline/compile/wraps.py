@@ -12,7 +12,8 @@ from halocline.lang.grid import Field, Grid
 def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
     """Fields whose rows the kernel itself may wrap around the last axis.
 
-    A row's halo must be read from that row alone, from every row, and by nothing but this kernel.
+    A row's halo must be read from that row alone, from every row, and by nothing but this kernel. Rows whose
+    ends are valid already are not wrapped again.
     """
     staged = any(isinstance(statement, Stage) for statement in nests.staged.body)
     single = any(isinstance(s, Nest) and s.cell is not None for s in nests.kernel.body)
@@ -35,4 +36,5 @@ def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
         alone = alone and f not in by_ghosts and footprint <= Footprint.from_offsets(nests.offsets(f))
         return bool(along) and every and alone
 
-    return frozenset(f for f, footprint in halo.reads.items() if wraps(f, footprint))
+    missing = {f for f, footprint in halo.exchange.items() if any(d[-1] for d, _ in footprint)}
+    return frozenset(f for f, footprint in halo.reads.items() if f in missing and wraps(f, footprint))

@@ -255,7 +255,9 @@ def _by_kind(own: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, 
 
 def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
     names = [info.name for info in schedule.fields]
-    for number, (_, subdomains) in enumerate(_planned(schedule, plan), 1):
+    number = 0
+    for sweep, subdomains in _planned(schedule, plan):
+        number += sweep.computes
         found: dict[tuple[str, str], list[Launch]] = {}
         for own, _, planned in subdomains:
             for over, launch in _by_kind(own, planned):

@@ -69,7 +69,8 @@ class Step:
 
     Attributes
     ----------
-    kind : {"sweep", "scalars", "stop", "loop", "when"}
+    kind : {"sweep", "exchange", "scalars", "stop", "loop", "when"}
+        An exchange alone stands before a loop whose passes then need not repeat it.
     depth : int
         The number of loops around it.
     statements : tuple of str
@@ -210,9 +211,14 @@ class Explained:
 
     @property
     def loop(self) -> tuple[Step, ...]:
-        """The sweeps of one pass of the loops, or all where there is none."""
-        sweeps = [step for step in self.steps if step.kind == "sweep"]
-        return tuple(s for s in sweeps if s.depth) or tuple(sweeps)
+        """The sweeps and exchanges of one pass of the loops, or all where there is none."""
+        steps = [step for step in self.steps if step.kind in ("sweep", "exchange")]
+        return tuple(step for step in steps if step.depth) or tuple(steps)
+
+    @property
+    def sweeps_per_pass(self) -> int:
+        """The number of sweeps in `loop`."""
+        return sum(step.kind == "sweep" for step in self.loop)
 
     @property
     def bytes_per_cell(self) -> float:
@@ -318,7 +324,7 @@ class Explained:
             "steps": [asdict(step) for step in self.steps],
             "routes": [asdict(route) for route in self.routes],
             "pass": {
-                "sweeps": len(self.loop),
+                "sweeps": self.sweeps_per_pass,
                 "messages": sum(step.messages for step in self.loop),
                 "bytes_sent": sum(step.bytes_sent for step in self.loop),
                 "bytes_not_packed": sum(step.bytes_not_packed for step in self.loop),

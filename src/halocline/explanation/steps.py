@@ -6,10 +6,11 @@ import itertools
 import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from halocline.compile.chains import chains
 from halocline.compile.footprint import Footprint
-from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph
+from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.numbering import Sweeps
 from halocline.compile.reading import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
@@ -18,7 +19,7 @@ from halocline.explanation.sides import in_order, side, sides
 from halocline.lang.expression import Expr, text, unary
 from halocline.lang.program import AssignScalar, Line, Program
 from halocline.lang.trace import OWN
-from halocline.plan.rank import RankPlan
+from halocline.plan.rank import RankPlan, SweepPlan
 
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 
@@ -75,7 +76,11 @@ class _Steps:
                 self.names |= {name: _sum(root) for root, name in graph.reductions.items()}
                 later = [g for g, _ in pairs[i + 1 :] if isinstance(g, ScalarGraph)]
                 lines = [line for g in later for line in self._lines_of(g, graph)]
-                yield self._sweep(graph, operation, depth, [*graph.lines, *lines])
+                if operation.computes:
+                    yield self._sweep(graph, operation, depth, [*graph.lines, *lines])
+                else:
+                    loop = next(g for g, _ in pairs[i + 1 :] if isinstance(g, LoopGraph))
+                    yield from self._exchange(operation, depth, loop)
             elif isinstance(graph, ScalarGraph):
                 sums = {n for n, value in graph.statements if value.op == "scalar" and self._is_sum(value)}
                 said = list(self._assigned(graph, sums))
@@ -137,7 +142,9 @@ class _Steps:
     def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, lines: list[Line]) -> Step:
         plans = list(next(self.plans))
         fields = self.schedule.fields
-        return Step(
+        moved = _moved(plans)
+        return replace(
+            moved,
             kind="sweep",
             depth=depth,
             statements=tuple(
@@ -150,10 +157,6 @@ class _Steps:
                 if f not in sweep.reads and not fields[f].name.endswith("'")
             ),
             walls=tuple(dict.fromkeys(fields[fill.field].name for fill in sweep.fills)),
-            messages=sum(len(plan.sends) for plan in plans),
-            bytes_sent=sum(plan.bytes_sent for plan in plans),
-            bytes_not_packed=sum(plan.bytes_not_packed for plan in plans),
-            bytes_copied=sum(plan.bytes_copied for plan in plans),
             reductions=len(sweep.reductions),
             flops=sweep.flops,
             bytes=sweep.bytes,
@@ -162,6 +165,24 @@ class _Steps:
             chains=chains(self.nests[graph].staged),
             scratch=max((plan.scratch_bytes for plan in plans), default=0),
         )
+
+    def _exchange(self, sweep: Sweep, depth: int, loop: LoopGraph) -> Iterator[Step]:
+        """The exchange before a loop; none where this rank has no neighbour there."""
+        moved = _moved(next(self.plans))
+        assigned = {f.name for inside in sweeps(loop.body) for f in inside.sets}
+        halos = []
+        for field, footprint in sorted(sweep.exchange.items()):
+            halo = self._halo(sweep, field, footprint)
+            why = "the loop reads it in each pass and never assigns it"
+            if self.halo == "uniform":
+                why = "halos are uniform"
+            elif halo.field in assigned:
+                why = "each pass of the loop leaves it valid for the next one"
+            width = tuple((place, layers) for place, layers in halo.width if place not in halo.walls)
+            if width:
+                halos.append(replace(halo, width=width, walls=(), why=why))
+        if halos:
+            yield replace(moved, kind="exchange", depth=depth, halos=tuple(halos))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
         moved = dict(sweep.exchange.get(field, Footprint()))
@@ -189,16 +210,30 @@ class _Steps:
         here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
         if moved and self.halo == "uniform":
             return "halos are uniform"
-        if moved:
-            return "its values have changed since they were last in the halo"
+        needed = self._exchanged(sweep, name)
         for i in self._before(here):
             other = self.sweeps[i]
+            there = self._exchanged(other, name)
+            before = f"before sweep {self._number(i)}" if other.computes else "before the loop"
+            if name in other.names and moved:
+                return "its values have changed since they were last in the halo"
             if name in other.names and other.halo_kernel is not None:
-                who = "this sweep" if i == here else f"sweep {i + 1}"
+                who = "this sweep" if i == here else f"sweep {self._number(i)}"
                 return f"{who} computes it in the halo too, from what is there already"
-            if any(self.schedule.fields[f].name == name for f in other.exchange):
-                return f"it is still there from the exchange before sweep {i + 1}"
-        return "boundary conditions alone fill it"
+            if there and not moved:
+                return f"it is still there from the exchange {before}"
+            if there and i != here and needed - there:
+                return f"it is read farther away than the exchange {before} reaches"
+        return "nothing has filled its halo before" if moved else "boundary conditions alone fill it"
+
+    def _exchanged(self, sweep: Sweep, name: str) -> Footprint:
+        """The segments of a field that are exchanged before a sweep."""
+        names = self.schedule.fields
+        return next((p for f, p in sweep.exchange.items() if names[f].name == name), Footprint())
+
+    def _number(self, i: int) -> int:
+        """The number of a sweep among those that compute, as they are listed."""
+        return sum(sweep.computes for sweep in self.sweeps[: i + 1])
 
     def _before(self, here: int) -> Iterator[int]:
         """The sweeps that run before one, the latest first: in a loop, those of the pass before too."""
@@ -206,6 +241,20 @@ class _Steps:
         yield from (i for i in reversed(body) if i < here)
         yield from (i for i in reversed(body) if i >= here)
         yield from (i for i in reversed(range(here)) if i not in body)
+
+
+def _moved(plans: Iterable[SweepPlan]) -> Step:
+    """A step with the messages and copies of a rank before a sweep."""
+    own = list(plans)
+    return Step(
+        kind="sweep",
+        depth=0,
+        statements=(),
+        messages=sum(len(plan.sends) for plan in own),
+        bytes_sent=sum(plan.bytes_sent for plan in own),
+        bytes_not_packed=sum(plan.bytes_not_packed for plan in own),
+        bytes_copied=sum(plan.bytes_copied for plan in own),
+    )
 
 
 def _bodies(operations: Iterable[Operation]) -> list[list[int]]:

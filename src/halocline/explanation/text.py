@@ -210,17 +210,21 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
     if step.kind == "scalars":
         yield f"{indent}scalars   " + "; ".join(step.statements)
         return
+    inner = indent + " " * 10
+    if step.kind == "exchange":
+        yield f"{indent}exchange  once, before the loop"
+        yield from _halos(step, inner)
+        yield from _moved(step, inner)
+        return
     head = f"{indent}sweep {number:<4}"
     for statement in step.statements or ("",):
         yield head + statement
-        head = indent + " " * 10
-    inner = indent + " " * 10
+        head = inner
     costs = f"{step.bytes:g} bytes and {step.flops:g} flops a cell"
     if step.reductions:
         costs += f"; {counted(step.reductions, 'sum')} over all ranks"
     yield inner + costs
-    for halo in _together(step.halos):
-        yield from textwrap.wrap(_halo(halo), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
+    yield from _halos(step, inner)
     if step.halos and not corners and all(len(place) == 2 for halo in step.halos for place, _ in halo.width):
         yield inner + "no corner is read, so none is filled"
     if step.local:
@@ -228,10 +232,21 @@ def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
     for chain in step.chains:
         yield from textwrap.wrap(_chain(chain), WIDTH, initial_indent=inner, subsequent_indent=inner + "  ")
     yield from (inner + line for line in _stages(step))
+    yield from _moved(step, inner)
+
+
+def _halos(step: Step, indent: str) -> Iterator[str]:
+    """The halos of a step, each field once."""
+    for halo in _together(step.halos):
+        yield from textwrap.wrap(_halo(halo), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+
+
+def _moved(step: Step, indent: str) -> Iterator[str]:
+    """The messages and copies of a step."""
     if step.messages:
-        yield inner + f"{counted(step.messages, 'message')}, {_sent(step.bytes_sent, step.bytes_not_packed)}"
+        yield indent + f"{counted(step.messages, 'message')}, {_sent(step.bytes_sent, step.bytes_not_packed)}"
     if step.bytes_copied:
-        yield inner + f"{amount(step.bytes_copied)} copied within the rank"
+        yield indent + f"{amount(step.bytes_copied)} copied within the rank"
 
 
 def _sent(size: int, unpacked: int) -> str:
@@ -301,7 +316,7 @@ def _totals(explained: Explained, bound: Bound | None) -> Iterator[str]:
     sent = _sent(sum(step.bytes_sent for step in loop), sum(step.bytes_not_packed for step in loop))
     yield "One pass of the loop, this rank"
     costs = f"{explained.bytes_per_cell:g} bytes and {explained.flops_per_cell:g} flops a cell"
-    yield f"  {counted(len(loop), 'sweep')}: {costs}"
+    yield f"  {counted(explained.sweeps_per_pass, 'sweep')}: {costs}"
     yield (
         f"  {counted(sum(step.messages for step in loop), 'message')}, {sent}; "
         f"{counted(sum(bool(step.reductions) for step in loop), 'reduction')} over all ranks"

@@ -372,7 +372,7 @@ def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
     backward = True
     for operation in operations:
         if isinstance(operation, Sweep):
-            backward = not backward
+            backward = backward != operation.computes
             yield backward
         elif isinstance(operation, Loop):
             yield from _directions(operation.body)
