@@ -1,4 +1,4 @@
-"""Evaluations of numbers and expressions: compiled once, with the values that fields and parameters have now."""
+"""Evaluations of numbers and expressions: compiled once, with the present values of fields and parameters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def simulation(threads: int = 1) -> tuple[hc.Simulation, hc.Field, hc.Field]:
 def prepared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the programs that fields have compiled."""
     names: list[str] = []
-    prepare = fields_module.prepare
+    prepare: Callable[..., Any] = vars(fields_module)["prepare"]
 
     def counted(store: Any, program: Program, given: Any) -> Any:
         names.append(program.name)
@@ -119,7 +119,7 @@ def test_engines_of_narrower_halos_are_released() -> None:
 
 
 def test_held_expressions_may_be_nested() -> None:
-    sim, u, v = simulation()
+    sim, u, _ = simulation()
     sim[u] = 3.0
     for _ in range(2):
         with sim.holding(2.0 * u) as first, sim.holding(u - 1.0) as second:

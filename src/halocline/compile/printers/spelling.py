@@ -136,10 +136,14 @@ def _called(out: Text, name: str, value: Value) -> str:
     ctype, own = C_TYPES[value.dtype], name.replace("hc_", "hc_called_", 1)
     parameters = [f"x{n}" for n in range(len(value.args))]
     declared = ", ".join(f"{ctype} {x}" for x in parameters)
-    vectors = value.op not in ANGULAR or name.endswith("_near")
-    out.constants[own] = ("#pragma omp declare simd notinbranch\n" if vectors else "") + (
-        f"static __attribute__((noinline)) {ctype} {own}({declared}) {{ return {name}({', '.join(parameters)}); }}"
-    )
+    lines = [
+        f"__attribute__((noinline)) static {ctype} {own}({declared}) {{",
+        f"  return {name}({', '.join(parameters)});",
+        "}",
+    ]
+    if value.op not in ANGULAR or name.endswith("_near"):
+        lines.insert(0, "#pragma omp declare simd notinbranch")
+    out.constants[own] = "\n".join(lines)
     return own
 
 

@@ -358,9 +358,7 @@ class Fields(Sealed):
                 prepared.release()
             self._generation = self.store.generation
 
-    def _prepared(
-        self, name: str, what: tuple[Any, ...], statements: Callable[[Program], None]
-    ) -> Prepared:
+    def _prepared(self, name: str, what: tuple[Any, ...], statements: Callable[[Program], None]) -> Prepared:
         """Return the program that evaluates some expressions: the compiled one where there is one.
 
         Parameters
