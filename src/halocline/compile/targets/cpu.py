@@ -22,7 +22,7 @@ from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.split import split
 from halocline.compile.passes.whole import whole
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
-from halocline.compile.printers.spelling import CPU, Names, cpu_dialect, scalar_values
+from halocline.compile.printers.spelling import Names, cpu_dialect, scalar_values
 from halocline.compile.printers.text import Text
 from halocline.compile.targets.code import NAME, Code
 
@@ -142,7 +142,7 @@ def condition_function(name: str, kernel: Kernel, names: Names) -> str:
     """An hc_condition function."""
     out = Text()
     out.open(f'extern "C" int {name}(const double *s)')
-    out.add(f"return {scalar_values(out, kernel, names, CPU)};")
+    out.add(f"return {scalar_values(out, kernel, names, cpu_dialect((kernel,)))};")
     out.close()
     return str(out)
 

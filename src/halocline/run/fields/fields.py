@@ -97,7 +97,7 @@ class Fields(Sealed):
         self._checked: set[Field] = set()
         self._changes: Counter[Field] = Counter()
         self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
-        # by what they evaluate, the most recently used last
+        # keyed by the fields and expressions that they evaluate; the most recently used program is the last
         self._programs: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
         self._generation = store.generation  # of the storages that the engines of these programs hold
         self._held: dict[tuple[str, str], Field] = {}  # fields that `holding` assigns, by location and dtype
