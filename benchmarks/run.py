@@ -21,6 +21,7 @@ ALL = (
     "cavity",
     "reduce",
     "elementary",
+    "evaluations",
     "exchange",
     "overlap",
     "patches",

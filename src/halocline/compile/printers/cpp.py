@@ -43,7 +43,7 @@ from halocline.compile.ir.statements import (
     roots,
 )
 from halocline.compile.printers.cpp_values import CppValues
-from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
+from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names, cpu_dialect
 from halocline.compile.printers.text import suffix
 from halocline.compile.schedule import AROUND
 
@@ -54,7 +54,7 @@ PARTS = ("high", "middle", "low", "outside")  # of an order-independent sum: hc_
 
 def print_kernel(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
     """The C++ function of a kernel."""
-    return _Printer(kernel=kernel, names=names).function(linkage)
+    return _Printer(kernel=kernel, names=names, dialect=cpu_dialect((kernel,))).function(linkage)
 
 
 def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:

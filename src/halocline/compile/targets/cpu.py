@@ -22,7 +22,7 @@ from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.split import split
 from halocline.compile.passes.whole import whole
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
-from halocline.compile.printers.spelling import CPU, Names, scalar_values
+from halocline.compile.printers.spelling import Names, cpu_dialect, scalar_values
 from halocline.compile.printers.text import Text
 from halocline.compile.targets.code import NAME, Code
 
@@ -126,12 +126,12 @@ def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
 
 def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
     """An hc_scalars function: scalar statements in order."""
-    out = Text()
+    out, dialect = Text(), cpu_dialect(kernel for _, kernel in statements)
     out.open(f"{EXTERN} {name}(double *s)")
     for target, kernel in statements:
         out.add(f"// {target}")
         out.open("")
-        spelled = scalar_values(out, kernel, names, CPU)
+        spelled = scalar_values(out, kernel, names, dialect)
         out.add(f"s[{names.numbers[target]}] = {spelled};")
         out.close()
     out.close()
@@ -142,7 +142,7 @@ def condition_function(name: str, kernel: Kernel, names: Names) -> str:
     """An hc_condition function."""
     out = Text()
     out.open(f'extern "C" int {name}(const double *s)')
-    out.add(f"return {scalar_values(out, kernel, names, CPU)};")
+    out.add(f"return {scalar_values(out, kernel, names, cpu_dialect((kernel,)))};")
     out.close()
     return str(out)
 

@@ -70,7 +70,15 @@ class Prepared:
         self.binding = Binding(store, schedule, self._planned, name)
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
-        store.allocate(schedule.fields, self.plan, name)
+        self.allocate()
+
+    def allocate(self) -> None:
+        """Make the memory of fields that have none; all ranks call this."""
+        self.store.allocate(self.schedule.fields, self.plan, self.name)
+
+    def release(self) -> None:
+        """Give up the engine, and the memory of fields that only the engine holds; a run makes another."""
+        self.binding.made = None
 
     @property
     def domain(self) -> Domain:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add
@@ -20,6 +20,7 @@ from halocline.lang.expression import (
     Operators,
     as_expr,
     as_number,
+    bare,
     place_of,
     reads_of,
     reduction,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
+
+MOST_PROGRAMS = 32  # compiled evaluations that the fields of a store keep
 
 BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # least number that float32 rounds to infinity
 
@@ -94,7 +97,10 @@ class Fields(Sealed):
         self._checked: set[Field] = set()
         self._changes: Counter[Field] = Counter()
         self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
-        self._evaluations: dict[tuple[Expr, ...], Prepared] = {}
+        # keyed by the fields and expressions that they evaluate; the most recently used program is the last
+        self._programs: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
+        self._generation = store.generation  # of the storages that the engines of these programs hold
+        self._held: dict[tuple[str, str], Field] = {}  # fields that `holding` assigns, by location and dtype
 
     @property
     def domain(self) -> Domain:
@@ -324,16 +330,65 @@ class Fields(Sealed):
             self._pending[field] = field.expr
 
     def settle(self) -> None:
-        """Evaluate the expressions that fields were set to, all in one generated sweep."""
+        """Evaluate the expressions that fields were set to, all in one generated sweep.
+
+        Numbers are scalars of the program, so that one program serves all of them.
+        """
+        self._release_stale()
         if not self._pending:
             return
-        program = Program("initial_values")
         pending, self._pending = self._pending, {}
-        with trace.tracing(program):
-            for field, expression in pending.items():
-                field.set(expression)
-        prepare(self.store, program, self.values).run(self.values)
+        formulas = {f: None if e.op == "const" else e for f, e in pending.items()}
+        numbers = {
+            own_name(f"number{n}"): e.attribute for n, e in enumerate(pending.values()) if e.op == "const"
+        }
+
+        def assign(program: Program) -> None:
+            for n, (field, formula) in enumerate(formulas.items()):
+                field.set(program.own(f"number{n}") if formula is None else formula)
+
+        prepared = self._prepared("initial_values", tuple(formulas.items()), assign)
+        prepared.run({**self.values, **numbers})
         self._check_range(pending)
+
+    def _release_stale(self) -> None:
+        """Drop engines that hold the memory that fields had before their halos grew."""
+        if self._generation != self.store.generation:
+            for prepared in self._programs.values():
+                prepared.release()
+            self._generation = self.store.generation
+
+    def _prepared(self, name: str, what: tuple[Any, ...], statements: Callable[[Program], None]) -> Prepared:
+        """Return the program that evaluates some expressions: the compiled one where there is one.
+
+        Parameters
+        ----------
+        name : str
+            Name of the program.
+        what : tuple
+            Fields and expressions, alone or in tuples, that determine the statements. The names of parameters
+            are in them, but not their values, which are arguments of a run.
+        statements : callable
+            Records the statements in the program, which is being traced.
+        """
+        self.domain.comm.check_same(
+            f"the expressions of program {name!r} are", _digests(what), "all ranks must evaluate the same"
+        )
+        key = name, *what
+        prepared = self._programs.get(key)
+        if prepared is None:
+            program = Program(name)
+            with trace.tracing(program):
+                statements(program)
+            prepared = self._programs[key] = prepare(self.store, program, self.values)
+            if len(self._programs) > MOST_PROGRAMS:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        return prepared
+
+    def _forget_programs(self) -> None:
+        """Compile programs anew from here on: the plans of those that are known are no longer valid."""
+        self._programs.clear()
 
     def _check_range(self, formulas: Mapping[Field, Expr]) -> None:
         """Raise InputError where a function of the coordinates exceeds the range of its float32 field."""
@@ -375,14 +430,12 @@ class Fields(Sealed):
                     "hc.norm or hc.value"
                 )
         self.settle()
-        prepared = self._evaluations.get(wanted)
-        if prepared is None:
-            program = Program("evaluate")
-            with trace.tracing(program):
-                for number, expression in enumerate(wanted):
-                    program.own(f"result{number}").set(expression)
-            prepared = self._evaluations[wanted] = prepare(self.store, program, self.values)
-        scalars = prepared.run(self.values).scalars
+
+        def assign(program: Program) -> None:
+            for number, expression in enumerate(wanted):
+                program.own(f"result{number}").set(expression)
+
+        scalars = self._prepared("evaluate", wanted, assign).run(self.values).scalars
         values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
         return values[0] if len(values) == 1 else values
 
@@ -416,16 +469,32 @@ class Fields(Sealed):
         number = as_number(expression)
         location, dtype = location_and_dtype(number)
         self.settle()
-        program = Program("values")
-        made = self.grid.internal_field("values", location=location, dtype=dtype)
-        try:
-            with trace.tracing(program):
-                made.set(number)
-            prepare(self.store, program, self.values).run(self.values)
+        with self._internal_field(location, dtype) as made:
+            prepared = self._prepared("values", (made, number), lambda program: made.set(number))
+            prepared.allocate()
+            try:
+                prepared.run(self.values)
+            finally:
+                prepared.release()  # it would keep the memory of the field
             yield made
+
+    @contextmanager
+    def _internal_field(self, location: str, dtype: str) -> Iterator[Field]:
+        """Provide a field that belongs to the grid and has memory inside the block only.
+
+        It is the same one in each block, so that programs that assign it are compiled once; a block inside
+        another one gets another field.
+        """
+        field = self._held.get((location, dtype))
+        if field is None or field.name in self.grid.fields:
+            field = self.grid.internal_field("values", location=location, dtype=dtype)
+            self._held.setdefault((location, dtype), field)
+        self.grid.fields[field.name] = field
+        try:
+            yield field
         finally:
-            self.grid.fields.pop(made.name, None)
-            self.store.forget(made.name)
+            self.grid.fields.pop(field.name, None)
+            self.store.forget(field.name)
 
     def gather(self, what: Any) -> NDArray[Any] | None:
         """Gather a whole field, or the values of an expression such as ``0.5 * rho * u**2``, on the first
@@ -486,6 +555,15 @@ class Fields(Sealed):
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
+
+
+def _digests(what: Any) -> Any:
+    """Return fields by name and expressions by digest, in the same tuples: equal on all ranks."""
+    if isinstance(what, tuple):
+        return tuple(map(_digests, what))
+    if isinstance(what, Field):
+        return what.name
+    return None if what is None else bare(what).digest
 
 
 def _fitted(field: Field, values: Any) -> NDArray[Any]:

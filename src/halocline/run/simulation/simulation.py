@@ -207,7 +207,7 @@ class Simulation(Fields):
         check_fit(schedule, self.domain.decomposition)  # before anything is lost
         self.store.activate(blocks)
         self._with_walls.clear()
-        self._evaluations.clear()
+        self._forget_programs()
         self._session.replace(Prepared(self.store, schedule, self.program.name))
 
     # --- what it is ---

@@ -1,0 +1,108 @@
+"""Costs of setting and gathering fields, beside those of an array.
+
+    python benchmarks/evaluations.py [--n 64] [--repeats 7]
+
+Fields of n^2 cells of float64, one thread. A number, an expression and a function of the coordinates are
+assigned to a field, an expression is gathered, and a maximum is evaluated, in turn with the assignment of an
+array. The first call includes compilation with an empty cache; the others reuse the compiled program. Then a
+field is set to sums of more and more cosines, for the first time.
+
+Printed are ratios to the assignment of the array, medians over measurements in turn.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from measure import arguments, in_turn, median, ratio, save
+
+import halocline as hc
+
+CALLS = 50  # of one measurement
+COSINES = (20, 50, 100)
+
+
+def timed(call: Callable[[], object], calls: int) -> float:
+    """Return the seconds of a call."""
+    began = perf_counter()
+    for _ in range(calls):
+        call()
+    return (perf_counter() - began) / calls
+
+
+def simulation(n: int) -> hc.Simulation:
+    """Return a simulation of two fields with values."""
+    grid = hc.Grid((n, n), periodic=True)
+    u, v = grid.field("u"), grid.field("v")
+    sim = hc.Simulation(grid, lambda u, v: {u: hc.laplacian(u), v: -v}, scheme=hc.Euler(), dt=1e-6, threads=1)
+    sim[u], sim[v] = np.zeros((n, n)), np.ones((n, n))
+    return sim
+
+
+def sum_of_cosines(count: int) -> Callable[..., Any]:
+    """Return a function of the coordinates: plane waves of all directions."""
+    numbers = np.random.default_rng(1).integers(1, 9, (count, 2)).tolist()
+    return lambda x, y: sum(np.cos(kx * x + ky * y + n) for n, (kx, ky) in enumerate(numbers))
+
+
+def costs(n: int, repeats: int) -> list[dict[str, Any]]:
+    """Measure the first and the later calls of each kind of evaluation."""
+    sim, zeros = simulation(n), np.zeros((n, n))
+    u, v = sim.grid.fields["u"], sim.grid.fields["v"]
+    function = lambda x, y: np.sin(x) * y  # noqa: E731
+
+    def assign(value: Any) -> Callable[[], None]:
+        def call() -> None:
+            sim[u] = value
+            sim.settle()
+
+        return call
+
+    calls: dict[str, Callable[[], object]] = {
+        "array": assign(zeros),
+        "number": assign(0.0),
+        "expression": assign(0.5 * v),
+        "function": assign(function),
+        "gather of an expression": lambda: sim.gather(0.5 * u * v),
+        "maximum": lambda: sim.evaluate(hc.max(u)),
+    }
+    first = {name: timed(call, 1) for name, call in calls.items()}
+    times = in_turn({name: partial(timed, call, CALLS) for name, call in calls.items()}, repeats)
+    array = median(times["array"])
+    rows = []
+    for name in calls:
+        later = 1.0 / ratio(times, name, "array")
+        print(
+            f"{name}: {later:.1f} times as long as an array, "
+            f"{first[name] / array:.0f} times at the first call"
+        )
+        rows.append(
+            {"what": name, "n": n, "ratio": later, "first": first[name] / array,
+             "seconds": median(times[name])}
+        )  # fmt: skip
+    for count in COSINES:
+        taken = timed(assign(sum_of_cosines(count)), 1)
+        print(f"{count} cosines: {taken / array:.0f} times at the first call, {taken / count:.3f} s each")
+        rows.append(
+            {"what": f"{count} cosines", "n": n, "first": taken / array, "seconds_per_term": taken / count}
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure, print, record."""
+    given = arguments((__doc__ or "").splitlines()[0], n=64)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["HALOCLINE_CACHE"] = cache
+        rows = costs(given.n, given.repeats)
+    save(given.json, rows)
+
+
+if __name__ == "__main__":
+    main()
