@@ -508,10 +508,16 @@ class Case:
         changed = [
             f"{name}={value}" for name, value in values.items() if value != self.parameters[name].default
         ]
+        named = ", ".join(changed) or "by default"
         return InputError(
-            f"parameters {', '.join(changed) or 'by default'} on this grid {what}; expected values for which all numbers of "
-            "the case are finite. Choose values closer to the defaults, or other units."
+            f"parameters {named} on this grid {what}; expected values for which all numbers of the case are "
+            "finite. Choose values closer to the defaults, or other units."
         )
+
+    @property
+    def is_extrapolated(self) -> bool:
+        """Whether a convergence study extrapolates numbers of the case, which has no exact error."""
+        return self.extrapolated is not None and self.error is None
 
     @property
     def sizes(self) -> dict[int, tuple[int, ...]]:

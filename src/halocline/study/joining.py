@@ -14,6 +14,7 @@ from halocline.plan.traffic import Traffic
 from halocline.study.engine import reported
 from halocline.study.measurement import Measurement, conditions, joined_repeats, source
 from halocline.study.measuring.command import EXECUTION, RUN, common
+from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
@@ -37,7 +38,8 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     known, found = studies(), list[Measurement]()
     formulas: dict[Any, Any] = {}  # what is exchanged, by problem
     for path in files:
-        measurements, facts = _read(path)
+        records, facts = read(path)
+        measurements = [common(record) for record in records]
         found += measurements
         for m in measurements:
             if m["study"] not in known:
@@ -106,19 +108,6 @@ def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
         for number, each in enumerate(reports)
         for file, drawn in each.figures().items()
     }
-
-
-def _read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    measurements = data.get("measurements") if isinstance(data, dict) else data
-    if not isinstance(measurements, list) or not all(
-        isinstance(m, dict) and "study" in m for m in measurements
-    ):
-        raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
-    return [common(m) for m in measurements], data if isinstance(data, dict) else {}
 
 
 def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
