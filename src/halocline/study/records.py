@@ -34,12 +34,11 @@ Amount = Annotated[int, Field(ge=0, le=2**63)]
 Positive = Annotated[float, Field(ge=SHORTEST, le=LONGEST)]
 NotNegative = Annotated[float, Field(ge=0.0, le=LONGEST)]
 Error = Annotated[float, Field(ge=0.0, le=MOST)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 Order = Annotated[int, Field(ge=1, le=ORDER.most)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 class Place(_Part):
@@ -117,7 +116,7 @@ class RunFacts(_Part):
     joules_of: list[str] = Field(default=[])
     varied: dict[str, Any] = Field(default={})
     base: dict[str, Any] = Field(default={})
-    automatic: dict[str, Finite] = Field(default={})
+    automatic: dict[str, float] = Field(default={})
     automatic_for: list[Cells] = Field(default=[])
     command: str
     started: str
@@ -167,7 +166,7 @@ class ErrorFacts(StepFacts):
     expected_order: Order | None
     error: Error | None
     error_is: Annotated[str, Field(min_length=1)] | None = None
-    time: Finite | None
+    time: float | None
 
 
 class SteadyFacts(StepFacts):
@@ -243,7 +242,7 @@ class TheoryFacts(_Part):
 def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
     """Return the model of a record."""
     of_convergence = record["study"] == "convergence"
-    if not record.keys().isdisjoint(("dof", "iterations", "converged")):
+    if not record.keys().isdisjoint(("dof", "converged")):
         return ConvergedFacts if of_convergence else SolveFacts
     if of_convergence:
         case = next((own for name, own in cases().items() if name == record.get("case")), None)
