@@ -21,7 +21,7 @@ from halocline.study.reporting.page import facts_of_measurements
 
 FILES = sorted((Path(__file__).parent / "data" / "measurements").glob("*.json"))
 DELETED = object()
-WRONG = (DELETED, None, "x", math.nan, -1, 10**30, [], 0, 1e-320, 1e300, True, {}, 3)
+WRONG: tuple[Any, ...] = (DELETED, None, "x", math.nan, -1, 10**30, [], 0, 1e-320, 1e300, True, {}, 3)
 # studies whose records have the keys of strong scaling
 LIKE_STRONG = (
     "strong",
@@ -119,16 +119,16 @@ def test_a_file_without_damage_has_a_report(file: Path, draw: bool) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path) -> None:
-    """Each value once, with another kind of damage and another study each time."""
+    """A third of the values, each with another kind of damage and another study."""
     whole, path = content(file), tmp_path / "damaged.json"
-    every = damaged_places(whole, 0)
+    every = damaged_places(whole, 0)[::3]
     studies = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
     trees = (
         changed(of_study(whole, studies[number % len(studies)]), way, WRONG[number % len(WRONG)])
         for number, way in enumerate(every)
     )
     reports, messages = outcomes(path, trees)
-    assert reports + len(messages) == len(every) > 50
+    assert reports + len(messages) == len(every) > 20
     assert reports
     assert messages
     for message in messages:

@@ -307,7 +307,7 @@ class Setup:
     def numbers(self) -> dict[str, float]:
         """Numbers that follow from the parameters of the case, by name; all are finite."""
         others = {"dt": self.dt, "until": self.until}
-        return {**self.parameters, **{name: n for name, n in others.items() if isinstance(n, Real)}}
+        return {**self.parameters, **{k: n for k, n in others.items() if isinstance(n, float | int)}}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Imported when a report reads files: other commands start sooner without the vali
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -13,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from halocline.archive.files import read_json
 from halocline.errors import InputError
 from halocline.physics.cases import cases
 from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
@@ -185,7 +185,7 @@ class SteadyFacts(StepFacts):
         case = cases()[self.case]
         assert case.extrapolated is not None
         for name in case.extrapolated.names:
-            value = self.__pydantic_extra__.get(name)
+            value: Any = self.__pydantic_extra__.get(name)
             is_number = isinstance(value, float | int) and not isinstance(value, bool)
             if not is_number or not (value == 0 or LEAST <= abs(value) <= MOST):
                 raise ValueError(f"{name}: Input should be a finite number, but it is {value!r}")
@@ -258,9 +258,12 @@ def read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
     InputError
         The file cannot be read, holds no measurements of a study, or has a record that cannot be.
     """
-    data = read_json(path)
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no text, no JSON, a number too long
+        raise InputError(f"cannot read {path}: {error}") from None
     measurements = data.get("measurements") if isinstance(data, dict) else data
-    if not isinstance(measurements, list) or not measurements:
+    if not isinstance(measurements, list):
         raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
     facts = data if isinstance(data, dict) else {}
     for number, record in enumerate(measurements, 1):
