@@ -49,8 +49,8 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
                     _exchanged(facts["theory"])
                 )
     if not found:
-        names = ", ".join(map(str, files))
-        raise InputError(f"{names}: no measurements of a study; expected what --json of a study wrote")
+        read_files = ", ".join(map(str, files))
+        raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
     reports = []
     groups = Group(found, None).by(lambda m: held_conditions(known[m["study"]], m))
     held = [held_conditions(known[own.one["study"]], own.one) for own in groups]
