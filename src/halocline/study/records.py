@@ -111,9 +111,7 @@ class RunFacts(_Part):
     ns_per_cell_step: Positive
     ssspnt: NotNegative | None
     share_of_bound: NotNegative | None
-    share_of_peak: NotNegative | None = None
     joules_per_cell_step: Positive | None
-    joules_of: list[str] = Field(default=[])
     varied: dict[str, Any] = Field(default={})
     base: dict[str, Any] = Field(default={})
     automatic: dict[str, float] = Field(default={})
@@ -127,6 +125,8 @@ class RunFacts(_Part):
     def _consistent(self) -> RunFacts:
         if self.cells != prod(self.shape):
             raise ValueError(f"cells is {self.cells}; expected {prod(self.shape)}, as shape is {self.shape}")
+        if self.automatic and not self.automatic_for:
+            raise ValueError("automatic_for: Field required, as automatic has values")
         if self.ranks > self.cells:
             raise ValueError(f"ranks is {self.ranks}; expected at most {self.cells}, as many as cells")
         return self
@@ -136,12 +136,15 @@ class StepFacts(RunFacts):
     """Record of the steps of a case or file."""
 
     flops_per_cell_step: NotNegative
+    share_of_peak: NotNegative | None
+    joules_of: list[str]
 
 
 class SolveFacts(RunFacts):
     """Record of a linear solve."""
 
     ns_per_cell_step: Positive | None  # type: ignore[assignment]  # None where there was no iteration
+    checksum: str
     dof: Count
     dim: Annotated[int, _of(AXES)]
     method: str
