@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -473,6 +473,45 @@ def test_checkpoints_of_earlier_versions_are_read(intact: Intact, tmp_path: Path
     (file.parent / "T" / "c.0.0").unlink()
     with pytest.raises(InputError, match=r"T is damaged: its chunk c\.0\.0 is missing"):
         intact.sim.resume(tmp_path / "c")
+
+
+DELETED = object()
+WRONG_FACTS = [None, -1, 1.5, True, "0x1p99999", [], {}, 10**30, DELETED]
+
+
+def test_every_changed_fact_of_a_checkpoint_is_an_input_error(intact: Intact, tmp_path: Path) -> None:
+    """Without the digest, as in checkpoints of earlier versions, each fact is checked by itself."""
+    shutil.copytree(intact.path / "checkpoints", tmp_path / "c")
+    file = newest(tmp_path / "c") / "zarr.json"
+    whole = json.loads(file.read_text())
+    del whole["attributes"]["halocline"]["digest"]
+    places = list(paths_in(whole["attributes"]["halocline"]))
+    rejected = {}
+    for number, (*way, last) in enumerate(places):
+        for value in (WRONG_FACTS[number % len(WRONG_FACTS)], "x"):
+            group = json.loads(json.dumps(whole))
+            inner = group["attributes"]["halocline"]
+            for key in way:
+                inner = inner[key]
+            if value is DELETED:
+                del inner[last]
+            else:
+                inner[last] = value
+            file.write_text(json.dumps(group))
+            with suppress(InputError):
+                described(file.parent)
+            try:
+                intact.sim.resume(tmp_path / "c")
+            except InputError as error:
+                rejected[*way, last, str(value)] = str(error)
+    assert len(places) > 20
+    assert {"time", "step", "values", "scalars", "fields"} <= {way[0] for way in rejected}
+    numbers = whole["attributes"]["halocline"]["values"].keys()
+    assert numbers
+    for name in numbers:
+        words = f"zarr.json is damaged: values.{name}: Input should be a hexadecimal number"
+        assert words in rejected["values", name, "x"]
+    intact.sim.resume(intact.path / "checkpoints")
 
 
 # -- failed writes -------------------------------------------------------------------------------------------

@@ -391,6 +391,12 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
         (lambda sim: hc.Output("o", dtype=np.int8), "dtype 'int8' is unknown"),
         (lambda sim: hc.Output("o", units="K"), "units is 'K'; expected a mapping"),
         (
+            lambda sim: hc.Output("o", units={"T": math.nan}),
+            "units has 'T': nan; expected texts on both sides",
+        ),
+        (lambda sim: hc.Output("o", units={"T": None}), "units has 'T': None; expected texts on both sides"),
+        (lambda sim: hc.Output("o", units={1: "K"}), "units has 1: 'K'; expected texts on both sides"),
+        (
             lambda sim: hc.Output("o", {"a": 2 * hc.time_mean(sim.grid.fields["T"])}),
             "a mean over time cannot",
         ),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from reprlib import repr as shortened
+from typing import Any
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -62,3 +64,11 @@ def duration(seconds: float) -> str:
         if seconds >= scale or unit == "µs":
             break
     return f"{seconds / scale:.3g} {unit}"
+
+
+def invalid(problem: Mapping[str, Any]) -> str:
+    """Return key, requirement and value of an entry of `pydantic.ValidationError.errors()`."""
+    place = ".".join(map(str, problem["loc"]))
+    message = problem["msg"].removeprefix("Value error, ")
+    value = f", but it is {shortened(problem['input'])}" if message.startswith("Input should") else ""
+    return f"{place}: {message}{value}" if place else f"{message}{value}"

@@ -103,7 +103,10 @@ def case(
         note(f"nothing was done: {kept.resume} is at step {record.steps:,} (time {record.time:g}) already")
         kept = replace(kept, output=[], checkpoint=None)
     elif kept.resume is None and only is None and record.time is not None and record.steps == 0:
-        end = f"step {steps}" if until is None else f"time {until:g}"
+        if result.outcome is not None and result.outcome.reason in ready.ends:
+            end = f"it is {result.outcome.reason} there, which"
+        else:
+            end = f"step {steps}" if until is None else f"time {until:g}"
         note(f"nothing was done: the run begins at time {record.time:g}, and {end} is its end")
     checks = ready.check(result) if check else None
     if json != "-":

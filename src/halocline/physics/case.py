@@ -303,6 +303,12 @@ class Setup:
     exact: Callable[[float], Mapping[Field, Any]] | None = None
     automatic: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Numbers that follow from the parameters of the case, by name; all are finite."""
+        others = {"dt": self.dt, "until": self.until}
+        return {**self.parameters, **{k: n for k, n in others.items() if isinstance(n, float | int)}}
+
 
 @dataclass(frozen=True)
 class LinearSetup:
@@ -469,6 +475,49 @@ class Case:
             A name that the case does not have, or a value that the parameter cannot have.
         """
         return complete(self.parameters, given)
+
+    def setup(self, shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup | LinearSetup:
+        """Return the setup on a grid.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Cells along each axis.
+        values : mapping of str to float or str
+            All parameters, as `values` returns them.
+
+        Raises
+        ------
+        InputError
+            A number that follows from the parameters is not finite.
+        """
+        try:
+            made = self.make(shape, values)
+        except InputError:
+            raise
+        except (ArithmeticError, ValueError) as error:  # a division by 0, an overflow, the logarithm of 0
+            raise self._out_of_range(values, f"lead to an error ({error.args[-1]})") from error
+        if isinstance(made, Setup):
+            for name, number in made.numbers.items():
+                if not math.isfinite(number):
+                    raise self._out_of_range(values, f"make {name} {number}")
+        return made
+
+    def _out_of_range(self, values: Mapping[str, Any], what: str) -> InputError:
+        """Return the error for parameters that together exceed the range of floating-point numbers."""
+        changed = [
+            f"{name}={value}" for name, value in values.items() if value != self.parameters[name].default
+        ]
+        named = ", ".join(changed) or "by default"
+        return InputError(
+            f"parameters {named} on this grid {what}; expected values for which all numbers of the case are "
+            "finite. Choose values closer to the defaults, or other units."
+        )
+
+    @property
+    def is_extrapolated(self) -> bool:
+        """Whether a convergence study extrapolates numbers of the case, which has no exact error."""
+        return self.extrapolated is not None and self.error is None
 
     @property
     def sizes(self) -> dict[int, tuple[int, ...]]:

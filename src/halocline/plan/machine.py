@@ -11,11 +11,12 @@ import tomllib
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from halocline.errors import InputError
+from halocline.words import invalid
 
 
 class _Part(BaseModel):
@@ -345,10 +346,4 @@ def parse_machine(content: str, where: str) -> Machine:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"machine file {where!r} is not TOML: {error}") from None
     except ValidationError as error:
-        raise InputError(f"machine file {where!r}: {'; '.join(map(_said, error.errors()))}") from None
-
-
-def _said(problem: Any) -> str:
-    place = ".".join(map(str, problem["loc"]))
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
+        raise InputError(f"machine file {where!r}: {'; '.join(map(invalid, error.errors()))}") from None

@@ -132,7 +132,7 @@ class CaseRun:
         self.values = self.case.values(given or {})
         self.shape = self.case.shape_of(n, dim)
         with trace.order(self.order):
-            setup = self.case.make(self.shape, self.values)
+            setup = self.case.setup(self.shape, self.values)
         assert isinstance(setup, Setup)
         self.setup = setup
         self.is_program = isinstance(self.setup.equations, ProgramFunction)

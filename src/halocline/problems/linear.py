@@ -67,7 +67,7 @@ class LinearCase(CaseRun):
         self.name, self.case = name, case_named(name)
         self.values = self.case.values({**(given or {}), **({} if scheme is None else {"method": scheme})})
         self.shape = self.case.shape_of(n, dim)
-        made = self.case.make(self.shape, self.values)
+        made = self.case.setup(self.shape, self.values)
         assert isinstance(made, LinearSetup)
         self.linear, self.scheme, self.order = made, made.method, self.case.order
         self._refuse("order", order)

@@ -245,7 +245,7 @@ def recorded(
         scheme=scheme,
         **asked(domain.how, fields.grid.ndim),
         seconds=measured.seconds,
-        ns_per_cell_step=1e9 * seconds / updates if seconds else None,
+        ns_per_cell_step=1e9 * seconds / updates if seconds and updates else None,
         ssspnt=1e-7 * rate / domain.cores_or_devices if rate else None,
         flops_per_cell_step=flops,
         bytes_per_cell_step=bytes_per_step / cells,

@@ -14,6 +14,7 @@ from halocline.plan.traffic import Traffic
 from halocline.study.engine import reported
 from halocline.study.measurement import Measurement, conditions, joined_repeats, source
 from halocline.study.measuring.command import EXECUTION, RUN, common
+from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
@@ -37,7 +38,8 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     by_name, all_measurements = studies(), list[Measurement]()
     formulas: dict[Any, Any] = {}  # exchanged data, by the conditions of a problem
     for path in files:
-        measurements, facts = _read(path)
+        records, facts = read(path)
+        measurements = [common(record) for record in records]
         all_measurements += measurements
         for m in measurements:
             if m["study"] not in by_name:
@@ -46,6 +48,9 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
                 formulas.setdefault(held_conditions(by_name[m["study"]], m), {}).update(
                     _exchanged(facts["theory"])
                 )
+    if not all_measurements:
+        read_files = ", ".join(map(str, files))
+        raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
     reports = []
     groups = Group(all_measurements, None).by(lambda m: held_conditions(by_name[m["study"]], m))
     held = [held_conditions(by_name[group.one["study"]], group.one) for group in groups]
@@ -106,19 +111,6 @@ def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
         for number, each in enumerate(reports)
         for file, drawn in each.figures().items()
     }
-
-
-def _read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    measurements = data.get("measurements") if isinstance(data, dict) else data
-    if not isinstance(measurements, list) or not all(
-        isinstance(m, dict) and "study" in m for m in measurements
-    ):
-        raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
-    return [common(m) for m in measurements], data if isinstance(data, dict) else {}
 
 
 def _exchanged(facts: Any) -> dict[int | None, Exchanged]:

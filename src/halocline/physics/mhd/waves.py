@@ -68,10 +68,11 @@ def sound_mode(values: Mapping[str, float], k: float) -> tuple[complex, tuple[co
             [-heat * (gamma - 1), 0, -heat * gamma / cp],
         ]
     )
-    rates, modes = np.linalg.eig(matrix)
-    upward = int(np.argmin(rates.imag))
-    lnrho, u, s = modes[:, upward]
-    return complex(rates[upward]), (complex(lnrho / u), 1.0, complex(s / u))
+    with np.errstate(all="raise", under="ignore"):
+        rates, modes = np.linalg.eig(matrix)
+        upward = int(np.argmin(rates.imag))
+        lnrho, u, s = modes[:, upward]
+        return complex(rates[upward]), (complex(lnrho / u), 1.0, complex(s / u))
 
 
 def _sound(shape: tuple[int, ...], values: Mapping[str, float]) -> Setup:

@@ -101,6 +101,12 @@ class Output:
                 raise unknown("dtype", self.dtype, DTYPES)
         if not isinstance(self.units, Mapping):
             raise InputError(f'units is {self.units!r}; expected a mapping such as {{"T": "K", "x": "m"}}')
+        for name, unit in self.units.items():
+            if not (isinstance(name, str) and isinstance(unit, str)):
+                raise InputError(
+                    f'units has {name!r}: {unit!r}; expected texts on both sides, such as {{"T": "K"}}. Use '
+                    '"1" for a number without a unit.'
+                )
         if self.window not in WINDOWS:
             raise unknown("window", self.window, WINDOWS)
         if self.compression not in COMPRESSIONS:

@@ -213,7 +213,7 @@ def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[floa
 
 def blocks_of(saved: Saved, grid: Grid) -> Blocks | None:
     """Which blocks were active; None where the grid has none."""
-    found = saved.facts["blocks"]
+    found = saved.facts.get("blocks")
     if found is None:
         return None
     return Blocks(grid.shape, tuple(found["counts"]), bytes.fromhex(found["active"]))

@@ -19,20 +19,9 @@ from halocline.lang.grid import Field
 from halocline.run.memory.assembly import fetch
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
+from halocline.words import invalid
 
 FORMAT, KIND = 1, "checkpoint"  # of the facts; a reader of another refuses them
-NEEDED = {
-    "identity",
-    "parameters",
-    "time",
-    "values",
-    "scalars",
-    "ran_with",
-    "fields",
-    "run",
-    "version",
-    "step",
-}
 POINTER = "newest.json"
 DIGEST = "digest"  # key of the hash of the other facts
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
@@ -67,8 +56,8 @@ class Saved:
             raise InputError(
                 f"checkpoint {folder} has format {version}; this version of Halocline reads format {FORMAT}"
             )
-        if lacking := NEEDED - self.facts.keys():
-            raise InputError(f"{folder / arrays.GROUP} is damaged: it lacks {', '.join(sorted(lacking))}")
+        if problem := _problem(self.facts):
+            raise InputError(f"{folder / arrays.GROUP} is damaged: {problem}{_others(folder)}")
         # checkpoints of earlier versions have no digest
         if DIGEST in self.facts and self.facts[DIGEST] != digest(self.facts):
             raise InputError(
@@ -104,6 +93,22 @@ class Saved:
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
                 f"it was written{_others(self.folder)}"
             )
+
+
+def _problem(facts: Mapping[str, Any]) -> str:
+    """Return a text on the first fact that cannot be, or an empty string."""
+    from pydantic import ValidationError
+
+    from halocline.run.output.saved_facts import SavedFacts
+
+    try:
+        SavedFacts.model_validate(facts)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return (
+            f"it lacks {'.'.join(map(str, first['loc']))}" if first["type"] == "missing" else invalid(first)
+        )
+    return ""
 
 
 def digest(facts: Mapping[str, Any]) -> str:

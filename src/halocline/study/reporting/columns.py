@@ -26,6 +26,11 @@ def _formula(measurement: Measurement, group: Group) -> str:
     return "" if expected is None else q.nanoseconds(expected)
 
 
+def _ns(measurement: Measurement, group: Group) -> str:
+    """Return the time of a cell and step; empty for a solve that made no iteration."""
+    return "" if measurement["ns_per_cell_step"] is None else q.nanoseconds(q.ns(measurement))
+
+
 def has_energy(group: Group) -> bool:
     """Whether any run knows its energy."""
     return any(m["joules_per_cell_step"] for m in group.found)
@@ -36,7 +41,7 @@ SIZE = Column("cells", lambda m, g: q.size(m))
 UNITS = Column(lambda g: f"{q.unit(g.one)}s", lambda m, g: f"{q.units(m)}")
 MOST = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
 HERE = Column("", lambda m, g: "here")
-NS = Column("ns a cell\nand step", lambda m, g: q.nanoseconds(q.ns(m)))
+NS = Column("ns a cell\nand step", _ns)
 EACH = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.each(m)))
 ON_ONE = Column(
     lambda g: f"ns on one\n{q.unit(g.one)}", lambda m, g: q.nanoseconds(q.ns(g.base) * q.units(g.base))

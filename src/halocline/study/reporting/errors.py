@@ -129,7 +129,7 @@ def order(coarse: Measurement, fine: Measurement) -> float | None:
     errors, sides = (coarse["error"], fine["error"]), (cells(coarse), cells(fine))
     if sides[0] == sides[1] or not all(error is not None and error > 0 for error in errors):
         return None
-    return math.log(errors[0] / errors[1]) / math.log(sides[1] / sides[0])
+    return (math.log(errors[0]) - math.log(errors[1])) / math.log(sides[1] / sides[0])
 
 
 def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:

@@ -67,6 +67,8 @@ def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Foun
     for panel, label, line in _lines(measurements):
         for name in what.names:
             for three in zip(line, line[1:], line[2:], strict=False):
+                if not three[0]["spacing"] > three[1]["spacing"] > three[2]["spacing"]:
+                    continue  # a grid was measured twice
                 fine, values = three[-1], [m[name] for m in three]
                 spacings = [m["spacing"] for m in three]
                 expected, noise = fine["expected_order"], what.noise(fine["parameters"])
@@ -119,11 +121,12 @@ def tables(measurements: Sequence[Measurement], found: Sequence[Found], what: Ex
     for panel, label, line in _lines(measurements):
         own = _of(found, panel, label)
         heading = f"{line[0]['case']}: {joined(panel, label)}"
-        leads_to = _limits_table(own, several=len(line) > LEAST_GRIDS, what=what)
         values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in what.names)
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         made.append(Table("Numbers on each grid", heads, values, heading=heading))
-        made.append(replace(leads_to, heading=f"{heading}, extrapolated"))
+        if own:
+            leads_to = _limits_table(own, several=len(line) > LEAST_GRIDS, what=what)
+            made.append(replace(leads_to, heading=f"{heading}, extrapolated"))
     return made
 
 
@@ -188,6 +191,9 @@ def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> lis
     for panel, label, line in _lines(measurements):
         own = _finest(_of(found, panel, label))
         finest = size(line[-1])
+        if not own:
+            said.append(f"{joined(panel, label)}: no order, as there are no {LEAST_GRIDS} grids in a row.")
+            continue
         said += [f"{joined(panel, label)}: {_range(list(own.values()))}"]
         said += [f"{name}: {_sentence(each, finest)}" for name, each in own.items()]
         for coarse, fine in pairwise(line):
@@ -233,9 +239,9 @@ def _sentence(each: Found, finest: str) -> str:
 
 
 def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
-    """Two panels for each line: numbers over the square of the spacing, beside their limits; and the
-    distances from these over the spacing."""
-    lines = list(_lines(measurements))
+    """Draw two panels for each line that has three grids: numbers over the square of the spacing, beside
+    their limits; and the distances from these over the spacing."""
+    lines = [line for line in _lines(measurements) if _of(found, *line[:2])]
     figure = figure_of(len(lines), 2)
     axes = figure.subplots(len(lines), 2, squeeze=False)
     for (near, far), (panel, label, line) in zip(axes, lines, strict=True):

@@ -43,14 +43,14 @@ def table(measurements: Sequence[Measurement]) -> Table:
     muted = []
     before: Measurement | None = None
     for m in measurements:
-        ratio = f"{before['error_max'] / m['error_max']:.2f}" if before else ""
+        ratio = None if before is None else _ratio(before, m)
         rows.append(
             (
                 f"{m['n']}",
                 "here",
                 f"{m['dof']:,}",
-                f"{m['error_max']:.4e}",
-                ratio,
+                "unknown" if m["error_max"] is None else f"{m['error_max']:.4e}",
+                "" if ratio is None else f"{ratio:.2f}",
                 f"{m['iterations']:,}" + ("" if m["converged"] else " (not converged)"),
                 clock(m["seconds"]),
                 in_seconds(m["seconds"]),
@@ -85,6 +85,11 @@ def table(measurements: Sequence[Measurement]) -> Table:
     return Table(title, heads, tuple(rows), left=2, muted=tuple(muted), note=note)
 
 
+def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
+    """Return the error on a coarse grid over that on a fine one; None where one is unknown or 0."""
+    return coarse["error_max"] / fine["error_max"] if coarse["error_max"] and fine["error_max"] else None
+
+
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     """How the measurements agree with the published ones and with theory, a sentence each."""
     said = []
@@ -98,14 +103,19 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
         said.append(f"N = {m['n']}: {iterations}; the error is {error}.")
     for coarse, fine in pairwise(measurements):
         if coarse["converged"] and fine["converged"] and fine["n"] == 2 * coarse["n"]:
-            ratio = coarse["error_max"] / fine["error_max"]
-            said.append(
-                f"N = {coarse['n']} to {fine['n']}: the error falls {ratio:.2f} times (second order: 4)."
+            ratio = _ratio(coarse, fine)
+            falls = (
+                "no ratio, as an error is 0 or unknown"
+                if ratio is None
+                else f"the error falls {ratio:.2f} times"
             )
+            said.append(f"N = {coarse['n']} to {fine['n']}: {falls} (second order: 4).")
     return said
 
 
-def _agreement(ours: float, theirs: float) -> str:
+def _agreement(ours: float | None, theirs: float) -> str:
+    if ours is None:
+        return f"unknown; {theirs:.4e} is published"
     a, b = f"{ours:.4e}", f"{theirs:.4e}"
     if a == b:
         return f"the published one in all its digits, {b}"
@@ -120,7 +130,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
 
     figure = Figure(figsize=(9.6, 3.7), layout="constrained")
     errors, counts = figure.subplots(1, 2)
-    done = [m for m in measurements if m["converged"]]
+    done = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
     ns = [m["n"] for m in done]
     ours = [p for p in map(published_for, done) if p]
     for ax, key, title in (

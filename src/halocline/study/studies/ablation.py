@@ -24,9 +24,16 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def change(measurement: Measurement) -> str:
-    """What was changed in a run."""
-    varied = measurement["varied"]
-    return next(name for name, options in CHANGES.items() if options == varied)
+    """Return the name of the change of a run; of one that another version made, its options."""
+    varied = measurement.get("varied", {})
+    options = ", ".join(f"{option} {value}" for option, value in varied.items())
+    return next((name for name, known in CHANGES.items() if known == varied), options)
+
+
+def _number(measurement: Measurement) -> tuple[int, str]:
+    """Return the key that sorts changes as `CHANGES` does, others last."""
+    name = change(measurement)
+    return (list(CHANGES).index(name) if name in CHANGES else len(CHANGES)), name
 
 
 STUDY = Study(
@@ -36,7 +43,7 @@ STUDY = Study(
     help="Whole runs of a problem with halos of one width, without overlap, by other transfer methods, "
     "decompositions, patches and schedules; the exchange alone with `halocline study ablation exchange`.",
     examples=("halocline study ablation mhd-benchmark --n 32 --ranks 2",),
-    contents=(comparison("", change, order=lambda m: list(CHANGES).index(change(m)), base=BASE),),
+    contents=(comparison("", change, order=_number, base=BASE),),
     variants=tuple(CHANGES.values()),
     ranks="2",
     repeat=3,

@@ -9,7 +9,7 @@ from halocline.study.study import Study
 
 def binding(measurement: Measurement) -> str:
     """How threads were bound."""
-    return str(measurement["environment"]["OMP_PROC_BIND"] or "not set")
+    return str(measurement["environment"].get("OMP_PROC_BIND") or "not set")
 
 
 STUDY = Study(

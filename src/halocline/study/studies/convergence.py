@@ -129,7 +129,7 @@ def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
             ]
         return [{**m, "error_is": "greatest error"} for m in found]
     case = cases().get(one["case"])
-    if case is not None and case.extrapolated is not None and case.error is None:
+    if case is not None and case.is_extrapolated:
         return [{**m, **extrapolation.numbers(case, m)} for m in found]
     return found
 
@@ -163,14 +163,12 @@ def report(group: Group) -> Report:
             footer=solves.CLOCK,
         )
     case = cases().get(found[0]["case"])
-    if "spacing" in found[0]:
-        assert case is not None
-        assert case.extrapolated is not None
+    if case is not None and case.extrapolated is not None and case.is_extrapolated:
         what, limits = case.extrapolated, extrapolation.limits(found, case.extrapolated)
         return Report(
             extrapolation.tables(found, limits, what),
             extrapolation.verdicts(found, limits),
-            lambda: {"convergence.png": extrapolation.plot(found, limits)},
+            lambda: {"convergence.png": extrapolation.plot(found, limits)} if limits else {},
             {"extrapolated": limits},
             "Numbers of the steady state on finer and finer grids",
             "Numbers are those at the end of each run, which is its steady state.",
@@ -186,7 +184,7 @@ def report(group: Group) -> Report:
     return Report(
         errors.tables(found, name),
         errors.verdicts(compared),
-        lambda: {"convergence.png": errors.plot(compared, name)},
+        lambda: {"convergence.png": errors.plot(compared, name)} if compared else {},
         {"orders": errors.orders(compared)},
         f"{kind} finer and finer grids",
         of_file if "error_is" in found[0] else of_case,

@@ -46,7 +46,7 @@ STUDY = Study(
     contents=(
         comparison(
             "methods",
-            lambda m: NAMES[m["methods_asked"]],
+            lambda m: NAMES.get(m["methods_asked"], f"{m['methods_asked']}"),
             Column("an exchange", lambda m, g: duration(m["seconds"])),
             Column("into a rank", lambda m, g: _bytes(m)),
         ),

@@ -28,7 +28,12 @@ def _side(direction: Sequence[int]) -> bool:
     return sum(map(abs, direction)) == 1
 
 
-def _halo(order: int, group: Group) -> str:
+def _order(measurement: Measurement) -> int:
+    """Return the order of differences as a key; 0 for a program, which has its own."""
+    return measurement["order"] or 0
+
+
+def _halo(order: int | None, group: Group) -> str:
     """Return the bytes of a step and one cell of each side; "" if the exchange is unknown."""
     own = None if group.theory is None else group.theory.exchanged.get(order)
     return "" if own is None else f"{sum(weight for way, weight in own.traffic.weights if _side(way)):,}"
@@ -55,7 +60,7 @@ def _sentences(group: Group) -> list[str]:
     for found in group.by(q.grid):
         most = max(map(q.units, found.found))
         kept = []
-        for own in found.by(lambda m: m["order"]):
+        for own in found.by(_order):
             last = min((m for m in own.found if q.units(m) == most), key=q.ns, default=own.base)
             if last is not own.base:
                 kept.append(f"{q.percent(q.efficiency(last, own.base))} at order {own.one['order']}")
@@ -77,7 +82,7 @@ ORDERS = Contents(
                 Pivot(
                     "Orders",
                     _cell,
-                    rows=Axis(lambda m: m["order"], lambda m: f"{m['order']}"),
+                    rows=Axis(_order, lambda m: f"{m['order']}"),
                     columns=LAYOUTS,
                     head="order",
                     lead=(
@@ -101,7 +106,7 @@ ORDERS = Contents(
                     lambda m, g: q.ns(m),
                     size_label,
                     "ns a cell and step",
-                    line=lambda m: m["order"],
+                    line=_order,
                     label=lambda line, panel: f"order {line.one['order']}",
                     ideal=c.ideal,
                 ),

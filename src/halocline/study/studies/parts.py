@@ -93,7 +93,7 @@ def _complete(group: Group) -> Group:
         return q.grid(m), by_layout(m)
 
     timed = {key: {(m["only"], m["halo"]) for m in found} for key, found in q.by(own.found, place)}
-    return own.those(lambda m: timed[place(m)] >= KINDS.keys())
+    return own.those(lambda m: timed[place(m)] >= KINDS.keys() and (m["only"], m["halo"]) in KINDS)
 
 
 PARTS_OF_A_STEP = Contents(

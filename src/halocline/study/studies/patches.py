@@ -14,14 +14,16 @@ from halocline.study.study import Study, Sweep
 
 def edge(measurement: Measurement) -> int:
     """The last edge of a patch, along the axis that lies together in memory; 0 where it is chosen."""
-    text = str(measurement["patch"] or "").rpartition(",")[2]
+    text = str(measurement.get("patch") or "").rpartition(",")[2]
     return int(text) if text.isdecimal() else 0
 
 
 def label(measurement: Measurement) -> str:
     """The patch, and the schedule."""
     schedule = measurement.get("schedule") or "guided"
-    return str(measurement["patch"] or "by cache size") + ("" if schedule == "guided" else f", {schedule}")
+    return str(measurement.get("patch") or "by cache size") + (
+        "" if schedule == "guided" else f", {schedule}"
+    )
 
 
 def _note(group: Group) -> str:

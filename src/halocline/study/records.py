@@ -1,0 +1,314 @@
+"""Measurement files, as they must be: each record is validated before a report uses it.
+
+Imported when a report reads files: other commands start sooner without the validation library.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from halocline.errors import InputError
+from halocline.physics.cases import cases
+from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
+from halocline.study.measurement import Measurement
+from halocline.words import invalid
+
+SHORTEST, LONGEST = 1e-12, 1e12  # seconds, and other measured numbers
+LEAST, MOST = 1e-100, 1e100  # numbers of a problem, in any units: their ratios are finite
+
+
+def _of(numbers: Range) -> Any:
+    return Field(ge=numbers.least, le=numbers.most)
+
+
+Count = Annotated[int, Field(ge=1, le=2**63)]
+Cells = Annotated[int, _of(POINTS)]
+Amount = Annotated[int, Field(ge=0, le=2**63)]
+Positive = Annotated[float, Field(ge=SHORTEST, le=LONGEST)]
+NotNegative = Annotated[float, Field(ge=0.0, le=LONGEST)]
+Error = Annotated[float, Field(ge=0.0, le=MOST)]
+Order = Annotated[int, Field(ge=1, le=ORDER.most)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Place(_Part):
+    """Device of a subdomain; see `halocline.run.devices.devices.OnDevice`."""
+
+    model_config = ConfigDict(extra="forbid")
+    rank: Amount
+    subdomain: Amount
+    device: str
+    name: str
+    driver: str
+
+
+class CacheFacts(_Part):
+    """Cache of a core; see `halocline.run.host.machine.Cache`."""
+
+    level: Amount
+    bytes: Amount
+
+
+class MachineFacts(_Part):
+    """Machine and software of a run; see `halocline.run.host.machine.Machine`."""
+
+    host: str
+    system: str
+    cpu: str | None
+    cores: Count
+    hardware_threads: Count
+    numa_nodes: Amount | None
+    simd_bits: Amount | None
+    memory_bytes: Amount | None
+    caches: list[CacheFacts]
+    compiler: str | None
+    compiler_version: str | None
+    mpi_library: str | None
+    mpi_version: str | None
+    commit: str | None
+
+
+class RunFacts(_Part):
+    """Record of any run; keys that no table reads are not validated.
+
+    Keys with a default are missing in records of earlier versions, or of some commands.
+    """
+
+    study: str
+    case: str
+    n: Cells
+    shape: Annotated[list[Cells], Field(min_length=AXES.least, max_length=AXES.most)]
+    cells: Count
+    ranks: Annotated[int, _of(RANKS)]
+    threads: Annotated[int, _of(THREADS)]
+    nodes: Annotated[int, _of(NODES)] | None = None
+    ranks_per_node: Count | None = None
+    cores_or_devices: Count = 1
+    devices: list[Place]
+    seconds: Positive
+    times: Annotated[list[Positive], Field(min_length=1)]
+    repeats: Count = 1
+    steps: Annotated[int, _of(STEPS)]
+    order: Annotated[int, _of(ORDER)] | None
+    scheme: str | None
+    settings: str | None = None
+    only: Literal["compute", "exchange"] | None
+    halo: Literal["read", "uniform"]
+    patch: str | None = None
+    schedule: str | None = None
+    growth: Amount | None = None
+    checksum: str | None
+    ns_per_cell_step: Positive
+    ssspnt: NotNegative | None
+    share_of_bound: NotNegative | None
+    joules_per_cell_step: Positive | None
+    varied: dict[str, Any] = Field(default={})
+    base: dict[str, Any] = Field(default={})
+    automatic: dict[str, float] = Field(default={})
+    automatic_for: list[Cells] = Field(default=[])
+    command: str
+    started: str
+    environment: dict[str, str | None]
+    machine: MachineFacts
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RunFacts:
+        if self.cells != prod(self.shape):
+            raise ValueError(f"cells is {self.cells}; expected {prod(self.shape)}, as shape is {self.shape}")
+        if self.automatic and not self.automatic_for:
+            raise ValueError("automatic_for: Field required, as automatic has values")
+        if self.ranks > self.cells:
+            raise ValueError(f"ranks is {self.ranks}; expected at most {self.cells}, as many as cells")
+        return self
+
+
+class StepFacts(RunFacts):
+    """Record of the steps of a case or file."""
+
+    flops_per_cell_step: NotNegative
+    share_of_peak: NotNegative | None
+    joules_of: list[str]
+
+
+class SolveFacts(RunFacts):
+    """Record of a linear solve."""
+
+    ns_per_cell_step: Positive | None  # type: ignore[assignment]  # None where there was no iteration
+    checksum: str
+    dof: Count
+    dim: Annotated[int, _of(AXES)]
+    method: str
+    iterations: Annotated[int, _of(STEPS)]
+    bandwidth_share: NotNegative | None
+
+
+class ConvergedFacts(SolveFacts):
+    """Record of a linear solve of a convergence study."""
+
+    rtol: Annotated[float, Field(gt=0.0, le=1.0)]
+    converged: bool
+    error_max: Error | None
+    memory_bytes: Amount
+
+
+class ErrorFacts(StepFacts):
+    """Record of a run whose error is compared with that of other grids."""
+
+    panel: str
+    line: str
+    expected_order: Order | None
+    error: Error | None
+    error_is: Annotated[str, Field(min_length=1)] | None = None
+    time: float | None
+
+
+class SteadyFacts(StepFacts):
+    """Record of a steady state whose numbers are extrapolated."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Any]
+    panel: str
+    line: str
+    expected_order: Order
+    spacing: Annotated[float, Field(ge=LEAST, le=MOST)]
+    parameters: dict[str, float | str]
+
+    @model_validator(mode="after")
+    def _has_numbers(self) -> SteadyFacts:
+        case = cases()[self.case]
+        assert case.extrapolated is not None
+        for name in case.extrapolated.names:
+            value: Any = self.__pydantic_extra__.get(name)
+            is_number = isinstance(value, float | int) and not isinstance(value, bool)
+            if not is_number or not (value == 0 or LEAST <= abs(value) <= MOST):
+                raise ValueError(f"{name}: Input should be a finite number, but it is {value!r}")
+        lacking = sorted(case.parameters.keys() - self.parameters.keys())
+        if lacking:
+            raise ValueError(f"parameters.{lacking[0]}: Field required")
+        case.values(self.parameters)
+        return self
+
+
+class ExchangeFacts(RunFacts):
+    """Record of the exchange of halos without steps."""
+
+    methods_asked: str
+    bytes_by_method: dict[str, Amount]
+
+
+class TrafficFacts(_Part):
+    """Bytes of an exchange; see `halocline.plan.traffic.Traffic`."""
+
+    weights: list[Annotated[tuple[list[Annotated[int, Field(ge=-1, le=1)]], Count], Field(strict=False)]]
+    layers: list[Annotated[tuple[Amount, Amount], Field(strict=False)]]
+
+
+class ExchangedFacts(_Part):
+    """Exchanges of a step; see `halocline.study.reporting.theory.Exchanged`."""
+
+    traffic: TrafficFacts
+    thickness: list[Amount]
+    periodic: Annotated[list[bool], Field(min_length=AXES.least, max_length=AXES.most)]
+
+    @model_validator(mode="after")
+    def _has_one_number_of_axes(self) -> ExchangedFacts:
+        axes = len(self.periodic)
+        lengths = {
+            "thickness": len(self.thickness),
+            "traffic.layers": len(self.traffic.layers),
+            **{f"traffic.weights.{n}": len(way) for n, (way, _) in enumerate(self.traffic.weights)},
+        }
+        for name, length in lengths.items():
+            if length != axes:
+                raise ValueError(f"{name} has {length} axes; expected {axes}, as periodic has")
+        return self
+
+
+class TheoryFacts(_Part):
+    """Constants of the closed formula; see `halocline.study.reporting.theory.Theory`."""
+
+    exchanged: list[
+        Annotated[tuple[Annotated[int, _of(ORDER)] | None, ExchangedFacts], Field(strict=False)]
+    ] = Field(default=[])
+
+
+def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
+    """Return the model of a record."""
+    of_convergence = record["study"] == "convergence"
+    if not record.keys().isdisjoint(("dof", "converged")):
+        return ConvergedFacts if of_convergence else SolveFacts
+    if of_convergence:
+        case = next((own for name, own in cases().items() if name == record.get("case")), None)
+        return SteadyFacts if case is not None and case.is_extrapolated else ErrorFacts
+    return ExchangeFacts if record["study"] == "exchange" else StepFacts
+
+
+def read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
+    """Return the measurements of a file, and all of its facts.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, holds no measurements of a study, or has a record that cannot be.
+    """
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no text, no JSON, a number too long
+        raise InputError(f"cannot read {path}: {error}") from None
+    measurements = data.get("measurements") if isinstance(data, dict) else data
+    if not isinstance(measurements, list):
+        raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
+    facts = data if isinstance(data, dict) else {}
+    for number, record in enumerate(measurements, 1):
+        where = f"{path}, record {number}"
+        if not isinstance(record, dict) or not isinstance(record.get("study"), str):
+            raise InputError(f"{where} is no measurement of a study; expected what --json of a study wrote")
+        _validate(_facts_of(record), record, where)
+    if "theory" in facts:
+        _validate(TheoryFacts, facts["theory"], f"{path}, theory")
+        axes = {len(each["periodic"]) for _, each in facts["theory"].get("exchanged", [])}
+        for number, record in enumerate(measurements, 1):
+            if axes - {len(record["shape"])}:
+                raise InputError(
+                    f"{path}, record {number}: shape is {record['shape']}, but theory is of a grid with "
+                    f"{', '.join(map(str, sorted(axes)))} axes. Measure the study again."
+                )
+    for place, value in _numbers_and_texts(facts or measurements):
+        raise InputError(f"{path}: {place} is {value!r}; expected a finite number or a valid text")
+    return measurements, facts
+
+
+def _validate(model: type[BaseModel], record: Any, where: str) -> None:
+    try:
+        model.model_validate(record)
+    except ValidationError as error:
+        first, *others = error.errors()
+        more = f" (and {len(others)} more)" if others else ""
+        raise InputError(
+            f"{where}: {invalid(first)}{more}. Measure it again, or leave the file out."
+        ) from None
+
+
+def _numbers_and_texts(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the place and value of numbers that are not finite and texts that are not valid Unicode."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _numbers_and_texts(key, f"key {key!r}")
+            yield from _numbers_and_texts(each, f"{place}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _numbers_and_texts(each, f"{place}.{number}".lstrip("."))
+    elif (isinstance(value, float) and not math.isfinite(value)) or (
+        isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
+    ):
+        yield place, value
