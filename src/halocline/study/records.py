@@ -18,6 +18,7 @@ from halocline.errors import InputError
 from halocline.physics.cases import cases
 from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
 from halocline.study.measurement import Measurement
+from halocline.study.study import studies
 from halocline.words import invalid
 
 SHORTEST, LONGEST = 1e-12, 1e12  # seconds, and other measured numbers
@@ -244,10 +245,11 @@ class TheoryFacts(_Part):
 
 def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
     """Return the model of a record."""
-    of_convergence = record["study"] == "convergence"
+    study = studies().get(record["study"])
+    to_the_end = study is not None and study.to_the_end
     if not record.keys().isdisjoint(("dof", "converged")):
-        return ConvergedFacts if of_convergence else SolveFacts
-    if of_convergence:
+        return ConvergedFacts if to_the_end else SolveFacts
+    if to_the_end:
         case = next((own for name, own in cases().items() if name == record.get("case")), None)
         return SteadyFacts if case is not None and case.is_extrapolated else ErrorFacts
     return ExchangeFacts if record["study"] == "exchange" else StepFacts
