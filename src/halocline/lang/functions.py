@@ -1,4 +1,7 @@
-"""Functions of expressions, by cell; NumPy's functions of the same meaning are mapped to them."""
+"""Functions of expressions, by cell, and of vectors, by component.
+
+NumPy's functions of the same meaning are mapped to them.
+"""
 
 from __future__ import annotations
 
@@ -20,57 +23,67 @@ from halocline.lang.expression import (
     where,
 )
 from halocline.lang.expression import branch as branch
-from halocline.lang.grid import Vector
+from halocline.lang.grid import Vector, by_component
 from halocline.lang.values import as_real
 
 LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 
 
+@by_component
 def sqrt(x: Operand) -> Expr:
     """Square root, correctly rounded."""
     return unary("sqrt", x)
 
 
+@by_component
 def exp(x: Operand) -> Expr:
     """Exponential, below 1 ulp."""
     return unary("exp", x)
 
 
+@by_component
 def log(x: Operand) -> Expr:
     """Natural logarithm, below 1 ulp."""
     return unary("log", x)
 
 
+@by_component
 def sin(x: Operand) -> Expr:
     """Sine of an angle in radians, below 1 ulp."""
     return unary("sin", x)
 
 
+@by_component
 def cos(x: Operand) -> Expr:
     """Cosine of an angle in radians, below 1 ulp."""
     return unary("cos", x)
 
 
+@by_component
 def pow(x: Operand, y: Operand) -> Expr:
     """x to the power y, below 2 ulp; small whole exponents become products."""
     return power(x, y)
 
 
+@by_component
 def abs(x: Operand) -> Expr:
-    """Magnitude."""
+    """Magnitude; of a vector that of each component. Its length is ``hc.sqrt(hc.dot(v, v))``."""
     return unary("abs", x)
 
 
+@by_component
 def sign(x: Operand) -> Expr:
     """-1, 0 or 1; zeros keep their sign."""
     return unary("sign", x)
 
 
+@by_component
 def minimum(a: Operand, b: Operand, *more: Operand) -> Expr:
     """The least operand; NaN where any is NaN, and -0 is below +0."""
     return _select("min", a, b, *more)
 
 
+@by_component
 def maximum(a: Operand, b: Operand, *more: Operand) -> Expr:
     """The greatest operand; NaN where any is NaN, and -0 is below +0."""
     return _select("max", a, b, *more)
@@ -277,6 +290,7 @@ def _polynomial(coefficients: Sequence[float], z: Expr) -> Expr:
     return total
 
 
+@by_component
 def tanh(x: Operand) -> Expr:
     """Hyperbolic tangent, below 3 ulp; safe for any argument."""
     a = unary("abs", x)
