@@ -387,20 +387,18 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
     number = as_real(value)
     if number is not None:
         return constant(number)
-    if isinstance(value, (tuple, list)):
-        raise InputError(
-            f"{what} is {value!r}, a vector of {len(value)} components; expected a field, a scalar, an "
-            "expression or a number: take one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
-        )
     shape = getattr(value, "shape", None)
     if shape:
         raise InputError(
             f"{what} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
             "let a field hold it, sim[f] = array"
         )
+    advice = ""
+    if isinstance(value, (tuple, list)):
+        advice = ": take one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
     raise InputError(
         f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a "
-        "number"
+        f"number{advice}"
     )
 
 

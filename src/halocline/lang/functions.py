@@ -234,45 +234,6 @@ def _square(x: Any) -> Expr:
     return power(x, 2)
 
 
-# what stands for functions of NumPy, by their names
-UFUNCS: Mapping[str, Callable[..., Any]] = {
-    "add": lambda a, b: binary("add", a, b),
-    "subtract": lambda a, b: binary("sub", a, b),
-    "multiply": lambda a, b: binary("mul", a, b),
-    "divide": lambda a, b: binary("div", a, b),
-    "power": power,
-    "float_power": power,
-    "negative": lambda a: unary("neg", a),
-    "positive": as_expr,
-    "absolute": abs,
-    "fabs": abs,
-    "sign": sign,
-    "sqrt": sqrt,
-    "square": _square,
-    "reciprocal": lambda a: binary("div", 1.0, a),
-    "exp": exp,
-    "log": log,
-    "sin": sin,
-    "cos": cos,
-    "tan": lambda a: sin(a) / cos(a),
-    "tanh": lambda a: tanh(a),
-    "cosh": lambda a: _cosh(a),
-    "sinh": lambda a: _sinh(a),
-    "log10": lambda a: log(a) / math.log(10.0),
-    "minimum": minimum,
-    "maximum": maximum,
-    "less": lambda a, b: binary("lt", a, b),
-    "less_equal": lambda a, b: binary("le", a, b),
-    "greater": lambda a, b: binary("gt", a, b),
-    "greater_equal": lambda a, b: binary("ge", a, b),
-    "equal": lambda a, b: binary("eq", a, b),
-    "not_equal": lambda a, b: binary("ne", a, b),
-    "logical_and": lambda a, b: binary("and", a, b),
-    "logical_or": lambda a, b: binary("or", a, b),
-    "logical_not": lambda a: unary("not", a),
-}
-
-
 # tanh a = a - a z P(z) / Q(z) with z = a a: Lambert's continued fraction a / (1 + z / (3 + z / (5 + ...))) up
 # to 13, rearranged; below 0.625 its error is 7e-18 of the value
 _TANH_ABOVE = (675675.0, 45045.0, 594.0, 1.0)
@@ -322,6 +283,45 @@ def _cosh(x: Operand) -> Expr:
     """Hyperbolic cosine, below 4 ulp."""
     half = _half_exp(unary("abs", x))
     return half + 0.25 / half
+
+
+# what stands for functions of NumPy, by their names
+UFUNCS: Mapping[str, Callable[..., Any]] = {
+    "add": lambda a, b: binary("add", a, b),
+    "subtract": lambda a, b: binary("sub", a, b),
+    "multiply": lambda a, b: binary("mul", a, b),
+    "divide": lambda a, b: binary("div", a, b),
+    "power": power,
+    "float_power": power,
+    "negative": lambda a: unary("neg", a),
+    "positive": as_expr,
+    "absolute": abs,
+    "fabs": abs,
+    "sign": sign,
+    "sqrt": sqrt,
+    "square": _square,
+    "reciprocal": lambda a: binary("div", 1.0, a),
+    "exp": exp,
+    "log": log,
+    "sin": sin,
+    "cos": cos,
+    "tan": lambda a: sin(a) / cos(a),
+    "tanh": tanh,
+    "cosh": _cosh,
+    "sinh": _sinh,
+    "log10": lambda a: log(a) / math.log(10.0),
+    "minimum": minimum,
+    "maximum": maximum,
+    "less": lambda a, b: binary("lt", a, b),
+    "less_equal": lambda a, b: binary("le", a, b),
+    "greater": lambda a, b: binary("gt", a, b),
+    "greater_equal": lambda a, b: binary("ge", a, b),
+    "equal": lambda a, b: binary("eq", a, b),
+    "not_equal": lambda a, b: binary("ne", a, b),
+    "logical_and": lambda a, b: binary("and", a, b),
+    "logical_or": lambda a, b: binary("or", a, b),
+    "logical_not": lambda a: unary("not", a),
+}
 
 
 __all__ = [

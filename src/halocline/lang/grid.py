@@ -628,16 +628,16 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
     # comparisons of tuples would stop at the first components that differ
 
-    def __lt__(self, other: Any) -> Vector:
+    def __lt__(self, other: Any) -> Vector:  # type: ignore[override]
         return self._combine(other, lambda a, b: a < b)
 
-    def __le__(self, other: Any) -> Vector:
+    def __le__(self, other: Any) -> Vector:  # type: ignore[override]
         return self._combine(other, lambda a, b: a <= b)
 
-    def __gt__(self, other: Any) -> Vector:
+    def __gt__(self, other: Any) -> Vector:  # type: ignore[override]
         return self._combine(other, lambda a, b: a > b)
 
-    def __ge__(self, other: Any) -> Vector:
+    def __ge__(self, other: Any) -> Vector:  # type: ignore[override]
         return self._combine(other, lambda a, b: a >= b)
 
     def __eq__(self, other: Any) -> Any:
@@ -731,7 +731,7 @@ def by_component(function: Callable[P, R]) -> Callable[P, R]:
         rows = (x if isinstance(x, (tuple, list)) else (x,) * count for x in operands)
         return Vector(function(*row, **options) for row in zip(*rows, strict=True))
 
-    return apply  # type: ignore[return-value]
+    return apply
 
 
 def component_values(value: Any, count: int, what: str) -> list[Any]:
@@ -758,10 +758,9 @@ def component_values(value: Any, count: int, what: str) -> list[Any]:
         if len(value) == count:
             return list(value)
         size = f"an array of shape {shape}" if shape else f"{len(value)} values"
-        raise InputError(f"{what} has {count} components, but is given {size}; expected one value for each")
+        raise InputError(f"{what} has {count} components; got {size}, but expected one value for each")
     raise InputError(
-        f"{what} has {count} components, but is given {value!r}; expected one value for each, or a number "
-        "for all of them"
+        f"{what} has {count} components; got {value!r}, but expected one value for each, or a number for all"
     )
 
 

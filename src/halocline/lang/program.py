@@ -494,7 +494,7 @@ class Program:
         known = self._scalars.get(name)
         return self.parameters.setdefault(name, Scalar(name)) if known is None else known
 
-    def assign(self, changes: Mapping[Field | Vector, Any]) -> None:
+    def assign(self, changes: Mapping[Any, Any]) -> None:
         """Record field.set(value), or several at once."""
         values = {target: self._value(target, value) for target, value in by_field(changes)}
         (*reduced,) = self.reduced(*values.values())
@@ -681,7 +681,7 @@ def every(steps: int) -> Any:
     return program.only(as_expr(turn == whole), 1.0 / count, _line())
 
 
-def assign(changes: Mapping[Field | Vector, Any]) -> None:
+def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
     One after another, `a.set(x)` and `b.set(y)` mean the same, but where the ghosts of what y reads follow a,

@@ -210,9 +210,9 @@ class Fields(Sealed):
         )
         at = ", ".join("ijk"[: len(values.shape)])
         index_advice = (
-            f"this array holds the points of rank {rank}, {values.shape} of {field.points} of field {name!r}, "
-            f"with local indices from 0; their global indices are {ranges}. Read one point of the whole field "
-            f"by sim.evaluate(hc.value({name}, at=({at}))), or all of them on the first rank by "
+            f"this array holds the {values.shape} points of rank {rank}, of {field.points} of field {name!r}; "
+            f"its local indices begin at 0, and its global indices are {ranges}. Read one point of the whole "
+            f"field by sim.evaluate(hc.value({name}, at=({at}))), or all points on the first rank by "
             f"sim.gather({name})"
         )
         if self.domain.devices:
@@ -253,6 +253,8 @@ class Fields(Sealed):
         if is_source(value):
             self._from_source(target, value)
             return
+        if isinstance(value, (tuple, list)) and any(isinstance(each, Operators) for each in value):
+            as_expr(value, f"the value of field {target.name!r}")  # raises: it is a vector
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
