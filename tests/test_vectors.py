@@ -186,7 +186,6 @@ def test_a_vector_is_written_read_and_drawn(tmp_path: Path) -> None:
     outputs = [
         hc.Output(store, ["w", u]),
         hc.Output(tmp_path / "mean.zarr", {"m": hc.time_mean(w), "largest": hc.max(w), "v": 2.0 * w}),
-        hc.Output(tmp_path / "line.zarr", [w], region=hc.Slice(x=0.5)),
     ]
     sim.run(steps=1, output=outputs)
     assert {"w_x", "w_y"} < {path.name for path in store.iterdir()}
@@ -200,10 +199,17 @@ def test_a_vector_is_written_read_and_drawn(tmp_path: Path) -> None:
     for what in (w, "w", 2.0 * w):
         hc.picture(sim, what, tmp_path / "w.png", title="flow")
     assert (tmp_path / "w.png").stat().st_size > 1000
-    line, _, b = problem((8,))
-    line[b] = 1.0
-    hc.plot_lines(line, {"computed": b}, tmp_path / "b.png")
-    hc.picture(line, b, tmp_path / "c.png")
+
+
+@pytest.mark.long
+def test_a_vector_on_a_line_is_drawn_as_lines(tmp_path: Path) -> None:
+    sim, _, w = problem((8,))
+    sim[w] = 1.0
+    hc.plot_lines(sim, {"computed": w}, tmp_path / "b.png")
+    hc.picture(sim, w, tmp_path / "c.png")
+    hc.plot_lines(sim, [w], tmp_path / "d.png")
+    sim.run(steps=1, output=hc.Output(tmp_path / "line.zarr", [w], region=hc.Points([0.5])))
+    assert (tmp_path / "line.zarr" / "w_x").is_dir()
 
 
 def test_statements_take_vectors() -> None:

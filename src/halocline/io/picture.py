@@ -76,10 +76,8 @@ def picture(
     """
     target, fields = picture_file(path), fields_of(source)
     parts = fields.components(what)
-    drawn = [
-        section(fields, part, axis=plain(axis), at=plain(at))
-        for part in ((what,) if parts is None else parts)
-    ]
+    axis, at = plain(axis), plain(at)
+    drawn = [section(fields, part, axis=axis, at=at) for part in ((what,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
         sections = [each for each in drawn if each is not None]
         if sections:

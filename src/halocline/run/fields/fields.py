@@ -210,7 +210,7 @@ class Fields(Sealed):
         )
         at = ", ".join("ijk"[: len(values.shape)])
         index_advice = (
-            f"this array holds the {values.shape} points of rank {rank}, of {field.points} of field {name!r}; "
+            f"this array holds {values.shape} points of rank {rank}, of {field.points} of field {name!r}; "
             f"its local indices begin at 0, and its global indices are {ranges}. Read one point of the whole "
             f"field by sim.evaluate(hc.value({name}, at=({at}))), or all points on the first rank by "
             f"sim.gather({name})"
