@@ -192,7 +192,7 @@ def test_a_name_is_the_same_in_both_spellings(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="already has a field named"):
         grid.field(greek)
     both = {"k" + micro: 1, "k" + greek: 2}
-    with pytest.raises(InputError, match="parameter .* is given twice, in different characters"):
+    with pytest.raises(InputError, match=r"parameter .* is given twice, in different characters"):
         hc.Simulation(grid, scope["f"], parameters=both, scheme=hc.Euler(), dt=0.1)
     with pytest.raises(InputError, match="field name is 5; expected text"):
         grid.field(5)  # type: ignore[arg-type]
