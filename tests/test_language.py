@@ -479,8 +479,10 @@ def test_unknown_fields_are_named() -> None:
     sim = hc.Simulation(grid, hc.program(keep))
     with pytest.raises(InputError, match=r"field 'U' is unknown.*; known: A_x, A_y, u, v, w"):
         sim["U"] = 1.0
-    with pytest.raises(InputError, match=r"is not a field; set the components of a vector one by one"):
-        sim[A] = 1.0
+    with pytest.raises(InputError, match=r"2.0 is not a field; expected a field of Grid\(.* or its name"):
+        sim[2.0] = 1.0  # type: ignore[index]
+    sim[A] = 1.0
+    assert sim.evaluate(hc.sum(A)) == (48.0, 48.0)
     with pytest.raises(InputError, match=r"varies from cell to cell; reduce it with hc.sum"):
         sim.evaluate(u + 1.0)
 

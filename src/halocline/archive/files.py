@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from halocline.errors import InputError, RunError
+from halocline.lang.values import json_value
 
 LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
 
@@ -32,7 +33,9 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     RunError
         The file cannot be written.
     """
-    text = json.dumps(content, allow_nan=False)  # on one line: a run writes several for each output
+    text = json.dumps(
+        content, allow_nan=False, default=json_value
+    )  # on one line: a run writes several for each output
     try:
         with whole(path) as making, making.open("w") as file:
             file.write(text)
@@ -104,6 +107,20 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path} is damaged: it holds a {type(found).__name__}; expected an object")
     return found
+
+
+def as_path(value: Any, what: str) -> Path:
+    """Return a path of the user, as text or as an object such as pathlib.Path.
+
+    Raises
+    ------
+    InputError
+        The value is no path. `what` is its name in the message.
+    """
+    try:
+        return Path(value)
+    except TypeError:
+        raise InputError(f"{what} is {value!r}; expected a path, as text or as pathlib.Path") from None
 
 
 def check_text(path: Path) -> None:

@@ -25,6 +25,7 @@ from halocline.archive.integrity import (
 )
 from halocline.archive.series import FACTS, KIND
 from halocline.errors import InputError
+from halocline.lang.values import as_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -343,6 +344,9 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     if path.is_symlink() and not is_file(path.parent / arrays.GROUP):
         path = path.resolve()  # the link lies in no store, but its target may
     file = path / arrays.GROUP
+    if not is_file(file):  # stores have the names of fields, as Python has identifiers
+        file = path.with_name(as_name(path.name, "array name")) / arrays.GROUP
+        path = file.parent if is_file(file) else path
     if not is_file(file):
         known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
         raise InputError(f"there is no array {path}" + (f"; {path.parent} has {known}" if known else ""))

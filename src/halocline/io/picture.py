@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import as_path
 from halocline.errors import InputError
 from halocline.io.section import Section, fields_of, section
 from halocline.io.style import INK, gridded, save, styled
+from halocline.lang.grid import component_names
+from halocline.lang.values import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,8 +44,10 @@ def picture(
     Parameters
     ----------
     source : Simulation, LinearProblem or Solution
-    what : Field, str or expression
-        A field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``.
+    what : Field, Vector, str or expression
+        A field, its name, or an expression such as ``u - exact`` or ``hc.sqrt(u**2 + v**2)``. Of a vector the
+        components are drawn side by side, or as lines of one diagram; its length is
+        ``hc.sqrt(hc.dot(w, w))``.
     path : str or Path
         Ends in .png, .pdf or .svg. Folders that are missing are made.
     title : str, optional
@@ -69,12 +74,15 @@ def picture(
     --------
     >>> hc.picture(sim, T, "temperature.png", label="temperature [K]", unit="m")  # doctest: +SKIP
     """
-    target, comm = picture_file(path), fields_of(source).domain.comm
-    drawn = section(source, what, axis=axis, at=at)
-    with comm.agreement(f"draw {target}"):
-        if drawn is not None:
+    target, fields = picture_file(path), fields_of(source)
+    parts = fields.components(what)
+    axis, at = plain(axis), plain(at)
+    drawn = [section(fields, part, axis=axis, at=at) for part in ((what,) if parts is None else parts)]
+    with fields.domain.comm.agreement(f"draw {target}"):
+        sections = [each for each in drawn if each is not None]
+        if sections:
             with styled():
-                figure = _figure(drawn, title, label, unit, cmap, limits)
+                figure = _figure(sections, title, label, unit, cmap, plain(limits))
                 save(figure, target, dpi=DPI)
 
 
@@ -92,7 +100,8 @@ def plot_lines(
     Parameters
     ----------
     source : Simulation, LinearProblem or Solution
-    lines : mapping of label to field, name, expression or array; or a sequence of fields
+    lines : mapping of label to field, vector, name, expression or array; or a sequence of fields
+        Of a vector each component is a line.
         An array holds one number per point of the grid, for instance an exact solution.
     path : str or Path
         Ends in .png, .pdf or .svg.
@@ -115,7 +124,15 @@ def plot_lines(
         raise InputError(
             f"plot_lines needs a grid of one axis; this one has {fields.grid.ndim}: use hc.picture"
         )
-    named = lines if isinstance(lines, Mapping) else {getattr(w, "name", str(w)): w for w in lines}
+    given = lines if isinstance(lines, Mapping) else {getattr(w, "name", "") or str(w): w for w in lines}
+    named: dict[str, Any] = {}
+    for name, line in given.items():
+        parts = fields.components(line)
+        named |= (
+            {name: line}
+            if parts is None
+            else dict(zip(component_names(name, len(parts)), parts, strict=True))
+        )
     if not named:
         raise InputError("plot_lines: nothing to draw")
     arrays = {n: w for n, w in named.items() if hasattr(w, "shape")}
@@ -134,37 +151,46 @@ def plot_lines(
 
 def picture_file(path: str | Path) -> Path:
     """The path; InputError where its name says nothing that can be drawn."""
-    target = Path(path)
+    target = as_path(path, "path")
     if target.suffix not in SUFFIXES:
         raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
     return target
 
 
 def _figure(
-    drawn: Section,
+    sections: Sequence[Section],
     title: str | None,
     label: str | None,
     unit: str,
     cmap: str | None,
     limits: tuple[float, float] | None,
 ) -> Figure:
+    """Draw sections side by side, or as lines of one diagram."""
     from matplotlib.figure import Figure
 
-    if len(drawn.axes) == 1:
+    first, count = sections[0], len(sections)
+    names = ", ".join(each.name for each in sections)
+    if len(first.axes) == 1:
         figure = Figure(figsize=(6.4, 3.8), layout="constrained")
         ax = figure.subplots()
-        ax.plot(drawn.coordinates[0], drawn.values)
-        ax.set_ylabel(label or drawn.name)
-        ax.set_xlabel(with_unit(drawn.axes[0], unit))
-        ax.set_xlim(*drawn.span[0])
+        for drawn in sections:
+            ax.plot(drawn.coordinates[0], drawn.values, label=drawn.name)
+        ax.set_ylabel(label or names)
+        ax.set_xlabel(with_unit(first.axes[0], unit))
+        ax.set_xlim(*first.span[0])
         gridded(ax)
-    else:
-        width, height = _size(drawn)
-        figure = Figure(figsize=(width + (LABEL if label else 0.0), height), layout="constrained")
-        ax = figure.subplots()
+        if count > 1:
+            ax.legend()
+        ax.set_title((title or names) + place(first, unit))
+        return figure
+    width, height = _size(first)
+    figure = Figure(figsize=(count * (width + (LABEL if label else 0.0)), height), layout="constrained")
+    for drawn, ax in zip(sections, figure.subplots(1, count, squeeze=False)[0], strict=True):
         image = draw_plane(ax, drawn, unit=unit, cmap=cmap, limits=limits)
         colour_bar(figure, ax, image, label or "")
-    ax.set_title((title or drawn.name) + place(drawn, unit))
+        ax.set_title((title if title and count == 1 else drawn.name) + place(drawn, unit))
+    if title and count > 1:
+        figure.suptitle(title)
     return figure
 
 

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary, ref
 from halocline.errors import InputError
 from halocline.lang.axes import whole
 from halocline.lang.location import Place, Placement, common_places, formed_at
-from halocline.lang.values import as_real
+from halocline.lang.values import as_real, plain
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -68,7 +68,7 @@ class Operators:
         return binary("div", other, self)
 
     def __pow__(self, exponent: Operand) -> Expr:
-        return power(self, exponent)
+        return NotImplemented if isinstance(exponent, tuple) else power(self, exponent)
 
     def __rpow__(self, base: Operand) -> Expr:
         return power(base, self)
@@ -83,16 +83,16 @@ class Operators:
         return unary("abs", self)
 
     def __lt__(self, other: Operand) -> Expr:
-        return binary("lt", self, other)
+        return NotImplemented if isinstance(other, tuple) else binary("lt", self, other)
 
     def __le__(self, other: Operand) -> Expr:
-        return binary("le", self, other)
+        return NotImplemented if isinstance(other, tuple) else binary("le", self, other)
 
     def __gt__(self, other: Operand) -> Expr:
-        return binary("gt", self, other)
+        return NotImplemented if isinstance(other, tuple) else binary("gt", self, other)
 
     def __ge__(self, other: Operand) -> Expr:
-        return binary("ge", self, other)
+        return NotImplemented if isinstance(other, tuple) else binary("ge", self, other)
 
     def __eq__(self, other: object) -> Any:
         if isinstance(other, (Operators, int, float)):
@@ -105,10 +105,10 @@ class Operators:
         return NotImplemented
 
     def __and__(self, other: Operand) -> Expr:
-        return binary("and", self, other)
+        return NotImplemented if isinstance(other, tuple) else binary("and", self, other)
 
     def __or__(self, other: Operand) -> Expr:
-        return binary("or", self, other)
+        return NotImplemented if isinstance(other, tuple) else binary("or", self, other)
 
     def __invert__(self) -> Expr:
         return unary("not", self)
@@ -393,9 +393,12 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
             f"{what} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
             "let a field hold it, sim[f] = array"
         )
+    advice = ""
+    if isinstance(value, (tuple, list)):
+        advice = ": take one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
     raise InputError(
         f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a "
-        "number"
+        f"number{advice}"
     )
 
 
@@ -548,7 +551,7 @@ def where(condition: Operand, then: Any, otherwise: Any) -> Any:
     ----------
     condition : expression
         A comparison, or comparisons joined with &, | and ~.
-    then, otherwise : field, expression or number; or two vectors, by component
+    then, otherwise : field, expression or number, or vectors by component
 
     See Also
     --------
@@ -576,14 +579,17 @@ def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
     ----------
     condition : expression
         A comparison, or comparisons joined with &, | and ~.
-    then, otherwise : field, expression or number; or two vectors, by component
+    then, otherwise : field, expression or number, or vectors by component
     """
     return _select("branch", condition, then, otherwise)
 
 
 def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
-    if isinstance(then, tuple) and isinstance(otherwise, tuple):
-        return type(then)(_select(op, condition, a, b) for a, b in zip(then, otherwise, strict=True))
+    if any(isinstance(x, tuple) for x in (condition, then, otherwise)):
+        from halocline.lang.grid import by_component  # made of what stands here
+
+        return by_component(partial(_select, op))(condition, then, otherwise)
+    condition = plain(condition)
     if isinstance(condition, bool):
         return as_expr(then) if condition else as_expr(otherwise)
     c = as_expr(condition)

@@ -1,4 +1,7 @@
-"""Functions of expressions, by cell; NumPy's functions of the same meaning are mapped to them."""
+"""Functions of expressions, by cell, and of vectors, by component.
+
+NumPy's functions of the same meaning are mapped to them.
+"""
 
 from __future__ import annotations
 
@@ -20,57 +23,67 @@ from halocline.lang.expression import (
     where,
 )
 from halocline.lang.expression import branch as branch
-from halocline.lang.grid import Vector
+from halocline.lang.grid import Vector, by_component
 from halocline.lang.values import as_real
 
 LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 
 
+@by_component
 def sqrt(x: Operand) -> Expr:
     """Square root, correctly rounded."""
     return unary("sqrt", x)
 
 
+@by_component
 def exp(x: Operand) -> Expr:
     """Exponential, below 1 ulp."""
     return unary("exp", x)
 
 
+@by_component
 def log(x: Operand) -> Expr:
     """Natural logarithm, below 1 ulp."""
     return unary("log", x)
 
 
+@by_component
 def sin(x: Operand) -> Expr:
     """Sine of an angle in radians, below 1 ulp."""
     return unary("sin", x)
 
 
+@by_component
 def cos(x: Operand) -> Expr:
     """Cosine of an angle in radians, below 1 ulp."""
     return unary("cos", x)
 
 
+@by_component
 def pow(x: Operand, y: Operand) -> Expr:
     """x to the power y, below 2 ulp; small whole exponents become products."""
     return power(x, y)
 
 
+@by_component
 def abs(x: Operand) -> Expr:
-    """Magnitude."""
+    """Magnitude; of a vector that of each component. Its length is ``hc.sqrt(hc.dot(v, v))``."""
     return unary("abs", x)
 
 
+@by_component
 def sign(x: Operand) -> Expr:
     """-1, 0 or 1; zeros keep their sign."""
     return unary("sign", x)
 
 
+@by_component
 def minimum(a: Operand, b: Operand, *more: Operand) -> Expr:
     """The least operand; NaN where any is NaN, and -0 is below +0."""
     return _select("min", a, b, *more)
 
 
+@by_component
 def maximum(a: Operand, b: Operand, *more: Operand) -> Expr:
     """The greatest operand; NaN where any is NaN, and -0 is below +0."""
     return _select("max", a, b, *more)
@@ -221,45 +234,6 @@ def _square(x: Any) -> Expr:
     return power(x, 2)
 
 
-# what stands for functions of NumPy, by their names
-UFUNCS: Mapping[str, Callable[..., Any]] = {
-    "add": lambda a, b: binary("add", a, b),
-    "subtract": lambda a, b: binary("sub", a, b),
-    "multiply": lambda a, b: binary("mul", a, b),
-    "divide": lambda a, b: binary("div", a, b),
-    "power": power,
-    "float_power": power,
-    "negative": lambda a: unary("neg", a),
-    "positive": as_expr,
-    "absolute": abs,
-    "fabs": abs,
-    "sign": sign,
-    "sqrt": sqrt,
-    "square": _square,
-    "reciprocal": lambda a: binary("div", 1.0, a),
-    "exp": exp,
-    "log": log,
-    "sin": sin,
-    "cos": cos,
-    "tan": lambda a: sin(a) / cos(a),
-    "tanh": lambda a: tanh(a),
-    "cosh": lambda a: _cosh(a),
-    "sinh": lambda a: _sinh(a),
-    "log10": lambda a: log(a) / math.log(10.0),
-    "minimum": minimum,
-    "maximum": maximum,
-    "less": lambda a, b: binary("lt", a, b),
-    "less_equal": lambda a, b: binary("le", a, b),
-    "greater": lambda a, b: binary("gt", a, b),
-    "greater_equal": lambda a, b: binary("ge", a, b),
-    "equal": lambda a, b: binary("eq", a, b),
-    "not_equal": lambda a, b: binary("ne", a, b),
-    "logical_and": lambda a, b: binary("and", a, b),
-    "logical_or": lambda a, b: binary("or", a, b),
-    "logical_not": lambda a: unary("not", a),
-}
-
-
 # tanh a = a - a z P(z) / Q(z) with z = a a: Lambert's continued fraction a / (1 + z / (3 + z / (5 + ...))) up
 # to 13, rearranged; below 0.625 its error is 7e-18 of the value
 _TANH_ABOVE = (675675.0, 45045.0, 594.0, 1.0)
@@ -277,6 +251,7 @@ def _polynomial(coefficients: Sequence[float], z: Expr) -> Expr:
     return total
 
 
+@by_component
 def tanh(x: Operand) -> Expr:
     """Hyperbolic tangent, below 3 ulp; safe for any argument."""
     a = unary("abs", x)
@@ -308,6 +283,45 @@ def _cosh(x: Operand) -> Expr:
     """Hyperbolic cosine, below 4 ulp."""
     half = _half_exp(unary("abs", x))
     return half + 0.25 / half
+
+
+# what stands for functions of NumPy, by their names
+UFUNCS: Mapping[str, Callable[..., Any]] = {
+    "add": lambda a, b: binary("add", a, b),
+    "subtract": lambda a, b: binary("sub", a, b),
+    "multiply": lambda a, b: binary("mul", a, b),
+    "divide": lambda a, b: binary("div", a, b),
+    "power": power,
+    "float_power": power,
+    "negative": lambda a: unary("neg", a),
+    "positive": as_expr,
+    "absolute": abs,
+    "fabs": abs,
+    "sign": sign,
+    "sqrt": sqrt,
+    "square": _square,
+    "reciprocal": lambda a: binary("div", 1.0, a),
+    "exp": exp,
+    "log": log,
+    "sin": sin,
+    "cos": cos,
+    "tan": lambda a: sin(a) / cos(a),
+    "tanh": tanh,
+    "cosh": _cosh,
+    "sinh": _sinh,
+    "log10": lambda a: log(a) / math.log(10.0),
+    "minimum": minimum,
+    "maximum": maximum,
+    "less": lambda a, b: binary("lt", a, b),
+    "less_equal": lambda a, b: binary("le", a, b),
+    "greater": lambda a, b: binary("gt", a, b),
+    "greater_equal": lambda a, b: binary("ge", a, b),
+    "equal": lambda a, b: binary("eq", a, b),
+    "not_equal": lambda a, b: binary("ne", a, b),
+    "logical_and": lambda a, b: binary("and", a, b),
+    "logical_or": lambda a, b: binary("or", a, b),
+    "logical_not": lambda a: unary("not", a),
+}
 
 
 __all__ = [

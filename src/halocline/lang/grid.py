@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from hashlib import blake2b
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
@@ -19,6 +20,8 @@ from halocline.lang.expression import (
     Assignable,
     Expr,
     Offset,
+    Operators,
+    as_expr,
     as_offset,
     bare,
     index,
@@ -28,7 +31,7 @@ from halocline.lang.expression import (
 )
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
-from halocline.lang.values import as_quantity
+from halocline.lang.values import as_name, as_quantity, as_real
 from halocline.ranges import POINTS
 from halocline.words import near
 
@@ -36,9 +39,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
 DTYPES = ("float64", "float32")
 STATISTIC = "_statistic_"  # prefix of fields that hold statistics over time, in checkpoints too
+AMBIGUOUS_PRODUCT = "the product of two vectors is ambiguous: use hc.dot or hc.cross"
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
@@ -374,7 +381,8 @@ class Grid(Sealed):
         Parameters
         ----------
         name : str
-            An identifier, unique on the grid; functions that are traced name it as an argument.
+            An identifier, unique on the grid; functions that are traced name it as an argument. It is
+            normalized (NFKC) as Python does with identifiers: "µ" becomes the Greek letter.
         location : str
             "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". Index i of a point
             on a face is that of the cell above it; on an axis that is not periodic there is one more, on the
@@ -410,16 +418,17 @@ class Grid(Sealed):
             "face" and "edge" put each component on the faces (edges) of its own axis.
         boundary : as for `field`, or a sequence with one entry per component
         """
-        count = self.ndim if components is None else components
-        if whole(count) is None or not 1 <= count <= 3:
+        count = whole(self.ndim if components is None else components)
+        if count is None or not 1 <= count <= 3:
             raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
+        name = as_name(name, "vector name")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
         if len(places) != count or len(conditions) != count:
             raise InputError(f"vector {name!r}: location and boundary need one entry per component ({count})")
         made = Vector(
-            self.field(f"{name}_{AXES[i]}", location=places[i], dtype=dtype, boundary=conditions[i])
-            for i in range(count)
+            self.field(each, location=place, dtype=dtype, boundary=condition)
+            for each, place, condition in zip(component_names(name, count), places, conditions, strict=True)
         )
         made.name = name
         self.vectors[name] = made
@@ -463,6 +472,7 @@ class Grid(Sealed):
 
     def named(self, name: str) -> Field | Vector | None:
         """The field or vector of that name, if there is one."""
+        name = as_name(name, "name")
         found = self.fields.get(name)
         return self.vectors.get(name) if found is None else found
 
@@ -477,6 +487,7 @@ class Field(Sealed, Assignable):
     def __init__(
         self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
     ) -> None:
+        name = as_name(name, "field name")
         if not internal and not name.isidentifier():
             raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
         if not internal and name.startswith(STATISTIC):
@@ -566,8 +577,12 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     name: str = ""
     settable: ClassVar[Mapping[str, str]] = {"name": "name of the vector on its grid"}
 
+    def __repr__(self) -> str:
+        grid = getattr(self[0], "grid", None) if self else None
+        return f"Vector({self.name!r} on {grid!r})" if self.name else tuple.__repr__(self)
+
     def _combine(self, other: Any, operation: Any) -> Vector:
-        if isinstance(other, (tuple, list)):
+        if is_sequence(other):
             count = max(len(self), len(other))
             return Vector(operation(a, b) for a, b in zip(pad(self, count), pad(other, count), strict=True))
         return Vector(operation(a, other) for a in self)
@@ -584,8 +599,8 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         return self._combine(other, lambda a, b: b - a)
 
     def __mul__(self, other: Any) -> Vector:
-        if isinstance(other, (tuple, list)):
-            raise InputError("the product of two vectors is ambiguous: use hc.dot or hc.cross")
+        if is_sequence(other):
+            raise InputError(AMBIGUOUS_PRODUCT)
         return self._combine(other, lambda a, b: a * b)
 
     __rmul__ = __mul__
@@ -593,10 +608,76 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     def __truediv__(self, other: Any) -> Vector:
         return self._combine(other, lambda a, b: a / b)
 
+    def __rtruediv__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: b / a)
+
+    def __pow__(self, exponent: Any) -> Vector:
+        return self._combine(exponent, lambda a, b: a**b)
+
+    def __rpow__(self, base: Any) -> Vector:
+        return self._combine(base, lambda a, b: b**a)
+
     def __neg__(self) -> Vector:
         return Vector(-a for a in self)
 
-    __array_ufunc__ = None  # NumPy scalars defer to the operators above
+    def __pos__(self) -> Vector:
+        return Vector(+a for a in self)
+
+    def __abs__(self) -> Vector:
+        return Vector(abs(a) for a in self)
+
+    # comparisons of tuples would stop at the first components that differ
+
+    def __lt__(self, other: Any) -> Vector:  # type: ignore[override]
+        return self._combine(other, lambda a, b: a < b)
+
+    def __le__(self, other: Any) -> Vector:  # type: ignore[override]
+        return self._combine(other, lambda a, b: a <= b)
+
+    def __gt__(self, other: Any) -> Vector:  # type: ignore[override]
+        return self._combine(other, lambda a, b: a > b)
+
+    def __ge__(self, other: Any) -> Vector:  # type: ignore[override]
+        return self._combine(other, lambda a, b: a >= b)
+
+    def __eq__(self, other: Any) -> Any:
+        """Compare each component with a number or field; two vectors compare as tuples, as keys need it."""
+        if isinstance(other, Operators) or as_real(other) is not None:
+            return self._combine(other, lambda a, b: a == b)
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        if isinstance(other, Operators) or as_real(other) is not None:
+            return self._combine(other, lambda a, b: a != b)
+        return tuple.__ne__(self, other)
+
+    __hash__ = tuple.__hash__
+
+    def __and__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: a & b)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Vector:
+        return self._combine(other, lambda a, b: a | b)
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Vector:
+        return Vector(~a for a in self)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Apply a function of NumPy to each component; arrays have one number for each."""
+        if ufunc.__name__ == "multiply" and all(map(is_sequence, inputs)):
+            raise InputError(AMBIGUOUS_PRODUCT)
+
+        def apply(*operands: Any) -> Any:
+            return as_expr(0.0).__array_ufunc__(ufunc, method, *operands, **options)
+
+        return by_component(apply)(*(Vector(x) if is_sequence(x) else x for x in inputs))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return as_expr(0.0).__array_function__(function, types, args, kwargs)
 
     def __setitem__(self, component: Any, value: Any) -> None:
         name = self.name or "v"
@@ -608,11 +689,9 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         """Every component read at a neighbour."""
         return Vector(a[offset] for a in self)
 
-    def set(self, value: Sequence[Any]) -> None:
-        """Assign all components at once; see Field.set."""
-        if not isinstance(value, (tuple, list)) or len(value) != len(self):
-            raise InputError(f"vector {self.name!r} has {len(self)} components; got {value!r}")
-        trace.current("vector.set(...)").assign(dict(zip(self, value, strict=True)))
+    def set(self, value: Any) -> None:
+        """Assign all components at once: one value for each, or a number for all; see Field.set."""
+        trace.current("vector.set(...)").assign({self: value})
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
         """New vectors of the same kind; see Field.like."""
@@ -632,6 +711,62 @@ def _assigned_name(vector: Vector) -> str | None:
 
 
 reject_in_place(Vector, _assigned_name)
+
+
+def by_component(function: Callable[P, R]) -> Callable[P, R]:
+    """Return a function of operands that also takes vectors, and then returns the Vector of its results.
+
+    Operands that are no vector count for each component. Keyword arguments are passed on as they are.
+    """
+
+    @wraps(function)
+    def apply(*operands: P.args, **options: P.kwargs) -> Any:
+        lengths = {len(x) for x in operands if isinstance(x, (tuple, list))}
+        if not lengths:
+            return function(*operands, **options)
+        if len(lengths) > 1:
+            counts = " and ".join(map(str, sorted(lengths)))
+            raise InputError(f"{function.__name__} of vectors of {counts} components; expected equal counts")
+        (count,) = lengths
+        rows = (x if isinstance(x, (tuple, list)) else (x,) * count for x in operands)
+        return Vector(function(*row, **options) for row in zip(*rows, strict=True))
+
+    return apply
+
+
+def component_values(value: Any, count: int, what: str) -> list[Any]:
+    """Return one value for each component of a vector.
+
+    Parameters
+    ----------
+    value
+        A number, which counts for each component; or a sequence or array of one value for each.
+    count : int
+        Number of components.
+    what : str
+        Name of the vector, for messages.
+
+    Raises
+    ------
+    InputError
+        Another number of values, or a single value that is no number.
+    """
+    if as_real(value) is not None:
+        return [value] * count
+    shape = getattr(value, "shape", None)
+    if isinstance(value, (tuple, list)) or shape:
+        if len(value) == count:
+            return list(value)
+        size = f"an array of shape {shape}" if shape else f"{len(value)} values"
+        raise InputError(f"{what} has {count} components; got {size}, but expected one value for each")
+    raise InputError(
+        f"{what} has {count} components; got {value!r}, but expected one value for each, or a number for all"
+    )
+
+
+def component_names(name: str, count: int) -> list[str]:
+    """Return the names of the components of a vector: name_x, name_y, name_z."""
+    return [f"{name}_{axis}" for axis in AXES[:count]]
 
 
 def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:

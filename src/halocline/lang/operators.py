@@ -1,5 +1,7 @@
 """Difference operators of any even order, and vector calculus built from them.
 
+Derivatives and differences of a vector are formed by component.
+
 Central differences give the result of each operator at the location of its operand. Staggered differences
 also give a first derivative half a cell away along its axis, and a mixed derivative half a cell away along
 both axes. The other operands, or the field that is set, select the location; see halocline.lang.location. An
@@ -29,7 +31,7 @@ from halocline.lang.expression import (
     unary,
 )
 from halocline.lang.expression import shift as shift_by
-from halocline.lang.grid import Grid, Vector, pad
+from halocline.lang.grid import Grid, Vector, by_component, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
 
@@ -178,6 +180,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     return shift_by(e, _unit(_grid(e, "a shift"), (a, cells)))
 
 
+@by_component
 def derivative(
     f: Operand, axis: int | str, axis2: int | str | None = None, *, order: int | None = None
 ) -> Expr:
@@ -345,6 +348,7 @@ def _distances(grid: Grid, axis: int, order: int, place: Place) -> tuple[Expr, E
     return neighbours(grid, axis, place)
 
 
+@by_component
 def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
     """Return the second derivative along one axis."""
     axis = axis_number(axis)
@@ -380,6 +384,7 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
     return total, float(weights[0]) * scale
 
 
+@by_component
 def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = None) -> Expr:
     """Return the bidiagonal mixed derivative along two different axes; see `derivative`."""
     e, a, b = as_expr(f), axis_number(axis), axis_number(axis2)
@@ -437,7 +442,7 @@ def grad(f: Operand, *, order: int | None = None) -> Vector:
     The gradient of a field in cells lies in cells. It lies on faces where it is combined with a vector on
     faces, or where a vector on faces is set to it.
     """
-    e = as_expr(f)
+    e = as_expr(f, "the operand of grad")
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
 
 
@@ -467,6 +472,7 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     return Vector(sums)
 
 
+@by_component
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
     """Return the central difference of an even count: `count` first differences one after the other.
 
@@ -491,14 +497,16 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     return _form_result(e, formula)
 
 
-def upwinding(f: Operand, u: Sequence[Operand], *, order: int | None = None) -> Expr:
+def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
     """What makes central advection lean upwind: -u·grad f plus this is of one order less, and damps what a
     grid cannot resolve.
 
     sum_i |u_i| / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) times the difference of count 2m, with m = order / 2:
     the difference from m points upwind to m - 1 downwind; for the sixth order the fifth-order upwinding of
-    the Pencil Code.
+    the Pencil Code. Of a vector `f` it is formed by component.
     """
+    if isinstance(f, (tuple, list)):
+        return Vector(upwinding(c, u, order=order) for c in f)
     e = as_expr(f)
     m = trace.check_order(trace.default_order() if order is None else order) // 2
     weight = (-1) ** (m + 1) * Fraction(factorial(m) * factorial(m - 1), factorial(2 * m))

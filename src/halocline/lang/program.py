@@ -37,9 +37,10 @@ from halocline.lang.expression import (
     unary,
     walk,
 )
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, component_values, unknown
 from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.trace import OWN
+from halocline.lang.values import as_name
 from halocline.ranges import SOME_STEPS
 
 K = TypeVar("K")
@@ -86,6 +87,7 @@ class Scalar(Sealed, Assignable):
     advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
 
     def __init__(self, name: str, *, own: bool = False) -> None:
+        name = as_name(name, "scalar name")
         if not name.isidentifier():
             raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
         self._name = own_name(name) if own else name
@@ -217,7 +219,7 @@ def stage(
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    label = name or program.fresh("stage")
+    label = as_name(name or program.fresh("stage"), "stage name")
     if not label.isidentifier():
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if location is not None and not isinstance(location, str):
@@ -393,6 +395,7 @@ class Program:
 
     def scalar(self, name: str) -> Scalar:
         """A new scalar of the program."""
+        name = as_name(name, "scalar name")
         if name in self._scalars or name in self.parameters or name in GRID_SCALARS:
             raise InputError(f"the program already has a scalar or parameter named {name!r}")
         return self._scalars.setdefault(name, Scalar(name))
@@ -485,14 +488,15 @@ class Program:
 
     def parameter(self, name: str, meaning: str | None = None) -> Scalar:
         """The parameter of that name, made at the first call; or the program's scalar of that name."""
+        name = as_name(name, "parameter name")
         if meaning is not None:
             self.meanings[name] = meaning
         known = self._scalars.get(name)
         return self.parameters.setdefault(name, Scalar(name)) if known is None else known
 
-    def assign(self, changes: Mapping[Field, Any]) -> None:
+    def assign(self, changes: Mapping[Any, Any]) -> None:
         """Record field.set(value), or several at once."""
-        values = {target: self._value(target, value) for target, value in changes.items()}
+        values = {target: self._value(target, value) for target, value in by_field(changes)}
         (*reduced,) = self.reduced(*values.values())
         self._open[-1].append(Assign(dict(zip(values, reduced, strict=True)), _line()))
         for target in values:
@@ -582,6 +586,29 @@ class Program:
             self._open.pop()
 
 
+def by_field(changes: Mapping[Any, Any]) -> Iterator[tuple[Field, Any]]:
+    """Yield fields with their values; of a vector each component with its own, see `component_values`.
+
+    Raises
+    ------
+    InputError
+        A key is neither a field nor a vector of fields, or a field occurs twice.
+    """
+    fields: set[Field] = set()
+    for target, value in changes.items():
+        is_vector = isinstance(target, tuple)
+        parts = target if is_vector else (target,)
+        what = f"vector {getattr(target, 'name', '') or target!r}"
+        values = component_values(value, len(parts), what) if is_vector else [value]
+        for part, each in zip(parts, values, strict=True):
+            if not isinstance(part, Field):
+                raise InputError(f"{target!r} is set to a value; expected a field or a vector of fields")
+            if part in fields:
+                raise InputError(f"field {part.name!r} is set twice at once; leave one of them out")
+            fields.add(part)
+            yield part, each
+
+
 def _later(some: dict[K, int], others: dict[K, int]) -> dict[K, int]:
     """The greater of two counts of each thing."""
     return some | {key: max(count, some.get(key, 0)) for key, count in others.items()}
@@ -654,7 +681,7 @@ def every(steps: int) -> Any:
     return program.only(as_expr(turn == whole), 1.0 / count, _line())
 
 
-def assign(changes: Mapping[Field, Any]) -> None:
+def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
     One after another, `a.set(x)` and `b.set(y)` mean the same, but where the ghosts of what y reads follow a,
@@ -662,7 +689,7 @@ def assign(changes: Mapping[Field, Any]) -> None:
 
     Parameters
     ----------
-    changes : mapping of Field to expression or number
+    changes : mapping of Field to expression or number, and of Vector to one of them for each component
 
     Examples
     --------

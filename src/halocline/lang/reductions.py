@@ -4,6 +4,9 @@ They run over all points at the location of the expression. Along an axis with s
 more point, at the upper wall. An expression that reads at explicit offsets is reduced over cells. Along an
 axis where all its fields are staggered and read in place, it is reduced over their points.
 
+Reductions of a vector are formed by component, except `norm`, and `dot` of two vectors: ``hc.max(v)`` is a
+Vector of scalars. The greatest length is ``hc.max(hc.sqrt(hc.dot(v, v)))``.
+
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
 
@@ -19,7 +22,7 @@ from halocline.errors import InputError
 from halocline.lang.axes import is_sequence, whole
 from halocline.lang.expression import Expr, Operand, as_expr, place_of, reduction, unary, where
 from halocline.lang.functions import maximum, minimum
-from halocline.lang.grid import AXES, Grid
+from halocline.lang.grid import AXES, Grid, Vector, by_component
 from halocline.lang.location import have_common_place
 from halocline.lang.operators import inner
 from halocline.lang.values import as_quantity
@@ -34,6 +37,7 @@ def _operand(value: Any, what: str) -> Expr:
     return e
 
 
+@by_component
 def sum(f: Operand) -> Expr:
     """The sum over all cells."""
     return reduction("sum", _operand(f, "sum"))
@@ -78,16 +82,19 @@ def norm(f: Any) -> Expr:
     return unary("sqrt", squares)
 
 
+@by_component
 def min(f: Operand, *others: Operand) -> Expr:
     """With one argument the least value over all cells; with several the least of them by cell."""
     return minimum(f, *others) if others else reduction("min", _operand(f, "min"))
 
 
+@by_component
 def max(f: Operand, *others: Operand) -> Expr:
     """With one argument the greatest value over all cells; with several the greatest of them by cell."""
     return maximum(f, *others) if others else reduction("max", _operand(f, "max"))
 
 
+@by_component
 def count(condition: Operand) -> Expr:
     """In how many cells a condition holds."""
     c = _operand(condition, "count")
@@ -96,6 +103,7 @@ def count(condition: Operand) -> Expr:
     return reduction("count", where(c, 1.0, 0.0))
 
 
+@by_component
 def first(condition: Operand) -> Expr:
     """The number of the first point where a condition holds, counted in C order over the whole grid; infinity
     where it holds nowhere.
@@ -112,18 +120,18 @@ def first(condition: Operand) -> Expr:
 
 
 def value(
-    f: Operand,
+    f: Any,
     at: int | Sequence[int] | None = None,
     *,
     x: float | None = None,
     y: float | None = None,
     z: float | None = None,
-) -> Expr:
+) -> Any:
     """Return the value at one point, given by its index or its coordinates.
 
     Parameters
     ----------
-    f : field, stage or expression
+    f : field, stage or expression, or a vector of them, by component
     at : sequence of int, or int on a grid of one axis
         Global index of a point of `f`; negative entries count from the upper end.
     x, y, z : float
@@ -143,6 +151,8 @@ def value(
     >>> u = grid.field("u")
     >>> corner, middle = hc.value(u, at=(0, 0)), hc.value(u, x=0.5, y=0.5)
     """
+    if isinstance(f, (tuple, list)):
+        return Vector(value(c, at, x=x, y=y, z=z) for c in f)
     e = _operand(f, "value")
     grid = e.grid
     if grid is None:

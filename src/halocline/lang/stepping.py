@@ -26,11 +26,12 @@ from halocline.lang.program import (
     ProgramFunction,
     Scalar,
     bind,
+    by_field,
     loop,
     program_in,
     stop,
 )
-from halocline.lang.values import as_quantity
+from halocline.lang.values import as_quantity, by_name
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
@@ -271,7 +272,7 @@ def _own_scalars_unset(program: Program, name: str, timed: bool, *, after: bool 
 
 def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
     """The program that a simulation would run; takes what `halocline.Simulation` does, but how it runs."""
-    names = tuple(options.pop("parameters", None) or ())
+    names = tuple(by_name(options.pop("parameters", None) or {}, "parameter"))
     return stepping(grid, function, parameters=names, **options).program
 
 
@@ -335,22 +336,12 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
             "derivatives, such as "
             "{T: kappa * hc.laplacian(T)}"
         )
-    slopes: dict[Field, Expr] = {}
-    for target, value in result.items():
-        if isinstance(target, Vector):
-            if not isinstance(value, (tuple, list)) or len(value) != len(target):
-                raise InputError(
-                    f"function {name_of(function)!r}: the derivative of vector {target.name!r} needs "
-                    f"{len(target)} components"
-                )
-            slopes.update((f, _slope(f, v)) for f, v in zip(target, value, strict=True))
-        elif isinstance(target, Field):
-            slopes[target] = _slope(target, value)
-        else:
+    for target in result:
+        if not isinstance(target, (Field, Vector)):
             raise InputError(
                 f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
-    return slopes
+    return {field: _slope(field, value) for field, value in by_field(result)}
 
 
 def _slope(target: Field, value: Any) -> Expr:

@@ -1,7 +1,11 @@
-"""Conversion of user values to real numbers and arrays of real numbers."""
+"""Conversion of user values to names, real numbers, and arrays of real numbers."""
 
 from __future__ import annotations
 
+import sys
+import unicodedata
+from collections.abc import Mapping
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
@@ -10,6 +14,73 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REAL_KINDS = "biuf"  # kinds of NumPy dtypes
+
+
+def as_name(value: Any, what: str) -> str:
+    """Return a name in the form that Python gives identifiers, NFKC: "\u00b5" becomes "\u03bc".
+
+    Parameters
+    ----------
+    value
+        Name that the user gave.
+    what : str
+        Kind of the name, for the message.
+
+    Raises
+    ------
+    InputError
+        The name is not text.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{what} is {value!r}; expected text")
+    return str(value) if value.isascii() else unicodedata.normalize("NFKC", value)
+
+
+def by_name(given: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return a mapping with its keys as names; see `as_name`.
+
+    Raises
+    ------
+    InputError
+        Two keys are the same name.
+    """
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        name = as_name(key, what)
+        if name in values:
+            raise InputError(
+                f"{what} {name!r} is given twice, in different characters; leave one of them out"
+            )
+        values[name] = value
+    return values
+
+
+def plain(value: Any) -> Any:
+    """Return scalars and arrays of NumPy as Python numbers and lists, and any other value unchanged.
+
+    Lists, tuples and mappings are converted entry by entry. The conversion is exact: ``np.float32(0.1)``
+    becomes 0.10000000149011612.
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)):
+        return value.tolist()
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    return {plain(k): plain(v) for k, v in value.items()} if type(value) is dict else value
+
+
+def json_value(value: Any) -> Any:
+    """Return a value that JSON has no form for as one that it has; the argument `default` of `json.dumps`.
+
+    Raises
+    ------
+    TypeError
+        The value is neither a scalar or array of NumPy nor a path.
+    """
+    converted = fspath(value) if isinstance(value, PathLike) else plain(value)
+    if converted is value:
+        raise TypeError(f"{value!r} of type {type(value).__name__} is not JSON data")
+    return converted
 
 
 def as_real(value: Any) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.lang.grid import near
+from halocline.lang.values import as_name
 from halocline.physics.case import Case, Parameter
 from halocline.physics.cases import case_named
 from halocline.problems.files import is_file
@@ -99,6 +100,7 @@ def parameters_of(settings: Sequence[str], name: str, case: Case) -> dict[str, f
     given: dict[str, float | str] = {}
     for setting in settings:
         key, _, text = setting.partition("=")
+        key = as_name(key, "parameter name")
         own = case.parameters.get(key)
         if own is None:
             hint = near(key, case.parameters)
@@ -134,6 +136,7 @@ def texts_of(settings: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for setting in settings:
         name, between, text = setting.partition("=")
+        name = as_name(name, "parameter name")
         if not between:
             raise InputError(f"--set {setting}: expected NAME=VALUE")
         if name in found:

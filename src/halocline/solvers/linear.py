@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from halocline.archive.files import as_path
 from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
@@ -403,7 +404,7 @@ class LinearProblem(Sealed):
             judge=self._judge,
         )
         if resume is not None:
-            norm_square = self._resume(iterating, ledger, Path(resume), rtol)
+            norm_square = self._resume(iterating, ledger, as_path(resume, "resume"), rtol)
 
         def rhs_square() -> float:
             return iterating.scalars()[own_name("first")] if norm_square is None else norm_square

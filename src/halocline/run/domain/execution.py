@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from halocline.archive.files import as_path
 from halocline.compile.halo import HALOS
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
+from halocline.lang.values import plain
 from halocline.plan.communication import communication_named
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
@@ -114,6 +116,10 @@ class Execution:
     trace: str | Path | None = None
 
     def __post_init__(self) -> None:
+        for option in fields(self):
+            object.__setattr__(self, option.name, plain(getattr(self, option.name)))
+        if self.trace is not None:
+            as_path(self.trace, "trace")
         for name, numbers in (
             ("threads", THREADS),
             ("subdomains_per_rank", SUBDOMAINS),

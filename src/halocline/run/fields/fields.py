@@ -7,7 +7,10 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
+from itertools import islice
 from operator import add
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from halocline.archive.arrays import narrowed
@@ -15,6 +18,7 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
+from halocline.lang.callables import name_of
 from halocline.lang.expression import (
     Expr,
     Operators,
@@ -28,10 +32,10 @@ from halocline.lang.expression import (
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
-from halocline.lang.grid import Field, unknown
+from halocline.lang.grid import AXES, Field, Vector, component_names, component_values, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
-from halocline.lang.values import real_array
+from halocline.lang.values import plain, real_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepared import Prepared, prepare
@@ -115,12 +119,18 @@ class Fields(Sealed):
                 raise unknown("field", field, sorted(self.grid.fields))
             field = found
         if not isinstance(field, Field):
-            raise InputError(f"{field!r} is not a field; set the components of a vector one by one")
+            raise InputError(f"{field!r} is not a field; expected a field of {self.grid!r} or its name")
         if field.grid is not self.grid:
             raise InputError(
                 f"field {field.name!r} belongs to another grid, {field.grid!r}, not to {self.grid!r}"
             )
         return field
+
+    def components(self, what: Any) -> tuple[Any, ...] | None:
+        """Return the components of a vector, also of one given by its name; None for anything else."""
+        if isinstance(what, str):
+            what = self.grid.named(what)
+        return tuple(what) if isinstance(what, (tuple, list)) else None
 
     def stored(self, field: Any) -> Field:
         """A field that has values."""
@@ -147,23 +157,78 @@ class Fields(Sealed):
         self.settle()
         self.forget_walls()
 
-    def __getitem__(self, field: Field | str) -> NDArray[Any]:
-        """This rank's points of a field as a NumPy view, valid until the next run; where the rank has several
-        subdomains, a copy that cannot be written, or InputError where these do not make up a box (`views`).
-        Where the grid has inactive blocks it cannot be written either.
+    def __getitem__(self, field: Field | Vector | str) -> Any:
+        """This rank's points of a field as a NumPy view, valid until the next run; of a vector a tuple with
+        one for each component.
+
+        Indices count from the first point of this rank: a point of the whole field is
+        ``sim.evaluate(hc.value(u, at=(i, j)))``, and the whole field ``sim.gather(u)``. The array is a copy
+        that cannot be written where the rank has several subdomains, the field lies on a device, or the grid
+        has inactive blocks.
+
+        Raises
+        ------
+        InputError
+            The field has no values, or the subdomains of this rank do not make up a box (`views`).
         """
+        components = self.components(field)
+        if components is not None:
+            return tuple(self[component] for component in components)
         target = self.stored(field)
         self._may_change(target)
-        return contents.view(self.store, target)
+        offset = tuple(map(min, zip(*self.domain.offsets(), strict=True)))
+        return self._local(target, offset, contents.view(self.store, target))
 
-    def views(self, field: Field | str) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+    def views(self, field: Field | Vector | str) -> Any:
         """The points of a field in each subdomain of this rank: the index of the first in the whole field,
-        and a NumPy view, valid until the next run."""
+        and a NumPy view, valid until the next run; of a vector a tuple with one such list for each component.
+
+        Views of fields on devices are copies that cannot be written; set the whole field instead.
+        """
+        components = self.components(field)
+        if components is not None:
+            return tuple(self.views(component) for component in components)
         target = self.stored(field)
         self._may_change(target)
-        return list(zip(self.domain.offsets(), self.store.views(target), strict=True))
+        return [
+            (offset, self._local(target, offset, view))
+            for offset, view in zip(self.domain.offsets(), self.store.views(target), strict=True)
+        ]
 
-    def __setitem__(self, field: Field | str, value: Any) -> None:
+    def _local(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
+        """Return points of this rank as an array that explains its indices, and writing where it cannot be
+        written."""
+        is_whole = values.shape == field.points
+        if is_whole and values.flags.writeable:
+            return values
+        from halocline.run.fields.local_view import LocalView
+
+        rank, name = self.domain.comm.rank, field.name
+        ranges = ", ".join(
+            f"{axis} {first} to {first + n - 1}"
+            for axis, first, n in zip(AXES, offset, values.shape, strict=False)
+        )
+        at = ", ".join("ijk"[: len(values.shape)])
+        index_advice = (
+            f"this array holds {values.shape} points of rank {rank}, of {field.points} of field {name!r}; "
+            f"its local indices begin at 0, and its global indices are {ranges}. Read one point of the whole "
+            f"field by sim.evaluate(hc.value({name}, at=({at}))), or all points on the first rank by "
+            f"sim.gather({name})"
+        )
+        if self.domain.devices:
+            why = "lies on a device, and this array is a copy"
+        elif self.store.blocks is not None:
+            why = "has inactive blocks, and this array is a copy"
+        else:
+            why = f"lies in several subdomains of rank {rank}, and this array is a copy"
+        another = f"write to the arrays of sim.views({name}), or " if why.startswith("lies in") else ""
+        write_advice = (
+            f"field {name!r} {why} that cannot be written: {another}set the whole field, sim[{name}] = "
+            "values, an array of the shape of the whole field, an expression or a function of the coordinates"
+        )
+        return LocalView.of(values, index_advice, write_advice)
+
+    def __setitem__(self, field: Field | Vector | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
         coordinates, an xarray DataArray, or an array of a store by its path, such as "heat.zarr/T", of which
         the last time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
@@ -171,15 +236,25 @@ class Fields(Sealed):
         Of a store or DataArray each rank reads its own part. From other points than the field's it is
         interpolated: averages of cells conservatively, values on faces and nodes linearly.
 
+        A vector takes a number for all components, or one such value for each: a tuple, an array of shape
+        (components, *points), a function of the coordinates that returns one value for each component, or the
+        path of a stored vector, such as "flow.zarr/w" for the arrays w_x, w_y and so on.
+
         Any field of the grid can be set, also one that is no part of the equations, for instance to compare
         with.
         """
+        components = self.components(field)
+        if components is not None:
+            self._set_components(field, components, value)
+            return
         target = self.known(field)
         self._changes[target] += 1
         self._checked.discard(target)
         if is_source(value):
             self._from_source(target, value)
             return
+        if isinstance(value, (tuple, list)) and any(isinstance(each, Operators) for each in value):
+            as_expr(value, f"the value of field {target.name!r}")  # raises: it is a vector
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
@@ -192,6 +267,7 @@ class Fields(Sealed):
                 self._by_rows(target, value)
                 return
             value = traced
+        value = plain(value) if getattr(value, "shape", None) == () else value
         if isinstance(value, (Operators, int, float)):
             expression = at_target(as_expr(value), target.staggered, f"field {target.name!r}")
             if not isinstance(value, Operators):
@@ -201,6 +277,21 @@ class Fields(Sealed):
             self._pending[target] = expression
         else:
             self._from_array(target, value)
+
+    def _set_components(self, vector: Any, components: Sequence[Any], value: Any) -> None:
+        """Set the components of a vector; see `__setitem__`."""
+        fields, count = [self.known(component) for component in components], len(components)
+        name = vector if isinstance(vector, str) else getattr(vector, "name", "")
+        what = f"vector {name or vector!r}"
+        values: Sequence[Any]
+        if isinstance(value, (str, PathLike)):
+            values = component_names(fspath(value), count)
+        elif callable(value) and not isinstance(value, Operators):
+            values = [_component_of(value, n, count, what) for n in range(count)]
+        else:
+            values = component_values(value, count, what)
+        for field, each in zip(fields, values, strict=True):
+            self[field] = each
 
     def _made(self, target: Field) -> Field:
         """The field with memory, ready to be written."""
@@ -311,8 +402,15 @@ class Fields(Sealed):
     def _from_array(self, field: Field, value: Any) -> None:
         array, points = real_array(value, f"field {field.name!r} is given"), field.points
         if array.shape not in ((), points):
+            advice = ""
+            if self.domain.comm.size > 1 and array.ndim == len(points):
+                advice = (
+                    "; expected the whole field on each rank: write the points of this rank by "
+                    f"sim[{field.name}][...] = array"
+                )
             raise InputError(
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
+                + advice
             )
         self._made(field)
 
@@ -421,8 +519,10 @@ class Fields(Sealed):
         Returns
         -------
         float, or a tuple of them for several
+            For a vector such as ``hc.max(w)`` a tuple with one number for each component.
         """
-        wanted = tuple(as_expr(e) for e in expressions)
+        groups = [e if isinstance(e, (tuple, list)) else (e,) for e in expressions]
+        wanted = tuple(as_expr(e) for group in groups for e in group)
         for expression in wanted:
             if expression.varies:
                 raise InputError(
@@ -436,7 +536,11 @@ class Fields(Sealed):
                 program.own(f"result{number}").set(expression)
 
         scalars = self._prepared("evaluate", wanted, assign).run(self.values).scalars
-        values = tuple(scalars[own_name(f"result{number}")] for number in range(len(wanted)))
+        numbers = iter([scalars[own_name(f"result{number}")] for number in range(len(wanted))])
+        values = tuple(
+            tuple(islice(numbers, len(e))) if isinstance(e, (tuple, list)) else next(numbers)
+            for e in expressions
+        )
         return values[0] if len(values) == 1 else values
 
     @contextmanager
@@ -496,20 +600,21 @@ class Fields(Sealed):
             self.grid.fields.pop(field.name, None)
             self.store.forget(field.name)
 
-    def gather(self, what: Any) -> NDArray[Any] | None:
+    def gather(self, what: Any) -> Any:
         """Gather a whole field, or the values of an expression such as ``0.5 * rho * u**2``, on the first
         rank; all ranks call this.
 
         Parameters
         ----------
-        what : Field, str or expression
+        what : Field, Vector, str or expression
 
         Returns
         -------
         array or None
             On the first rank an array with one element per point of the field; None on the others. The
             values of an expression lie where the fields in it lie, on an upper wall too, and are float32
-            where all these fields are. A condition gives an array of bool.
+            where all these fields are. A condition gives an array of bool. A vector gives an array of shape
+            (components, *points), or a tuple of arrays where components have different numbers of points.
 
         Raises
         ------
@@ -517,13 +622,25 @@ class Fields(Sealed):
             A field without values; neither a field nor an expression of fields of this grid; an expression
             that mixes locations.
         """
+        components = self.components(what)
+        if components is not None:
+            arrays = [self.gather(component) for component in components]
+            if self.domain.comm.rank != 0:
+                return None
+            import numpy as np
+
+            return np.stack(arrays) if len({array.shape for array in arrays}) == 1 else tuple(arrays)
         with self.holding(what) as field:
             values = contents.gather(self.store, field)
         is_condition = isinstance(what, Operators) and as_expr(what).condition
         return values.astype(bool) if values is not None and is_condition else values
 
-    def checksum(self, field: Field | str) -> str:
-        """A hash of a field's bits, the same for any ranks, threads, patches and decomposition."""
+    def checksum(self, field: Field | Vector | str) -> Any:
+        """A hash of a field's bits, the same for any ranks, threads, patches and decomposition; of a vector a
+        tuple with one for each component."""
+        components = self.components(field)
+        if components is not None:
+            return tuple(self.checksum(component) for component in components)
         return contents.checksum(self.store, self.stored(field))
 
     @property
@@ -555,6 +672,21 @@ class Fields(Sealed):
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
+
+
+def _component_of(function: Callable[..., Any], number: int, count: int, what: str) -> Callable[..., Any]:
+    """Return the function of one component of a function that returns all of them."""
+    what = f"the function given for {what}"
+
+    @wraps(function)
+    def component(*coordinates: Any) -> Any:
+        values = function(*coordinates)
+        if values is None:
+            raise InputError(f"{what} {trace.RETURNS_NONE}")
+        return component_values(values, count, f"{what} returns a value that")[number]
+
+    component.__name__ = name_of(function)
+    return component
 
 
 def _digests(what: Any) -> Any:

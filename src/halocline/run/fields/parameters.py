@@ -10,7 +10,7 @@ from weakref import WeakMethod
 from halocline.errors import InputError
 from halocline.lang.attributes import KnownAttributes
 from halocline.lang.grid import GRID_SCALARS, unknown
-from halocline.lang.values import as_real
+from halocline.lang.values import as_name, as_real, by_name
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
@@ -32,6 +32,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
     def __init__(
         self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
     ) -> None:
+        given = by_name(given, "parameter")
         self._names = tuple(given)
         self._values, self._before_change = values, WeakMethod(before_change)
         values.update((name, _finite(name, value)) for name, value in given.items())
@@ -53,7 +54,8 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         return self._values[self._known(name)]
 
     def __setitem__(self, name: str, value: float) -> None:
-        number = _finite(self._known(name), value)
+        name = self._known(name)
+        number = _finite(name, value)
         before_change = self._before_change()
         if before_change is not None:
             before_change()
@@ -63,9 +65,10 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
 
     def _known(self, name: str) -> str:
-        if name not in self._names:
+        known = as_name(name, "parameter name")
+        if known not in self._names:
             raise unknown("parameter", name, sorted(self._names))
-        return name
+        return known
 
 
 def _finite(name: str, value: Any) -> float:

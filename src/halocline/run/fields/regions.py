@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.lang.axes import whole
 from halocline.lang.grid import AXES, Grid, unknown
+from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
 
@@ -92,7 +94,7 @@ class Slice(Region):
         for axis, value in self.at.items():
             number = _axis("Slice", axis, grid)
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
-            if not (isinstance(value, (int, float)) and low <= value <= high):
+            if as_quantity(value) is None or not low <= value <= high:
                 raise InputError(f"Slice: {axis} is {value!r}; expected a number from {low:g} to {high:g}")
         if len(self.at) == grid.ndim:
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
@@ -137,7 +139,7 @@ class Box(Region):
         for axis, ends in self.ends.items():
             number = _axis("Box", axis, grid)
             given = tuple(ends) if isinstance(ends, (tuple, list)) else ()
-            if len(given) != 2 or not all(isinstance(e, (int, float)) for e in given) or given[0] >= given[1]:
+            if len(given) != 2 or None in map(as_quantity, given) or given[0] >= given[1]:
                 raise InputError(
                     f"Box: {axis} is {ends!r}; expected its lower and upper end, such as (0.2, 0.4)"
                 )
@@ -189,9 +191,10 @@ class Coarsen(Region):
     """
 
     def __init__(self, cells: int) -> None:
-        if isinstance(cells, bool) or not hasattr(cells, "__index__") or int(cells) < 2:
+        block = whole(cells)
+        if block is None or block < 2:
             raise InputError(f"Coarsen: cells is {cells!r}; expected a whole number from 2")
-        self.block = int(cells)
+        self.block = block
 
     def check(self, grid: Grid) -> None:
         """See Region."""
@@ -395,7 +398,7 @@ def _given(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(f"{kind} has {name!r}; expected some of {', '.join(AXES)}")
     if not values:
         raise InputError(f"{kind} has no axis; expected some of {', '.join(AXES)}")
-    return dict(values)
+    return {name: plain(value) for name, value in values.items()}
 
 
 def _axis(kind: str, name: str, grid: Grid) -> int:

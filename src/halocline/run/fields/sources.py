@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ class Source:
 
 def is_source(value: Any) -> bool:
     """Whether a field may be read from it: a path, or a DataArray."""
-    return isinstance(value, (str, Path)) or all(hasattr(value, name) for name in ("dims", "coords", "isel"))
+    return isinstance(value, (str, PathLike)) or all(
+        hasattr(value, name) for name in ("dims", "coords", "isel")
+    )
 
 
 def last_time(value: Any) -> int | None:
@@ -61,7 +64,7 @@ def last_time(value: Any) -> int | None:
     InputError
         A path that leads to no array, or to one that has no time yet.
     """
-    if not isinstance(value, (str, Path)):
+    if not isinstance(value, (str, PathLike)):
         return None
     _, info = array_at(Path(value))
     if not info.is_timed:
@@ -85,7 +88,7 @@ def source_of(value: Any, time: int | None = None) -> Source:
     InputError
         A path that leads to no array, or an array that has several times.
     """
-    return _stored(Path(value), time) if isinstance(value, (str, Path)) else _labelled(value)
+    return _stored(Path(value), time) if isinstance(value, (str, PathLike)) else _labelled(value)
 
 
 def _stored(path: Path, time: int | None) -> Source:

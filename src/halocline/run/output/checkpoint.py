@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from halocline.archive.files import check_text
+from halocline.archive.files import as_path, check_text
 from halocline.errors import InputError
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.output.every import Every, wall_clock
@@ -49,9 +49,9 @@ class Checkpoint:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
-        check_text(Path(self.path))
-        CHECKPOINTS.check("keep", self.keep)
-        IO_THREADS.check("io_threads", self.io_threads)
+        check_text(as_path(self.path, "path"))
+        object.__setattr__(self, "keep", CHECKPOINTS.check("keep", self.keep))
+        object.__setattr__(self, "io_threads", IO_THREADS.check("io_threads", self.io_threads))
         if self.every is not None:
             Every.parse("every", self.every)
         if self.time_limit is not None:

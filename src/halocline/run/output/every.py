@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import index
 
 from halocline.errors import InputError
+from halocline.lang.values import plain
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)")
@@ -53,13 +54,14 @@ class Every:
     @classmethod
     def parse(cls, name: str, given: object) -> Every:
         """The interval that a user gives: a float is simulated time, an int a number of steps, a text such as
-        "30 min" wall-clock time.
+        "30 min" wall-clock time. Scalars of NumPy count as the Python numbers of the same value.
 
         Raises
         ------
         InputError
             It is none of these; `name` is what the user calls it.
         """
+        given = plain(given)
         if isinstance(given, str):
             return cls(seconds=wall_clock(name, given))
         if isinstance(given, float):

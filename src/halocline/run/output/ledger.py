@@ -11,7 +11,7 @@ from typing import Any
 
 from halocline import __version__
 from halocline.archive.arrays import GROUP
-from halocline.archive.files import is_file
+from halocline.archive.files import as_path, is_file
 from halocline.archive.series import facts, last_owner
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
@@ -74,7 +74,7 @@ class Ledger:
             There is none, or one of another program or with other parameters.
         """
         with self.comm.agreement(f"read checkpoint {path}"):
-            saved = Saved(newest(Path(path))) if self.comm.rank == 0 else None
+            saved = Saved(newest(as_path(path, "resume"))) if self.comm.rank == 0 else None
         saved = self.comm.bcast(saved)
         assert saved is not None
         restart.check(saved, grid, program)

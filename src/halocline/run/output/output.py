@@ -13,7 +13,7 @@ from typing import Any
 
 from halocline import __version__, forks
 from halocline.archive.arrays import COMPRESSIONS, narrowed
-from halocline.archive.files import FolderLock, check_text
+from halocline.archive.files import FolderLock, as_path, check_text
 from halocline.archive.integrity import STEP, TIME
 from halocline.archive.series import ROWS, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
@@ -91,8 +91,8 @@ class Output:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
-        check_text(Path(self.path))
-        IO_THREADS.check("io_threads", self.io_threads)
+        check_text(as_path(self.path, "path"))
+        object.__setattr__(self, "io_threads", IO_THREADS.check("io_threads", self.io_threads))
         if self.every is not None:
             Every.parse("every", self.every)
         if self.dtype is not None:

@@ -19,6 +19,7 @@ from halocline.lang.blocks import Blocks
 from halocline.lang.clock import STATE, WANTED_STEP
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
+from halocline.lang.values import json_value
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 from halocline.run.host.command_line import command_line
@@ -109,7 +110,7 @@ def facts(session: Resumable, parameters: Mapping[str, float], also: Mapping[str
 
 def _copied(also: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(json.dumps(dict(also), allow_nan=False))
+        found: dict[str, Any] = json.loads(json.dumps(dict(also), allow_nan=False, default=json_value))
     except (TypeError, ValueError) as error:
         raise InputError(f"notes of a checkpoint cannot be written as JSON: {error}") from None
     return found

@@ -10,7 +10,7 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr, as_number, read, replace_leaves
 from halocline.lang.functions import maximum, minimum, where
-from halocline.lang.grid import STATISTIC, Field, Grid
+from halocline.lang.grid import STATISTIC, Field, Grid, by_component
 from halocline.lang.program import Scalar, assign
 from halocline.run.fields.fields import location_and_dtype
 
@@ -35,13 +35,14 @@ class Statistic:
     __pow__ = __rpow__ = __neg__ = __abs__ = _alone
 
 
+@by_component
 def time_mean(expression: Any) -> Statistic:
     """The mean over time, in which each step counts as long as it is.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell.
+        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
 
     Returns
     -------
@@ -51,13 +52,14 @@ def time_mean(expression: Any) -> Statistic:
     return Statistic("mean", expression)
 
 
+@by_component
 def time_variance(expression: Any) -> Statistic:
     """The variance over time, in which each step counts as long as it is; of the whole, not of a sample.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell.
+        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
 
     Returns
     -------
@@ -67,13 +69,14 @@ def time_variance(expression: Any) -> Statistic:
     return Statistic("variance", expression)
 
 
+@by_component
 def time_min(expression: Any) -> Statistic:
     """The least value that any step has left.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell.
+        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
 
     Returns
     -------
@@ -83,13 +86,14 @@ def time_min(expression: Any) -> Statistic:
     return Statistic("min", expression)
 
 
+@by_component
 def time_max(expression: Any) -> Statistic:
     """The greatest value that any step has left.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell.
+        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
 
     Returns
     -------

@@ -14,8 +14,9 @@ from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, as_number
-from halocline.lang.grid import AXES, Field, Vector
+from halocline.lang.grid import AXES, Field, Vector, component_names
 from halocline.lang.program import Program, stage
+from halocline.lang.values import as_name, by_name
 from halocline.plan.chunks import chunk_shape
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
@@ -93,7 +94,12 @@ class OutputContents:
         units: Mapping[str, str],
     ) -> None:
         self.fields, self.grid, self.region, self._number = fields, fields.grid, region, number
-        self.axis, self.dtype, self.compression, self.units = axis, dtype, compression, units
+        self.axis, self.dtype, self.compression, self.units = (
+            axis,
+            dtype,
+            compression,
+            by_name(units, "units of"),
+        )
         self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
         region.check(self.grid)
         self.parts: dict[str, Part] = {}
@@ -137,7 +143,7 @@ class OutputContents:
                 f"fields is {given!r}; expected a list of fields, or a mapping of names to expressions"
             )
         found: dict[str, Expr | Field | Statistic] = {}
-        for name, what in _pairs(given):
+        for name, what in self._pairs(given):
             if name in found:
                 raise InputError(f"output {name!r} is given twice: name one of them otherwise")
             found[name] = self._one(name, what)
@@ -147,6 +153,21 @@ class OutputContents:
                     f"output name {name!r}: expected an identifier other than {', '.join(RESERVED)}"
                 )
         return found
+
+    def _pairs(self, given: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield names and the contents of their arrays; of vectors the components."""
+        named = given.items() if isinstance(given, Mapping) else ((None, each) for each in given)
+        for name, what in named:
+            own = what if isinstance(what, str) else getattr(what, "name", None)
+            base = name if name is not None else own
+            if not isinstance(base, str) or not base:
+                raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
+            base = as_name(base, "output name")
+            components = self.fields.components(what)
+            if components is None:
+                yield base, what
+            else:
+                yield from zip(component_names(base, len(components)), components, strict=True)
 
     def _one(self, name: str, what: Any) -> Expr | Field | Statistic:
         if isinstance(what, Statistic):
@@ -339,20 +360,6 @@ class OutputContents:
             "fields": equations.fields(self.grid, program),
             "grid": equations.grid_text(self.grid),
         }
-
-
-def _pairs(given: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names, and what is written under them; of vectors the components."""
-    named = given.items() if isinstance(given, Mapping) else ((None, each) for each in given)
-    for name, what in named:
-        own = what if isinstance(what, str) else getattr(what, "name", None)
-        base = name if name is not None else own
-        if not isinstance(base, str):
-            raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
-        if isinstance(what, tuple):
-            yield from ((f"{base}_{AXES[n]}", each) for n, each in enumerate(what))
-        else:
-            yield base, what
 
 
 def _text(what: Expr | Field | Statistic) -> str:

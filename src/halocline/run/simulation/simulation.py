@@ -16,9 +16,10 @@ from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
 from halocline.lang.clock import WANTED_STEP
-from halocline.lang.grid import Field, Grid, check_options, unknown
+from halocline.lang.grid import Field, Grid, Vector, check_options, unknown
 from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind
 from halocline.lang.stepping import Scheme, stepping, time_step_of
+from halocline.lang.values import as_name
 from halocline.plan.fit import check_fit
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
@@ -349,6 +350,7 @@ class Simulation(Fields):
             unless it is damaged.
         """
         comm = self.domain.comm
+        change = [as_name(name, "parameter name") for name in change]
         for name in change:
             if name not in self.given:
                 raise unknown("parameter", name, sorted(self.given))
@@ -490,6 +492,6 @@ class Simulation(Fields):
                 raise
             raise self.replay.at(error) from None
 
-    def __setitem__(self, field: Field | str, value: Any) -> None:
+    def __setitem__(self, field: Field | Vector | str, value: Any) -> None:
         self._session.forget_step()
         super().__setitem__(field, value)
