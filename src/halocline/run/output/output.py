@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +37,8 @@ from halocline.run.output.writers import writer
 log = logging.getLogger("halocline")
 
 WINDOWS = ("output", "run")
-COMMIT_PAUSE = 4.0  # least time between two commits of rows during a run, in durations of the first
+BUFFER_BYTES = 8 << 20  # rows that wait to be published, at most
+ROW_BYTES = 256  # memory of a row beside its numbers
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,8 @@ class OutputStore:
         self.writer = writer(self.comm, how.io_threads)
         self.count = self.synced = 0
         self._seconds, self._go_on = 0.0, False
-        self._next_commit = 0.0  # earliest time, by perf_counter
+        self._targets: dict[str, Any] = {}  # arrays of parts, with room for more rows than they have
+        self._room = 0  # rows of these
         described = self.contents.described(program)
         if self.contents.statistics is not None:
             described["window"] = how.window
@@ -278,20 +281,16 @@ class OutputStore:
 
     def write(self, time: float, step: int) -> None:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
-        self.poll()
         began = perf_counter()
         numbers = self.contents.compute()
         self._rows.append((time, step, numbers))
-        if self.comm.rank == 0:  # the other ranks have no values at points
+        if self.contents.narrows and self.comm.rank == 0:  # the other ranks have no values at points
             self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
             self.fields.values[statistics.weight.name] = 0.0
-        specs = self._series.specs(self.count + 1)
-        targets: dict[str, Any] = {}
-        with self.comm.agreement(f"write output {self.path}"):
-            for name in self.contents.parts:
-                targets[name] = self.writer.attach(self.path / name, specs[name])
+        if self.contents.parts and self.count >= self._room:
+            self._attach()
         for name, part in self.contents.parts.items():
             selection, kept = part.chosen.selection, list(part.chosen.kept)
             inner = dict(zip(kept, part.spec.chunk[1:], strict=True))
@@ -301,9 +300,24 @@ class OutputStore:
                 first = (self.count, *(lo[axis] for axis in kept))
                 values, infinite = narrowed(array, part.spec.dtype)
                 self._count_infinite(name, step, infinite)
-                self.writer.write(targets[name], first, values)
+                self.writer.write(self._targets[name], first, values)
         self.count += 1
         self._seconds += perf_counter() - began
+        if self.is_full:
+            self._commit()
+
+    @property
+    def is_full(self) -> bool:
+        """True where the rows that wait to be published fill their memory; the same on all ranks."""
+        return len(self._rows) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES
+
+    def _attach(self) -> None:
+        """Attach the arrays of parts with room for more rows."""
+        self._room = (self.count // ROWS + 1) * ROWS
+        specs = self._series.specs(self._room)
+        with self.comm.agreement(f"write output {self.path}"):
+            for name in self.contents.parts:
+                self._targets[name] = self.writer.attach(self.path / name, specs[name])
 
     @property
     def writing(self) -> Writing:
@@ -311,9 +325,8 @@ class OutputStore:
         return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     def poll(self) -> None:
-        """Commit the rows that are on disk, unless the last commit was a short time ago."""
-        is_early = perf_counter() < self._next_commit and len(self._rows) < ROWS
-        if self._rows and not self.comm.most(is_early or not self.writer.done):
+        """Publish the rows where their chunks are on disk on all ranks."""
+        if self._rows and not self.comm.most(not self.writer.done):
             self._commit()
 
     def finish(self) -> None:
@@ -341,15 +354,25 @@ class OutputStore:
         self._warn()
         rows, first = self._rows, self.committed
         self._rows, self.count = [], first
-        with self.comm.agreement(f"write output {self.path}"):
-            self.writer.finish()
-        with self.comm.agreement(f"write output {self.path}"):
-            if self.comm.rank == 0:
-                self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
-        self.count = first + len(rows)
-        duration = perf_counter() - began
-        self._seconds += duration
-        self._next_commit = perf_counter() + COMMIT_PAUSE * duration
+        try:
+            with self.comm.agreement(f"write output {self.path}"):
+                self.writer.finish()
+        except RunError:
+            lost = self.writer.first_lost
+            complete = -self.comm.most(-(first + len(rows) if lost is None else lost))
+            with suppress(RunError):  # the first error counts
+                self._commit_rows(first, rows[: complete - first])
+            raise
+        self._commit_rows(first, rows)
+        self._seconds += perf_counter() - began
+
+    def _commit_rows(self, first: int, rows: Sequence[tuple[float, int, Sequence[float]]]) -> None:
+        """Let readers see rows after the first ones, whose chunks are on disk."""
+        if rows:
+            with self.comm.agreement(f"write output {self.path}"):
+                if self.comm.rank == 0:
+                    self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
+            self.count = first + len(rows)
 
     def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
         """Count the numbers of a step that become infinite in the precision of the store."""

@@ -77,6 +77,10 @@ class OutputContents:
         Those of numbers: how many for each time, their dtype, and axes.
     statistics : Statistics or None
         What steps are to count in.
+    narrows : bool
+        True where the store holds some values in a lower precision than the run computes.
+    number_bytes : int
+        Bytes of the numbers of one time.
     """
 
     def __init__(
@@ -120,6 +124,10 @@ class OutputContents:
                     self._add_points(region, name, self._held(program, name, what, computed_fields), kind)
                 else:
                     self._add_part(name, self._held(program, name, what, computed_fields), kind)
+        self.narrows = any(
+            part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
+        ) or any(dtype != "float64" for _, dtype, _ in self.widths.values())
+        self.number_bytes = 8 * sum(width for width, _, _ in self.widths.values())
         self._program, self._computed = program, computed_fields
         for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
@@ -261,12 +269,6 @@ class OutputContents:
         return {} if found is None else {"units": found}
 
     # --- what is used of it ---
-
-    @property
-    def narrows(self) -> bool:
-        """True where the store holds some values in a lower precision than the run computes."""
-        fields = any(part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values())
-        return fields or any(dtype != "float64" for _, dtype, _ in self.widths.values())
 
     def take_over(self, saved: Saved) -> None:
         """Go on with the statistics that a checkpoint holds."""

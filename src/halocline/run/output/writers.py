@@ -37,6 +37,7 @@ class RemoteWriter:
         self.ranks, self.room = ranks, room
         self.waited, self.written = 0.0, 0
         self.failure: RunError | None = None
+        self.first_lost: int | None = None
         # bytes that are on their way, and arrays without an answer: each number has one thread that counts
         self._given = self._sent = 0
         self._asked = self._answered = 0
@@ -58,7 +59,7 @@ class RemoteWriter:
         self._asked += 1
         self.written += kept.nbytes
         where = str(folder.resolve()), spec, lo
-        self.ranks.send(where, kept, partial(self._is_sent, kept.nbytes), self._is_answered)
+        self.ranks.send(where, kept, partial(self._is_sent, kept.nbytes), partial(self._is_answered, lo[0]))
 
     @property
     def done(self) -> bool:
@@ -87,7 +88,9 @@ class RemoteWriter:
     def _is_sent(self, size: int) -> None:
         self._sent += size
 
-    def _is_answered(self, failure: str) -> None:
+    def _is_answered(self, index: int, failure: str) -> None:
         self._answered += 1
+        if failure:  # several I/O ranks answer in any order
+            self.first_lost = index if self.first_lost is None else min(index, self.first_lost)
         if failure and self.failure is None:
             self.failure = RunError(failure)

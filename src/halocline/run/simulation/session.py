@@ -57,8 +57,6 @@ class Session:
         Finds out where a run failed.
     ran_with : dict of str to float
         The parameters that a delayed time step is of.
-    at_checks : list of callable
-        Called whenever fields have been checked, for what goes on beside the run.
     """
 
     def __init__(self, fields: Fields, stepping: Stepping) -> None:
@@ -68,7 +66,6 @@ class Session:
         self.replay: Replay | None = None
         self._first: Prepared | None = None  # what a delayed time step begins with
         self.ran_with: dict[str, float] = {}
-        self.at_checks: list[Callable[[], None]] = []
         self.forget_checks()
 
     def ready(self, stepping: Stepping) -> Prepared:
@@ -221,8 +218,6 @@ class Session:
                 after = f"after step {self.step} (time {self.time:g})"
                 raise self.explained(RunError(f"{reason} {after}"))
             self._checking = perf_counter() - began
-            for call in self.at_checks:
-                call()
             self._since += int(self.state.values["step"] - checked)
             self._took += outcome.loop_seconds
             checked = self.state.values["step"]
