@@ -59,8 +59,6 @@ class Writer:
         Bytes of chunks that were given to it.
     failure : RunError or None
         Why something could not be written; what is given to it later is not written.
-    first_lost : int or None
-        Least index along the first axis of a chunk that could not be written.
     """
 
     def __init__(self, threads: int = 1, room: int = BUFFERS) -> None:
@@ -69,7 +67,7 @@ class Writer:
         self._pending: deque[tuple[int, int, Any, StoredArray]] = deque()
         self._held = 0
         self.failure: RunError | None = None
-        self.first_lost: int | None = None
+        self._first_lost: int | None = None  # index of the first chunk that could not be written
 
     def attach(self, folder: Path, spec: ArraySpec) -> StoredArray:
         """An array that is there, to be written to."""
@@ -90,6 +88,13 @@ class Writer:
     def done(self) -> bool:
         """Whether all is on disk, or has failed."""
         return all(future.done() for _, _, future, _ in self._pending)
+
+    @property
+    def first_open(self) -> int | None:
+        """Index along the first axis of the first chunk that is not on disk; None where all are."""
+        if self._first_lost is not None:
+            return self._first_lost
+        return next((index for _, index, future, _ in self._pending if not future.done()), None)
 
     def finish(self) -> None:
         """Wait until all is on disk.
@@ -113,7 +118,7 @@ class Writer:
             future.result()
         except (ValueError, OSError) as error:
             if self.failure is None:  # chunks are awaited in the order in which they were given
-                self.first_lost = index
+                self._first_lost = index
                 self.failure = RunError(f"{array.folder} cannot be written: {why_not_written(error)}")
         finally:
             self.waited += perf_counter() - began

@@ -18,7 +18,7 @@ from halocline.archive.files import FolderLock, check_text
 from halocline.archive.integrity import STEP, TIME
 from halocline.archive.series import ROWS, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
 from halocline.lang import equations
 from halocline.lang.dtype import dtype_name
 from halocline.lang.grid import DTYPES, unknown
@@ -178,7 +178,7 @@ class OutputStore:
                 "give a time (a float)"
             )
         self.writer = writer(self.comm, how.io_threads)
-        self.count = self.synced = 0
+        self.count = self.committed = self.synced = 0
         self._seconds, self._go_on = 0.0, False
         self._targets: dict[str, Any] = {}  # arrays of parts, with room for more rows than they have
         self._room = 0  # rows of these
@@ -267,17 +267,12 @@ class OutputStore:
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
                 self.count = self._series.open(step, note, go_on=self._go_on)
-        self.count = self.synced = self.comm.bcast(self.count)
+        self.count = self.committed = self.synced = self.comm.bcast(self.count)
         if self.contents.statistics is not None:
             if saved is not None and self._go_on:
                 self.contents.take_over(saved)
             elif self.count == 0:
                 self.fields.values[self.contents.statistics.weight.name] = 0.0
-
-    @property
-    def committed(self) -> int:
-        """Times that readers see."""
-        return self.count - len(self._rows)
 
     def write(self, time: float, step: int) -> None:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
@@ -325,8 +320,20 @@ class OutputStore:
         return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     def poll(self) -> None:
-        """Publish the rows where their chunks are on disk on all ranks."""
-        if self._rows and not self.comm.most(not self.writer.done):
+        """Let readers see the rows whose chunks are on disk.
+
+        Raises
+        ------
+        RunError
+            A chunk cannot be written.
+        """
+        if not self._rows:
+            return
+        began = perf_counter()
+        self._warn()
+        self._commit_complete()
+        self._seconds += perf_counter() - began
+        if self.comm.most(self.writer.failure is not None):
             self._commit()
 
     def finish(self) -> None:
@@ -348,31 +355,38 @@ class OutputStore:
         self._seconds += perf_counter() - began
 
     def _commit(self) -> None:
+        """Wait until the chunks of all rows are on disk, and let readers see the rows."""
         if not self._rows:
             return
         began = perf_counter()
         self._warn()
-        rows, first = self._rows, self.committed
-        self._rows, self.count = [], first
         try:
             with self.comm.agreement(f"write output {self.path}"):
                 self.writer.finish()
         except RunError:
-            lost = self.writer.first_lost
-            complete = -self.comm.most(-(first + len(rows) if lost is None else lost))
             with suppress(RunError):  # the first error counts
-                self._commit_rows(first, rows[: complete - first])
+                self._commit_complete()
+            self._rows, self.count = [], self.committed
             raise
-        self._commit_rows(first, rows)
+        self._commit_complete()
         self._seconds += perf_counter() - began
 
-    def _commit_rows(self, first: int, rows: Sequence[tuple[float, int, Sequence[float]]]) -> None:
-        """Let readers see rows after the first ones, whose chunks are on disk."""
-        if rows:
+    def _commit_complete(self) -> None:
+        """Let readers see the rows whose chunks, and those of earlier rows, are on disk on all ranks."""
+        first_open = self.writer.first_open
+        complete = -self.comm.most(-(self.count if first_open is None else first_open))
+        rows = self._rows[: complete - self.committed]
+        if not rows:
+            return
+        try:
             with self.comm.agreement(f"write output {self.path}"):
                 if self.comm.rank == 0:
-                    self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
-            self.count = first + len(rows)
+                    values = columns(rows, self.contents.widths, self.contents.axis)
+                    self._series.commit(self.committed, values)
+        except RunError:
+            self._rows, self.count = [], self.committed
+            raise
+        self._rows, self.committed = self._rows[len(rows) :], complete
 
     def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
         """Count the numbers of a step that become infinite in the precision of the store."""

@@ -145,6 +145,7 @@ class Course:
             clock = self.session.clock
             is_stopped = outcome.reason not in ("completed", "paused")
             self.requests.ring()
+            self._publish()
             is_over = is_stopped or clock.step >= last or clock.has_reached(until)
             past_events = [event for event in self.occasions if event.happen(clock)]
             if is_over:
@@ -167,17 +168,20 @@ class Course:
         self.checkpoints.write()
         self._patience = PUBLISH
 
-    def _look_after_files(self) -> None:
-        """Publish rows, and name a checkpoint that is whole the newest, when the time has come."""
-        if self._look is None:
-            return
-        if self._look.rang:
+    def _publish(self) -> None:
+        """Let readers see rows, and name a checkpoint that is whole the newest, when the time has come."""
+        if self._look is not None and self._look.rang:
             self._look.put_off()
             for output in self.outputs:
                 output.poll()
             if self.checkpoints is not None:
                 self.checkpoints.poll()
                 self._patience *= 2
+
+    def _look_after_files(self) -> None:
+        """Set the time at which rows are published, and a checkpoint is named the newest."""
+        if self._look is None:
+            return
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
         if not self._look.is_wound:
