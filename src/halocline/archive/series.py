@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from halocline.archive.files import (
     is_free,
     read_object,
     sync_file,
-    sync_files,
+    sync_folder,
     write_json,
 )
 from halocline.archive.integrity import (
@@ -258,10 +258,9 @@ class Series:
         self._show(count, self._all(count))  # the group first: no reader sees more times than arrays have
         self._show(count)
         for name, spec in self.specs(0).items():
-            for chunk in (self.path / name).glob("c.*"):
-                number = chunk.name.split(".")[1]
-                if number.isdecimal() and int(number) * spec.chunk[0] >= count:
-                    chunk.unlink(missing_ok=True)
+            for file, number in self._chunks(name):
+                if number * spec.chunk[0] >= count:
+                    file.unlink(missing_ok=True)
         return count
 
     def _shown(self) -> int | None:
@@ -327,19 +326,33 @@ class Series:
             except InputError as error:
                 raise RunError(f"{error}, or choose another path") from None
 
-    def sync(self) -> None:
-        """See that what readers see is on disk, whatever happens to the machine.
+    def sync(self, first: int) -> None:
+        """Wait until the rows that readers see are on disk, also if the machine fails.
+
+        Parameters
+        ----------
+        first : int
+            Number of rows that were synced before.
 
         Raises
         ------
         RunError
-            It cannot be.
+            The disk reports an error.
         """
         for name, spec in self.specs(0).items():
-            if spec.chunk[0] > 1:  # `commit` writes its chunks
-                sync_files(self.path / name)
-            else:
-                sync_file(self.path / name / arrays.GROUP)  # its chunks were synced when they were written
+            sync_file(self.path / name / arrays.GROUP)
+            if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
+                for file, number in self._chunks(name):
+                    if (number + 1) * spec.chunk[0] > first:
+                        sync_file(file)
+                sync_folder(self.path / name)
+
+    def _chunks(self, name: str) -> Iterator[tuple[Path, int]]:
+        """Yield the chunk files of an array, each with its number along the first axis."""
+        for file in (self.path / name).glob("c.*"):
+            number = file.name.split(".")[1]
+            if number.isdecimal():
+                yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
         """Write the metadata of a number of times; that of the group, which readers open, comes last."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline import __version__, forks
 from halocline.archive.arrays import COMPRESSIONS, narrowed
@@ -23,6 +23,7 @@ from halocline.lang import equations
 from halocline.lang.dtype import dtype_name
 from halocline.lang.grid import DTYPES, unknown
 from halocline.lang.program import Program
+from halocline.lang.stepping import Recorded
 from halocline.plan.chunks import ChunkGrid
 from halocline.ranges import IO_THREADS
 from halocline.run.fields.fields import Fields
@@ -33,6 +34,9 @@ from halocline.run.output.every import Every
 from halocline.run.output.saved import Saved
 from halocline.run.output.variables import OutputContents
 from halocline.run.output.writers import writer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
@@ -143,6 +147,8 @@ class OutputStore:
         Times that are in it, or on their way.
     committed : int
         Those that readers see.
+    last_step : int
+        Step of the last row that this run has added; -1 before.
     synced : int
         Those that are on disk, whatever happens to the machine.
     """
@@ -182,6 +188,7 @@ class OutputStore:
         self._seconds, self._go_on = 0.0, False
         self._targets: dict[str, Any] = {}  # arrays of parts, with room for more rows than they have
         self._room = 0  # rows of these
+        self.last_step = -1
         described = self.contents.described(program)
         if self.contents.statistics is not None:
             described["window"] = how.window
@@ -278,9 +285,6 @@ class OutputStore:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
         began = perf_counter()
         numbers = self.contents.compute()
-        self._rows.append((time, step, numbers))
-        if self.contents.narrows and self.comm.rank == 0:  # the other ranks have no values at points
-            self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
             self.fields.values[statistics.weight.name] = 0.0
@@ -296,8 +300,39 @@ class OutputStore:
                 values, infinite = narrowed(array, part.spec.dtype)
                 self._count_infinite(name, step, infinite)
                 self.writer.write(self._targets[name], first, values)
-        self.count += 1
         self._seconds += perf_counter() - began
+        self._add([(time, step, numbers)])
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """Numbers that steps can compute and the run keeps, where the output is of these alone."""
+        numbers = self.contents.numbers
+        steps = None if self.how.every is None else Every.parse("every", self.how.every).steps
+        return None if steps is None or numbers is None else Recorded(steps, numbers)
+
+    def add(self, times: NDArray[Any], steps: NDArray[Any], numbers: NDArray[Any]) -> None:
+        """Add rows that steps have computed.
+
+        Parameters
+        ----------
+        times, steps : array (rows)
+        numbers : array (rows, numbers)
+        """
+        began = perf_counter()
+        rows = list(zip(times.tolist(), map(int, steps.tolist()), numbers.tolist(), strict=True))
+        self._seconds += perf_counter() - began
+        self._add(rows)
+
+    def _add(self, rows: Sequence[tuple[float, int, Sequence[float]]]) -> None:
+        """Add rows of time, step and numbers."""
+        if not rows:
+            return
+        self._rows += rows
+        self.count += len(rows)
+        self.last_step = rows[-1][1]
+        if self.contents.narrows and self.comm.rank == 0:  # the other ranks have no values at points
+            for _, step, numbers in rows:
+                self._count_numbers(step, numbers)
         if self.is_full:
             self._commit()
 
@@ -350,7 +385,7 @@ class OutputStore:
         began = perf_counter()
         with self.comm.agreement(f"write output {self.path}"):
             if self.comm.rank == 0:
-                self._series.sync()
+                self._series.sync(self.synced)
         self.synced = self.count
         self._seconds += perf_counter() - began
 

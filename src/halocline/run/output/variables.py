@@ -104,6 +104,7 @@ class OutputContents:
         self.specs: dict[str, ArraySpec] = {}
         self.widths: dict[str, tuple[int, str, int]] = {}
         self._scalars: dict[str, str] = {}  # scalars of the program, by array of numbers
+        self._numbers: list[Expr] = []  # of these
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
         self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
@@ -233,6 +234,7 @@ class OutputContents:
         scalar = program.own(name)
         scalar.set(as_number(number))
         self._scalars[name] = scalar.name
+        self._numbers.append(as_number(number))
         dtype = self.dtype or "float64"
         attributes = self._attributes(name)
         self.specs[name] = ArraySpec((0,), (ROWS,), dtype, (self.axis,), attributes, self.compression)
@@ -269,6 +271,12 @@ class OutputContents:
         return {} if found is None else {"units": found}
 
     # --- what is used of it ---
+
+    @property
+    def numbers(self) -> tuple[Expr, ...] | None:
+        """Numbers of a row in the order of `widths`, where the output has nothing else; else None."""
+        only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
+        return tuple(self._numbers) if only_numbers else None
 
     def take_over(self, saved: Saved) -> None:
         """Go on with the statistics that a checkpoint holds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -53,9 +53,13 @@ class Course:
     session : Advancing
     files : RunFiles
         What it writes.
+    recorded : sequence of OutputStore
+        Outputs whose numbers the steps compute.
     """
 
-    def __init__(self, session: Advancing, files: RunFiles) -> None:
+    def __init__(
+        self, session: Advancing, files: RunFiles, recorded: Sequence[OutputStore] = ()
+    ) -> None:
         self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
@@ -74,7 +78,12 @@ class Course:
         for output in self.outputs:
             every = None if output.how.every is None else Every.parse("every", output.how.every)
             last = every is None
-            self.add(every, partial(self._write, output), exact=output.how.exact, at_end=last, at_stop=last)
+            act = partial(self._write, output)
+            if output in recorded:
+                assert every is not None
+                self.occasions.append(Occasion(every, act, last_recorded=partial(getattr, output, "last_step")))
+            else:
+                self.add(every, act, exact=output.how.exact, at_end=last, at_stop=last)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
