@@ -222,7 +222,8 @@ def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.
         wait(self)
 
     done, first_open = Writer.done.fget, Writer.first_open.fget
-    assert done is not None and first_open is not None
+    assert done is not None
+    assert first_open is not None
 
     def is_done(self: Writer) -> bool:
         return (may.is_set() or not held(self)) and done(self)

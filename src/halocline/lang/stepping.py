@@ -247,9 +247,9 @@ def stepping(
             reach(reached, time_before, t)
         for each in counting:
             each.add(names["dt"].expr if timed else as_expr(1.0))
-        for each, kept_scalars in zip(recorded, kept_numbers, strict=True):
-            with nullcontext() if each.steps == 1 else every(each.steps):
-                for scalar, value in zip(kept_scalars, each.numbers, strict=True):
+        for row, scalars in zip(recorded, kept_numbers, strict=True):
+            with nullcontext() if row.steps == 1 else every(row.steps):
+                for scalar, value in zip(scalars, row.numbers, strict=True):
                     scalar.set(present(value))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)

@@ -285,6 +285,8 @@ class OutputStore:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
         began = perf_counter()
         numbers = self.contents.compute()
+        if self.contents.narrows:
+            self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
             self.fields.values[statistics.weight.name] = 0.0
@@ -320,6 +322,9 @@ class OutputStore:
         """
         began = perf_counter()
         rows = list(zip(times.tolist(), map(int, steps.tolist()), numbers.tolist(), strict=True))
+        if self.contents.narrows:
+            for _, step, values in rows:
+                self._count_numbers(step, values)
         self._seconds += perf_counter() - began
         self._add(rows)
 
@@ -330,9 +335,6 @@ class OutputStore:
         self._rows += rows
         self.count += len(rows)
         self.last_step = rows[-1][1]
-        if self.contents.narrows and self.comm.rank == 0:  # the other ranks have no values at points
-            for _, step, numbers in rows:
-                self._count_numbers(step, numbers)
         if self.is_full:
             self._commit()
 
@@ -427,6 +429,8 @@ class OutputStore:
         """Count the numbers of a step that become infinite in the precision of the store."""
         import numpy as np
 
+        if self.comm.rank != 0:  # the other ranks have no values at points
+            return
         at = 0
         for name, (width, dtype, _) in self.contents.widths.items():
             self._count_infinite(name, step, narrowed(np.array(numbers[at : at + width]), dtype)[1])

@@ -57,9 +57,7 @@ class Course:
         Outputs whose numbers the steps compute.
     """
 
-    def __init__(
-        self, session: Advancing, files: RunFiles, recorded: Sequence[OutputStore] = ()
-    ) -> None:
+    def __init__(self, session: Advancing, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
         self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
@@ -81,7 +79,8 @@ class Course:
             act = partial(self._write, output)
             if output in recorded:
                 assert every is not None
-                self.occasions.append(Occasion(every, act, last_recorded=partial(getattr, output, "last_step")))
+                last_step = partial(getattr, output, "last_step")
+                self.occasions.append(Occasion(every, act, last_recorded=last_step))
             else:
                 self.add(every, act, exact=output.how.exact, at_end=last, at_stop=last)
 

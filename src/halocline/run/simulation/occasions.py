@@ -10,7 +10,6 @@ from halocline.lang.clock import Clock, Limits
 from halocline.run.output.every import Every
 from halocline.run.simulation.requests import Alarm
 
-
 MOST_ROWS = 1 << 16  # steps that a run records in one go
 
 
