@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ from halocline.errors import InputError, RunError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SYNCS = 16  # files that are synced at once
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
@@ -341,13 +343,16 @@ class Series:
         RunError
             The disk reports an error.
         """
+        written: list[Path] = []
         for name, spec in self.specs(0).items():
-            sync_file(self.path / name / arrays.GROUP)
+            written.append(self.path / name / arrays.GROUP)
             if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
-                for file, number in self._chunks(name):
-                    if (number + 1) * spec.chunk[0] > first:
-                        sync_file(file)
-                sync_folder(self.path / name)
+                chunks = self._chunks(name)
+                written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
+        with ThreadPoolExecutor(SYNCS) as pool:  # a journal commits the files of several threads at once
+            list(pool.map(sync_file, written))
+        for name in self.specs(0):
+            sync_folder(self.path / name)
 
     def _chunks(self, name: str) -> Iterator[tuple[Path, int]]:
         """Yield the chunk files of an array, each with its number along the first axis."""
