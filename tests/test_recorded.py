@@ -168,3 +168,24 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
         for name in names:
             files_of = [shared_tmp_path / f"{which}-{kind}.zarr" / name for which in ("whole", "parts")]
             assert files_of[0].read_bytes() == files_of[1].read_bytes()
+
+
+def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without any other reason to pause publishes the rows of its steps several times."""
+    monkeypatch.setattr(course, "PUBLISH", 0.1)
+    sim, commits = diffusion(), list[int]()
+    T = sim.grid.fields["T"]
+    commit = series.Series.commit
+
+    def counted(self: series.Series, first: int, columns: Any) -> None:
+        commit(self, first, columns)
+        commits.append(first + len(columns["step"]))
+
+    monkeypatch.setattr(series.Series, "commit", counted)
+    monkeypatch.setattr("halocline.run.simulation.occasions.MOST_ROWS", 10**9)
+    monkeypatch.setattr("halocline.run.output.output.BUFFER_BYTES", 10**12)
+    monkeypatch.setattr("halocline.run.simulation.session.FIRST_CHECK", 10**9)
+    sim.run(steps=400_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=100))
+    assert len(commits) > 3
+    assert commits == sorted(commits)
+    assert commits[-1] == 4001

@@ -72,6 +72,7 @@ class Course:
             comm, lambda: session.running, stop_file, time_limit, ends=checkpoints is not None
         )
         self._look = self.requests.alarm() if files.outputs or checkpoints is not None else None
+        self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
             every = None if output.how.every is None else Every.parse("every", output.how.every)
@@ -193,7 +194,8 @@ class Course:
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
         if not self._look.is_wound:
-            if any(output.committed < output.count for output in self.outputs):
+            # the engine has rows of its own that `count` does not include
+            if self._is_recording or any(output.committed < output.count for output in self.outputs):
                 self._look.wind(PUBLISH)
             elif self.checkpoints is not None and self.checkpoints.folder.open:
                 self._look.wind(self._patience)
