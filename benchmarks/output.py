@@ -1,6 +1,10 @@
 """What output costs a run, and how fast one rank writes beside the library underneath.
 
-    python benchmarks/output.py [--n 128] [--steps 500] [--repeats 7]
+    python benchmarks/output.py [--n 128] [--steps 500] [--repeats 7] [--cases rows,steps,library]
+
+Runs with a row of output each step on 16^2 cells, beside the same run without output and a plain append of
+the same values to a file, flushed each row, in turn: the cost of a row of a number (wanted: at most 20 us),
+of values at points, of a slice and of a field. The time includes the set-up of the output and its end.
 
 Heat on n^3 cells of float64, one thread, with output of the whole field every 50 steps, beside the same
 steps without, in turn: a core is free for the writer (wanted: at most 5 % slower). How much of the writing is
@@ -31,7 +35,9 @@ from halocline.plan.chunks import ChunkGrid, chunk_shape
 from halocline.run.output.output import OutputStore
 
 EVERY, LARGE = 50, 256
-MOST_SLOWER, LEAST_SHARE = 1.05, 0.8
+MOST_SLOWER, LEAST_SHARE, MOST_NUMBER = 1.05, 0.8, 20e-6
+CASES = "rows,steps,library"
+SMALL = 16  # cells along each axis for the cost of a row
 
 
 def heat(n: int) -> hc.Simulation:
@@ -81,6 +87,64 @@ def cost(n: int, steps: int, repeats: int, folder: Path) -> dict[str, Any]:
         "n": n, "steps": steps, "every": EVERY, "slower": slower, "wanted": MOST_SLOWER,
         "seconds_with": median(times["with"]), "seconds_without": median(times["without"]),
         "seconds_beside_steps": beside, "bytes": size,
+    }  # fmt: skip
+
+
+def row_costs(repeats: int, folder: Path) -> list[dict[str, Any]]:
+    """Return the cost of one row for each kind of output, over the same steps without output."""
+    grid = hc.Grid((SMALL, SMALL), periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(
+        grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=0.05 / SMALL**2, threads=1
+    )
+    sim[T] = np.random.default_rng(1).standard_normal((SMALL, SMALL))
+
+    def output(kind: str, fields: Any, **how: Any) -> hc.Output:
+        return hc.Output(folder / f"{kind}.zarr", fields, every=1, overwrite=True, **how)
+
+    points, line = hc.Points([(0.3, 0.4)]), hc.Slice(x=0.5)
+    return [
+        row_cost(sim, output("number", {"total": hc.sum(T)}), 100_000, 1, repeats),
+        row_cost(sim, output("points", [T], region=points), 2000, 1, repeats),
+        row_cost(sim, output("slice", [T], region=line), 500, SMALL, repeats),
+        row_cost(sim, output("field", [T]), 500, SMALL**2, repeats),
+    ]
+
+
+def row_cost(sim: hc.Simulation, output: hc.Output, steps: int, size: int, repeats: int) -> dict[str, Any]:
+    """Return the cost of a row of an output that has one each step, of `size` values."""
+    kind, values = Path(output.path).stem, np.ones(size)
+
+    def run(**how: Any) -> float:
+        sim.restart()
+        began = perf_counter()
+        sim.run(steps=steps, **how)
+        return perf_counter() - began
+
+    def append() -> float:
+        began = perf_counter()
+        with Path(output.path).with_suffix(".append").open("wb") as file:
+            for _ in range(steps):
+                file.write(values.tobytes())
+                file.flush()
+        return perf_counter() - began
+
+    runs: dict[str, Callable[[], float]] = {
+        "with": lambda: run(output=output), "without": run, "append": append,
+    }  # fmt: skip
+    for each in runs.values():
+        each()
+    times = in_turn(runs, repeats)
+    seconds = {name: median(each) / steps for name, each in times.items()}
+    row = seconds["with"] - seconds["without"]
+    wanted = f" (wanted: at most {MOST_NUMBER * 1e6:.0f})" if kind == "number" else ""
+    print(
+        f"row of output, {kind}: {1e6 * row:.1f} us{wanted}; a step without output takes "
+        f"{1e6 * seconds['without']:.2f} us; {row / seconds['append']:.1f} times a plain append to a file"
+    )
+    return {
+        "row_of": kind, "rows": steps, "seconds_a_row": row, "seconds_a_step": seconds["without"],
+        "seconds_a_plain_append": seconds["append"],
     }  # fmt: skip
 
 
@@ -147,12 +211,17 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print, record."""
-    given = arguments((__doc__ or "").splitlines()[0], n=128, steps=500)
+    given = arguments((__doc__ or "").splitlines()[0], n=128, steps=500, cases=CASES)
     zarr.config.set({"async.concurrency": 1, "threading.max_workers": 1})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        rows = [cost(given.n, given.steps, given.repeats, folder)]
-        rows += [throughput(given.repeats, folder, each) for each in ("zstd", "none")]
+        cases, rows = given.cases.split(","), []
+        if "rows" in cases:
+            rows += row_costs(given.repeats, folder)
+        if "steps" in cases:
+            rows.append(cost(given.n, given.steps, given.repeats, folder))
+        if "library" in cases:
+            rows += [throughput(given.repeats, folder, each) for each in ("zstd", "none")]
     save(given.json, rows)
 
 

@@ -212,25 +212,29 @@ def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.
     """Writers that are not done with this store before an event."""
     may, wait = threading.Event(), Writer.finish
 
+    def held(self: Writer) -> list[int]:
+        """Indices of the chunks that are held up."""
+        return [index for _, index, _, array in self._pending if folder in str(array.folder)]
+
     def finish(self: Writer) -> None:
-        if any(folder in str(array.folder) for _, _, array in self._pending):
+        if held(self):
             may.wait(60)
         wait(self)
 
-    done = Writer.done.fget
+    done, first_open = Writer.done.fget, Writer.first_open.fget
     assert done is not None
+    assert first_open is not None
+
+    def is_done(self: Writer) -> bool:
+        return (may.is_set() or not held(self)) and done(self)
+
+    def first(self: Writer) -> int | None:
+        return first_open(self) if may.is_set() else next(iter(held(self)), first_open(self))
+
     with monkeypatch.context() as patch:
         patch.setattr(Writer, "finish", finish)
-        patch.setattr(
-            Writer,
-            "done",
-            property(
-                lambda self: (
-                    (may.is_set() or not any(folder in str(array.folder) for _, _, array in self._pending))
-                    and done(self)
-                )
-            ),
-        )
+        patch.setattr(Writer, "done", property(is_done))
+        patch.setattr(Writer, "first_open", property(first))
         yield may
 
 
@@ -397,7 +401,9 @@ def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
     finish = Writer.finish
 
     def fails(self: Writer) -> None:
-        if any("T.zarr" in str(array.folder) for _, _, array in self._pending) and fail:
+        lost = [index for _, index, _, array in self._pending if "T.zarr" in str(array.folder)]
+        if lost and fail:
+            self._first_lost = lost[0]
             self._pending.clear()
             raise RunError("T.zarr cannot be written: No space left on device")
         finish(self)

@@ -23,6 +23,7 @@ from halocline.errors import InputError, RunError
 from halocline.io import views
 from halocline.run.output import variables
 from halocline.run.ranks.launch import mpiexec
+from halocline.run.simulation import course
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
@@ -349,8 +350,9 @@ def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
 # -- what readers see ----------------------------------------------------------------------------------------
 
 
-def test_readers_see_whole_times_only(tmp_path: Path) -> None:
+def test_readers_see_whole_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the run goes on, too."""
+    monkeypatch.setattr(course, "PUBLISH", 0.05)
     sim, path, seen = heat(), tmp_path / "T.zarr", []
 
     def look(sim: hc.Simulation) -> None:

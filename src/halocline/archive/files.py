@@ -221,20 +221,6 @@ def sync_folder(folder: Path) -> None:
     _sync(folder)
 
 
-def sync_files(folder: Path) -> None:
-    """See that all files in a folder are on disk.
-
-    Raises
-    ------
-    RunError
-        The disk says that they are not.
-    """
-    for each in folder.iterdir():
-        if each.is_file():
-            _sync(each)
-    _sync(folder)
-
-
 def _sync(path: Path) -> None:
     try:
         number = os.open(path, os.O_RDONLY)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from halocline.archive.files import (
     is_free,
     read_object,
     sync_file,
-    sync_files,
+    sync_folder,
     write_json,
 )
 from halocline.archive.integrity import (
@@ -34,6 +35,7 @@ from halocline.errors import InputError, RunError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SYNCS = 16  # files that are synced at once
 FORMAT, KIND = 1, "output"
 FACTS = "halocline"  # the attribute of the group that says what it holds
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
@@ -143,8 +145,9 @@ class Series:
             raise InputError(f"{path} is a checkpoint: choose another path for the output")
         same = known.get("run") == self.run
         if same and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
-            self._check_facts()
-            self._check_rows(*before)
+            group = read_object(path / arrays.GROUP)
+            self._check_facts(group)
+            self._check_rows(group, *before)
             return True
         if not overwrite:
             what = "other output of this run" if same else "output of another run"
@@ -154,10 +157,9 @@ class Series:
             )
         return False
 
-    def _check_facts(self) -> None:
-        """Raise InputError where the group lacks facts that a continued run reads."""
-        file = self.path / arrays.GROUP
-        attributes = read_object(file)["attributes"]
+    def _check_facts(self, group: Mapping[str, Any]) -> None:
+        """Raise InputError where the metadata of the group lacks facts that a continued run reads."""
+        file, attributes = self.path / arrays.GROUP, group["attributes"]
         parts = attributes[FACTS].get("parts")
         if not isinstance(attributes.get("history"), str):
             raise damaged(file, "it has no history")
@@ -166,23 +168,25 @@ class Series:
         if not all(type(part.get("step")) is int and isinstance(part.get("owner"), str) for part in parts):
             raise damaged(file, "a part of the run has no step or owner")
 
-    def _check_rows(self, step: int, count: int) -> None:
+    def _check_rows(self, metadata: Mapping[str, Any], step: int, count: int) -> None:
         """Raise InputError where the rows up to a restart are not those that the run wrote.
 
         Parameters
         ----------
+        metadata : mapping
+            Metadata of the group.
         step : int
             Last step of the rows that are kept.
         count : int
             Number of rows up to that step when the checkpoint was written.
         """
-        shown = self._shown()
+        shown = self._shown(metadata)
         if shown is None:  # the process that made the group died early
             if count:
                 raise self._lost(0, step, count)
             return
         group = self.path / arrays.GROUP
-        group_arrays = read_object(group)["consolidated_metadata"]["metadata"]
+        group_arrays = metadata["consolidated_metadata"]["metadata"]
         infos = {name: array_info(group, name, spec.metadata) for name, spec in self._all(shown).items()}
         if {*group_arrays} != {*infos}:
             raise damaged(group, f"it has arrays {', '.join(group_arrays)}; expected {', '.join(infos)}")
@@ -190,7 +194,7 @@ class Series:
             if (mismatch := difference(group_arrays[name], info.metadata)) is not None:
                 key, value, expected = mismatch
                 raise damaged(group, f"it says {key} {value} of array {name!r}; expected {expected}")
-        row_count = self._count(step)
+        row_count = self._count(step, shown)
         if row_count < count:
             raise self._lost(row_count, step, count)
         for name, info in infos.items():
@@ -245,28 +249,28 @@ class Series:
 
     def _cut(self, step: int, note: Mapping[str, Any]) -> int:
         """Keep what the group has up to a step."""
-        before = read_object(self.path / arrays.GROUP)["attributes"]
+        group = read_object(self.path / arrays.GROUP)
+        before = group["attributes"]
         parts = [each for each in before[FACTS]["parts"] if each["step"] < step]
         if not parts or {**parts[-1], "step": step} != {"step": step, **note}:
             parts.append({"step": step, **note})
             before["history"] += f"\n{self.attributes['history']}"
         self._facts["parts"] = parts
         self.attributes = before
-        if self._shown() is None:  # the process that made it died early
+        shown = self._shown(group)
+        if shown is None:  # the process that made it died early
             return self.open(step, note, go_on=False)
-        count = self._count(step)
+        count = self._count(step, shown)
         self._show(count, self._all(count))  # the group first: no reader sees more times than arrays have
         self._show(count)
         for name, spec in self.specs(0).items():
-            for chunk in (self.path / name).glob("c.*"):
-                number = chunk.name.split(".")[1]
-                if number.isdecimal() and int(number) * spec.chunk[0] >= count:
-                    chunk.unlink(missing_ok=True)
+            for file, number in self._chunks(name):
+                if number * spec.chunk[0] >= count:
+                    file.unlink(missing_ok=True)
         return count
 
-    def _shown(self) -> int | None:
-        """How many times readers see; None where the arrays were never made."""
-        group = read_object(self.path / arrays.GROUP)
+    def _shown(self, group: Mapping[str, Any]) -> int | None:
+        """Return the number of times that readers see; None where the arrays were never made."""
         try:
             found = group["consolidated_metadata"]["metadata"]
             return int(found[STEP]["shape"][0]) if STEP in found else None
@@ -276,11 +280,10 @@ class Series:
                 "another path"
             ) from None
 
-    def _count(self, step: int) -> int:
-        """How many times of steps up to one it has."""
+    def _count(self, step: int, shown: int) -> int:
+        """Return the number of times up to a step, of those that readers see."""
         import numpy as np
 
-        shown = self._shown()
         if not shown:
             return 0
         info = array_info(self.path / arrays.GROUP, STEP, self.specs(shown)[STEP].metadata)
@@ -327,19 +330,36 @@ class Series:
             except InputError as error:
                 raise RunError(f"{error}, or choose another path") from None
 
-    def sync(self) -> None:
-        """See that what readers see is on disk, whatever happens to the machine.
+    def sync(self, first: int) -> None:
+        """Wait until the rows that readers see are on disk, also if the machine fails.
+
+        Parameters
+        ----------
+        first : int
+            Number of rows that were synced before.
 
         Raises
         ------
         RunError
-            It cannot be.
+            The disk reports an error.
         """
+        written: list[Path] = []
         for name, spec in self.specs(0).items():
-            if spec.chunk[0] > 1:  # `commit` writes its chunks
-                sync_files(self.path / name)
-            else:
-                sync_file(self.path / name / arrays.GROUP)  # its chunks were synced when they were written
+            written.append(self.path / name / arrays.GROUP)
+            if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
+                chunks = self._chunks(name)
+                written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
+        with ThreadPoolExecutor(SYNCS) as pool:  # a journal commits the files of several threads at once
+            list(pool.map(sync_file, written))
+        for name in self.specs(0):
+            sync_folder(self.path / name)
+
+    def _chunks(self, name: str) -> Iterator[tuple[Path, int]]:
+        """Yield the chunk files of an array, each with its number along the first axis."""
+        for file in (self.path / name).glob("c.*"):
+            number = file.name.split(".")[1]
+            if number.isdecimal():
+                yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
         """Write the metadata of a number of times; that of the group, which readers open, comes last."""

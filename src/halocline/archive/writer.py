@@ -64,9 +64,10 @@ class Writer:
     def __init__(self, threads: int = 1, room: int = BUFFERS) -> None:
         self.threads = context(threads)
         self.room, self.waited, self.written = room, 0.0, 0
-        self._pending: deque[tuple[int, Any, StoredArray]] = deque()
+        self._pending: deque[tuple[int, int, Any, StoredArray]] = deque()
         self._held = 0
         self.failure: RunError | None = None
+        self._first_lost: int | None = None  # index of the first chunk that could not be written
 
     def attach(self, folder: Path, spec: ArraySpec) -> StoredArray:
         """An array that is there, to be written to."""
@@ -77,16 +78,23 @@ class Writer:
         since other ranks wait for this one between two writes: `finish` does."""
         if self.failure is not None:
             return
-        while self._pending and (self._pending[0][1].done() or self._held + values.nbytes > self.room):
+        while self._pending and (self._pending[0][2].done() or self._held + values.nbytes > self.room):
             self._await_one()
-        self._pending.append((values.nbytes, array.write(lo, values), array))
+        self._pending.append((values.nbytes, lo[0], array.write(lo, values), array))
         self._held += values.nbytes
         self.written += values.nbytes
 
     @property
     def done(self) -> bool:
         """Whether all is on disk, or has failed."""
-        return all(future.done() for _, future, _ in self._pending)
+        return all(future.done() for _, _, future, _ in self._pending)
+
+    @property
+    def first_open(self) -> int | None:
+        """Index along the first axis of the first chunk that is not on disk; None where all are."""
+        if self._first_lost is not None:
+            return self._first_lost
+        return next((index for _, index, future, _ in self._pending if not future.done()), None)
 
     def finish(self) -> None:
         """Wait until all is on disk.
@@ -103,12 +111,14 @@ class Writer:
             raise failure
 
     def _await_one(self) -> None:
-        size, future, array = self._pending.popleft()
+        size, index, future, array = self._pending.popleft()
         self._held -= size
         began = perf_counter()
         try:
             future.result()
         except (ValueError, OSError) as error:
-            self.failure = RunError(f"{array.folder} cannot be written: {why_not_written(error)}")
+            if self.failure is None:  # chunks are awaited in the order in which they were given
+                self._first_lost = index
+                self.failure = RunError(f"{array.folder} cannot be written: {why_not_written(error)}")
         finally:
             self.waited += perf_counter() - began

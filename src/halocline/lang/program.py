@@ -434,6 +434,11 @@ class Program:
 
         return walk(self.statements)
 
+    @property
+    def records(self) -> bool:
+        """True where a loop of the program keeps values of scalars."""
+        return any(isinstance(statement, Repeat) and statement.record for statement in self.flat())
+
     def continued(self) -> Program:
         """The program that goes on between two passes of the loop that this one ends with: what stands before
         the loop leaves fields and scalars as they are.
@@ -679,6 +684,21 @@ def every(steps: int) -> Any:
     # to the next whole number: from 2**52 on there are no others
     whole = (turn + 2.0**52) - 2.0**52
     return program.only(as_expr(turn == whole), 1.0 / count, _line())
+
+
+def present(expression: Expr) -> Expr:
+    """Return an expression of the fields and scalars at this place of the program that is being traced."""
+
+    def leaf_now(leaf: Expr) -> Expr:
+        if leaf.op == "read":
+            target, _, offset = leaf.attribute
+            return read(target, trace.version(target), offset)
+        program = trace.active()
+        if leaf.op == "scalar" and program is not None and leaf.attribute[0] in program.scalars_set():
+            return Scalar(leaf.attribute[0]).expr
+        return leaf
+
+    return replace_leaves(expression, leaf_now, {})
 
 
 def assign(changes: Mapping[Any, Any]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from halocline.errors import InputError
@@ -27,7 +27,9 @@ from halocline.lang.program import (
     Scalar,
     bind,
     by_field,
+    every,
     loop,
+    present,
     program_in,
     stop,
 )
@@ -59,6 +61,22 @@ class Counting(Protocol):
 
     def add(self, weight: Expr) -> None:
         """Record the statements that count a step in."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Numbers that steps compute and the run keeps.
+
+    Attributes
+    ----------
+    steps : int
+        Number of steps from one row to the next.
+    numbers : tuple of Expr
+        Numbers of a row, of the fields after the step.
+    """
+
+    steps: int
+    numbers: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -100,6 +118,7 @@ def stepping(
     order: int = 2,
     after_step: Callable[..., Any] | None = None,
     counting: Sequence[Counting] = (),
+    recorded: Sequence[Recorded] = (),
 ) -> Stepping:
     """Trace the program of a simulation, which takes what `halocline.Simulation` does; of the parameters the
     names.
@@ -108,6 +127,9 @@ def stepping(
     ----------
     counting : sequence of Counting
         What is to be counted in after each step.
+    recorded : sequence of Recorded
+        Numbers that the history of a run holds after the time and the step, one row for each step. A row
+        repeats the numbers of the row before where they are not due.
 
     Raises
     ------
@@ -163,7 +185,9 @@ def stepping(
 
     is_constant = wanted is not None
     ends = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
-    with trace.tracing(program), trace.order(order), loop(**ends):
+    kept_numbers = [[program.hidden("recorded") for _ in each.numbers] for each in recorded]
+    record = (t, number, *chain.from_iterable(kept_numbers)) if recorded else ()
+    with trace.tracing(program), trace.order(order), loop(**ends, record=record):
         later: Callable[[], None] | None = None
         time = time_before = None
         if timed:
@@ -224,6 +248,10 @@ def stepping(
             reach(reached, time_before, t)
         for each in counting:
             each.add(names["dt"].expr if timed else as_expr(1.0))
+        for row, scalars in zip(recorded, kept_numbers, strict=True):
+            with nullcontext() if row.steps == 1 else every(row.steps):
+                for scalar, value in zip(scalars, row.numbers, strict=True):
+                    scalar.set(present(value))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)
     kept = frozenset(each.weight.name for each in counting)

@@ -64,7 +64,6 @@ class Iterations:
         self.fields, self.program, self.continued = fields, program, continued
         self.state = State(fields.store, fields.values)
         self.ran_with: dict[str, float] = {}
-        self.at_checks: list[Callable[[], None]] = []
         self.step = 0
         self.running: Any = None
         self.history: NDArray[np.float64] = np.zeros((0, 1))
@@ -119,8 +118,6 @@ class Iterations:
         self.step += len(outcome.history)
         if self._judge is not None:
             self._judge(outcome, self.step)
-        for call in self.at_checks:
-            call()
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
         return replace(outcome, reason=REACHED) if reached else outcome
 

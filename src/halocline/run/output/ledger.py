@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline import __version__
 from halocline.archive.arrays import GROUP
@@ -17,6 +17,7 @@ from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
+from halocline.lang.stepping import Recorded
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.checkpoint_folder import CheckpointFolder
@@ -26,6 +27,9 @@ from halocline.run.output.restart import Resumable
 from halocline.run.output.saved import Saved, newest
 from halocline.run.output.statistics import PREFIX, Statistics
 from halocline.run.ranks.communicator import Communicator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
@@ -197,6 +201,23 @@ def _check_every(what: str, given: object, session: Resumable) -> None:
         )
 
 
+def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[Any]) -> None:
+    """Add the numbers that steps have computed to outputs.
+
+    Parameters
+    ----------
+    recorded : sequence of (OutputStore, Recorded)
+    history : array (steps, 2 + numbers of all outputs)
+        Time and step, and the numbers in the order of the outputs.
+    """
+    column = 2
+    for store, wanted in recorded:
+        rows = history[history[:, 1] % wanted.steps == 0]
+        end = column + len(wanted.numbers)
+        store.add(rows[:, 0], rows[:, 1], rows[:, column:end])
+        column = end
+
+
 class RunFiles:
     """What one run writes. All ranks call its methods.
 
@@ -269,6 +290,12 @@ class RunFiles:
         """Of all outputs that have some."""
         found = [store.contents.statistics for store in self.outputs]
         return [each for each in found if each is not None]
+
+    @property
+    def recorded(self) -> list[tuple[OutputStore, Recorded]]:
+        """Outputs of numbers that steps can compute, each with its numbers."""
+        pairs = ((store, store.recorded) for store in self.outputs)
+        return [(store, recorded) for store, recorded in pairs if recorded is not None]
 
     @property
     def writing(self) -> Writing:

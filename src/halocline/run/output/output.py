@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline import __version__, forks
 from halocline.archive.arrays import COMPRESSIONS, narrowed
@@ -17,11 +18,12 @@ from halocline.archive.files import FolderLock, as_path, check_text
 from halocline.archive.integrity import STEP, TIME
 from halocline.archive.series import ROWS, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
 from halocline.lang import equations
 from halocline.lang.dtype import dtype_name
 from halocline.lang.grid import DTYPES, unknown
 from halocline.lang.program import Program
+from halocline.lang.stepping import Recorded
 from halocline.plan.chunks import ChunkGrid
 from halocline.ranges import IO_THREADS
 from halocline.run.fields.fields import Fields
@@ -33,10 +35,14 @@ from halocline.run.output.saved import Saved
 from halocline.run.output.variables import OutputContents
 from halocline.run.output.writers import writer
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 log = logging.getLogger("halocline")
 
 WINDOWS = ("output", "run")
-COMMIT_PAUSE = 4.0  # least time between two commits of rows during a run, in durations of the first
+BUFFER_BYTES = 8 << 20  # rows that wait to be published, at most
+ROW_BYTES = 256  # memory of a row beside its numbers
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,8 @@ class OutputStore:
         Times that are in it, or on their way.
     committed : int
         Those that readers see.
+    last_step : int
+        Step of the last row that this run has added; -1 before.
     synced : int
         Those that are on disk, whatever happens to the machine.
     """
@@ -176,9 +184,11 @@ class OutputStore:
                 "give a time (a float)"
             )
         self.writer = writer(self.comm, how.io_threads)
-        self.count = self.synced = 0
+        self.count = self.committed = self.synced = 0
         self._seconds, self._go_on = 0.0, False
-        self._next_commit = 0.0  # earliest time, by perf_counter
+        self._targets: dict[str, Any] = {}  # arrays of parts, with room for more rows than they have
+        self._room = 0  # rows of these
+        self.last_step = -1
         described = self.contents.described(program)
         if self.contents.statistics is not None:
             described["window"] = how.window
@@ -264,34 +274,24 @@ class OutputStore:
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
                 self.count = self._series.open(step, note, go_on=self._go_on)
-        self.count = self.synced = self.comm.bcast(self.count)
+        self.count = self.committed = self.synced = self.comm.bcast(self.count)
         if self.contents.statistics is not None:
             if saved is not None and self._go_on:
                 self.contents.take_over(saved)
             elif self.count == 0:
                 self.fields.values[self.contents.statistics.weight.name] = 0.0
 
-    @property
-    def committed(self) -> int:
-        """Times that readers see."""
-        return self.count - len(self._rows)
-
     def write(self, time: float, step: int) -> None:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
-        self.poll()
         began = perf_counter()
         numbers = self.contents.compute()
-        self._rows.append((time, step, numbers))
-        if self.comm.rank == 0:  # the other ranks have no values at points
+        if self.contents.narrows:
             self._count_numbers(step, numbers)
         statistics = self.contents.statistics
         if statistics is not None and self.how.window == "output":
             self.fields.values[statistics.weight.name] = 0.0
-        specs = self._series.specs(self.count + 1)
-        targets: dict[str, Any] = {}
-        with self.comm.agreement(f"write output {self.path}"):
-            for name in self.contents.parts:
-                targets[name] = self.writer.attach(self.path / name, specs[name])
+        if self.contents.parts and self.count >= self._room:
+            self._attach()
         for name, part in self.contents.parts.items():
             selection, kept = part.chosen.selection, list(part.chosen.kept)
             inner = dict(zip(kept, part.spec.chunk[1:], strict=True))
@@ -301,9 +301,55 @@ class OutputStore:
                 first = (self.count, *(lo[axis] for axis in kept))
                 values, infinite = narrowed(array, part.spec.dtype)
                 self._count_infinite(name, step, infinite)
-                self.writer.write(targets[name], first, values)
-        self.count += 1
+                self.writer.write(self._targets[name], first, values)
         self._seconds += perf_counter() - began
+        self._add([(time, step, numbers)])
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """Numbers that steps can compute and the run keeps, where the output is of these alone."""
+        numbers = self.contents.numbers
+        steps = None if self.how.every is None else Every.parse("every", self.how.every).steps
+        return None if steps is None or numbers is None else Recorded(steps, numbers)
+
+    def add(self, times: NDArray[Any], steps: NDArray[Any], numbers: NDArray[Any]) -> None:
+        """Add rows that steps have computed.
+
+        Parameters
+        ----------
+        times, steps : array (rows)
+        numbers : array (rows, numbers)
+        """
+        began = perf_counter()
+        rows = list(zip(times.tolist(), map(int, steps.tolist()), numbers.tolist(), strict=True))
+        if self.contents.narrows:
+            for _, step, values in rows:
+                self._count_numbers(step, values)
+        self._seconds += perf_counter() - began
+        self._add(rows)
+
+    def _add(self, rows: Sequence[tuple[float, int, Sequence[float]]]) -> None:
+        """Add rows of time, step and numbers."""
+        if not rows:
+            return
+        self._rows += rows
+        self.count += len(rows)
+        self.last_step = rows[-1][1]
+        if self.is_full:
+            self._commit()
+
+    @property
+    def is_full(self) -> bool:
+        """True where the rows that wait to be published fill their memory; the same on all ranks."""
+        return len(self._rows) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES
+
+    def _attach(self) -> None:
+        """Attach the arrays of parts with room for more rows."""
+        self._room = (self.count // ROWS + 1) * ROWS
+        specs = self._series.specs(self._room)
+        with self.comm.agreement(f"write output {self.path}"):
+            for name in self.contents.parts:
+                self._targets[name] = self.writer.attach(self.path / name, specs[name])
 
     @property
     def writing(self) -> Writing:
@@ -311,9 +357,20 @@ class OutputStore:
         return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     def poll(self) -> None:
-        """Commit the rows that are on disk, unless the last commit was a short time ago."""
-        is_early = perf_counter() < self._next_commit and len(self._rows) < ROWS
-        if self._rows and not self.comm.most(is_early or not self.writer.done):
+        """Let readers see the rows whose chunks are on disk.
+
+        Raises
+        ------
+        RunError
+            A chunk cannot be written.
+        """
+        if not self._rows:
+            return
+        began = perf_counter()
+        self._warn()
+        self._commit_complete()
+        self._seconds += perf_counter() - began
+        if self.comm.most(self.writer.failure is not None):
             self._commit()
 
     def finish(self) -> None:
@@ -330,31 +387,50 @@ class OutputStore:
         began = perf_counter()
         with self.comm.agreement(f"write output {self.path}"):
             if self.comm.rank == 0:
-                self._series.sync()
+                self._series.sync(self.synced)
         self.synced = self.count
         self._seconds += perf_counter() - began
 
     def _commit(self) -> None:
+        """Wait until the chunks of all rows are on disk, and let readers see the rows."""
         if not self._rows:
             return
         began = perf_counter()
         self._warn()
-        rows, first = self._rows, self.committed
-        self._rows, self.count = [], first
-        with self.comm.agreement(f"write output {self.path}"):
-            self.writer.finish()
-        with self.comm.agreement(f"write output {self.path}"):
-            if self.comm.rank == 0:
-                self._series.commit(first, columns(rows, self.contents.widths, self.contents.axis))
-        self.count = first + len(rows)
-        duration = perf_counter() - began
-        self._seconds += duration
-        self._next_commit = perf_counter() + COMMIT_PAUSE * duration
+        try:
+            with self.comm.agreement(f"write output {self.path}"):
+                self.writer.finish()
+        except RunError:
+            with suppress(RunError):  # the first error counts
+                self._commit_complete()
+            self._rows, self.count = [], self.committed
+            raise
+        self._commit_complete()
+        self._seconds += perf_counter() - began
+
+    def _commit_complete(self) -> None:
+        """Let readers see the rows whose chunks, and those of earlier rows, are on disk on all ranks."""
+        first_open = self.writer.first_open
+        complete = -self.comm.most(-(self.count if first_open is None else first_open))
+        rows = self._rows[: complete - self.committed]
+        if not rows:
+            return
+        try:
+            with self.comm.agreement(f"write output {self.path}"):
+                if self.comm.rank == 0:
+                    values = columns(rows, self.contents.widths, self.contents.axis)
+                    self._series.commit(self.committed, values)
+        except RunError:
+            self._rows, self.count = [], self.committed
+            raise
+        self._rows, self.committed = self._rows[len(rows) :], complete
 
     def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
         """Count the numbers of a step that become infinite in the precision of the store."""
         import numpy as np
 
+        if self.comm.rank != 0:  # the other ranks have no values at points
+            return
         at = 0
         for name, (width, dtype, _) in self.contents.widths.items():
             self._count_infinite(name, step, narrowed(np.array(numbers[at : at + width]), dtype)[1])

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang import trace
-from halocline.lang.expression import Expr, as_expr, as_number, read, replace_leaves
+from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.functions import maximum, minimum, where
 from halocline.lang.grid import STATISTIC, Field, Grid, by_component
-from halocline.lang.program import Scalar, assign
+from halocline.lang.program import Scalar, assign, present
 from halocline.run.fields.fields import location_and_dtype
 
 PREFIX = STATISTIC  # start of the names of fields that hold statistics; a user's field cannot have it
@@ -164,7 +163,7 @@ class Statistics:
         total = self.weight + weight
         changes: dict[Field, Expr] = {}
         for kind, given, own in self._items:
-            e = replace_leaves(given, _now, {})
+            e = present(given)
             if kind in ("min", "max"):
                 further = (minimum if kind == "min" else maximum)(own[0], e)
                 changes[own[0]] = where(begins, e, further)
@@ -175,14 +174,3 @@ class Statistics:
                 changes[own[1]] = where(begins, 0.0 * e, own[1] + weight * (e - own[0]) * (e - mean))
         assign(changes)
         self.weight.set(total)
-
-
-def _now(leaf: Expr) -> Expr:
-    """What a field or number is where the program has come to."""
-    if leaf.op == "read":
-        field, _, offset = leaf.attribute
-        return read(field, trace.version(field), offset)
-    program = trace.active()
-    if leaf.op == "scalar" and program is not None and leaf.attribute[0] in program.scalars_set():
-        return Scalar(leaf.attribute[0]).expr
-    return leaf

@@ -78,6 +78,10 @@ class OutputContents:
         Those of numbers: how many for each time, their dtype, and axes.
     statistics : Statistics or None
         What steps are to count in.
+    narrows : bool
+        True where the store holds some values in a lower precision than the run computes.
+    number_bytes : int
+        Bytes of the numbers of one time.
     """
 
     def __init__(
@@ -106,6 +110,7 @@ class OutputContents:
         self.specs: dict[str, ArraySpec] = {}
         self.widths: dict[str, tuple[int, str, int]] = {}
         self._scalars: dict[str, str] = {}  # scalars of the program, by array of numbers
+        self._numbers: list[Expr] = []  # of these
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
         self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
@@ -126,6 +131,10 @@ class OutputContents:
                     self._add_points(region, name, self._held(program, name, what, computed_fields), kind)
                 else:
                     self._add_part(name, self._held(program, name, what, computed_fields), kind)
+        self.narrows = any(
+            part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
+        ) or any(dtype != "float64" for _, dtype, _ in self.widths.values())
+        self.number_bytes = 8 * sum(width for width, _, _ in self.widths.values())
         self._program, self._computed = program, computed_fields
         for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
@@ -246,6 +255,7 @@ class OutputContents:
         scalar = program.own(name)
         scalar.set(as_number(number))
         self._scalars[name] = scalar.name
+        self._numbers.append(as_number(number))
         dtype = self.dtype or "float64"
         attributes = self._attributes(name)
         self.specs[name] = ArraySpec((0,), (ROWS,), dtype, (self.axis,), attributes, self.compression)
@@ -284,10 +294,10 @@ class OutputContents:
     # --- what is used of it ---
 
     @property
-    def narrows(self) -> bool:
-        """True where the store holds some values in a lower precision than the run computes."""
-        fields = any(part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values())
-        return fields or any(dtype != "float64" for _, dtype, _ in self.widths.values())
+    def numbers(self) -> tuple[Expr, ...] | None:
+        """Numbers of a row in the order of `widths`, where the output has nothing else; else None."""
+        only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
+        return tuple(self._numbers) if only_numbers else None
 
     def take_over(self, saved: Saved) -> None:
         """Go on with the statistics that a checkpoint holds."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,14 @@ def writer(comm: Communicator, threads: int) -> Writer | RemoteWriter:
     return Writer(threads) if comm.io_ranks is None else RemoteWriter(comm.io_ranks)
 
 
+@dataclass
+class _Chunk:
+    """A chunk that was sent: its index along the first axis, and whether it is on disk."""
+
+    index: int
+    is_written: bool = False
+
+
 class RemoteWriter:
     """Sends chunks to I/O ranks; used as `halocline.archive.writer.Writer` is.
 
@@ -37,6 +47,7 @@ class RemoteWriter:
         self.ranks, self.room = ranks, room
         self.waited, self.written = 0.0, 0
         self.failure: RunError | None = None
+        self._open: deque[_Chunk] = deque()  # in the order in which they were given
         # bytes that are on their way, and arrays without an answer: each number has one thread that counts
         self._given = self._sent = 0
         self._asked = self._answered = 0
@@ -51,20 +62,30 @@ class RemoteWriter:
             return
         from numpy import ascontiguousarray
 
+        _ = self.first_open  # forgets chunks that are on disk
         kept = ascontiguousarray(values)
         self._wait(lambda: self._given - self._sent <= max(0, self.room - kept.nbytes))
         folder, spec = array
         self._given += kept.nbytes
         self._asked += 1
+        chunk = _Chunk(lo[0])
+        self._open.append(chunk)
         self.written += kept.nbytes
         where = str(folder.resolve()), spec, lo
-        self.ranks.send(where, kept, partial(self._is_sent, kept.nbytes), self._is_answered)
+        self.ranks.send(where, kept, partial(self._is_sent, kept.nbytes), partial(self._is_answered, chunk))
 
     @property
     def done(self) -> bool:
         """Whether all is on disk, or has failed."""
         self.ranks.progress()
         return self._answered == self._asked
+
+    @property
+    def first_open(self) -> int | None:
+        """See Writer."""
+        while self._open and self._open[0].is_written:
+            self._open.popleft()
+        return self._open[0].index if self._open else None
 
     def finish(self) -> None:
         """Wait until all is on disk.
@@ -87,7 +108,8 @@ class RemoteWriter:
     def _is_sent(self, size: int) -> None:
         self._sent += size
 
-    def _is_answered(self, failure: str) -> None:
+    def _is_answered(self, chunk: _Chunk, failure: str) -> None:
+        chunk.is_written = not failure
         self._answered += 1
         if failure and self.failure is None:
             self.failure = RunError(failure)

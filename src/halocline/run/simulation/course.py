@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -25,19 +25,11 @@ from halocline.run.simulation.requests import Requests
 log = logging.getLogger("halocline")
 
 WRITES = 3.0  # time that a run keeps free at its end, in durations of the longest checkpoint
-LOOK = 1.0  # seconds until a run checks whether a checkpoint is whole; then twice as many, and so on
+PUBLISH = 1.0  # seconds until readers see a row; until a run checks whether a checkpoint is whole
 
 
 class Advancing(Resumable, Protocol):
-    """What a course is of.
-
-    Attributes
-    ----------
-    at_checks : list of callable
-        What it calls now and then while it advances.
-    """
-
-    at_checks: list[Callable[[], None]]
+    """What a course is of."""
 
     @property
     def clock(self) -> Clock:
@@ -61,9 +53,11 @@ class Course:
     session : Advancing
     files : RunFiles
         What it writes.
+    recorded : sequence of OutputStore
+        Outputs whose numbers the steps compute.
     """
 
-    def __init__(self, session: Advancing, files: RunFiles) -> None:
+    def __init__(self, session: Advancing, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
         self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
@@ -77,12 +71,19 @@ class Course:
         self.requests = Requests(
             comm, lambda: session.running, stop_file, time_limit, ends=checkpoints is not None
         )
-        if checkpoints is not None:
-            self._look, self._patience = self.requests.alarm(), LOOK
+        self._look = self.requests.alarm() if files.outputs or checkpoints is not None else None
+        self._is_recording = bool(recorded)
+        self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
             every = None if output.how.every is None else Every.parse("every", output.how.every)
             last = every is None
-            self.add(every, partial(self._write, output), exact=output.how.exact, at_end=last, at_stop=last)
+            act = partial(self._write, output)
+            if output in recorded:
+                assert every is not None
+                last_step = partial(getattr, output, "last_step")
+                self.occasions.append(Occasion(every, act, last_recorded=last_step))
+            else:
+                self.add(every, act, exact=output.how.exact, at_end=last, at_stop=last)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
@@ -125,12 +126,11 @@ class Course:
             # where there is a checkpoint to leave, a signal is a request like others, for whole steps
             stack.enter_context(stopping_on() if checkpoints is None else noting((*STOPPING, signal.SIGUSR1)))
             stack.enter_context(self.requests.listening())
-            self.session.at_checks.append(self._poll)
-            stack.callback(self.session.at_checks.remove, self._poll)
-            for output in self.outputs:
-                if output.count == 0:
-                    self._write(output)
             try:
+                for output in self.outputs:
+                    if output.count == 0:
+                        self._write(output)
+                self._look_after_files()
                 return self._run(until, last, on_progress)
             except (Exception, KeyboardInterrupt) as error:
                 alone = self.session.fields.domain.comm.size == 1
@@ -154,6 +154,7 @@ class Course:
             clock = self.session.clock
             is_stopped = outcome.reason not in ("completed", "paused")
             self.requests.ring()
+            self._publish()
             is_over = is_stopped or clock.step >= last or clock.has_reached(until)
             past_events = [event for event in self.occasions if event.happen(clock)]
             if is_over:
@@ -167,33 +168,37 @@ class Course:
                 self._end(why)
             # the checkpoint comes last, so that it includes the other events
             is_saved = self._saving is not None and self._saving.happen(clock)
-            self._look_after_checkpoints()
+            self._look_after_files()
             if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
                 raise RunError(_stuck(clock, bounds))
 
     def _checkpoint(self) -> None:
         assert self.checkpoints is not None
         self.checkpoints.write()
-        self._patience = LOOK
-        self._look.wind(LOOK)
+        self._patience = PUBLISH
 
-    def _look_after_checkpoints(self) -> None:
-        if self.checkpoints is None:
-            return
-        self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
-        if self._look.rang:
-            self._poll()
+    def _publish(self) -> None:
+        """Let readers see rows, and name a checkpoint that is whole the newest, when the time has come."""
+        if self._look is not None and self._look.rang:
             self._look.put_off()
-            if self.checkpoints.folder.open:
+            for output in self.outputs:
+                output.poll()
+            if self.checkpoints is not None:
+                self.checkpoints.poll()
                 self._patience *= 2
-                self._look.wind(self._patience)
 
-    def _poll(self) -> None:
-        """Let readers see what is on disk by now."""
-        for output in self.outputs:
-            output.poll()
+    def _look_after_files(self) -> None:
+        """Set the time at which rows are published, and a checkpoint is named the newest."""
+        if self._look is None:
+            return
         if self.checkpoints is not None:
-            self.checkpoints.poll()
+            self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
+        if not self._look.is_wound:
+            # the engine has rows of its own that `count` does not include
+            if self._is_recording or any(output.committed < output.count for output in self.outputs):
+                self._look.wind(PUBLISH)
+            elif self.checkpoints is not None and self.checkpoints.folder.open:
+                self._look.wind(self._patience)
 
     def _finish(self) -> None:
         """Leave a last checkpoint, and wait until all is on disk."""

@@ -10,6 +10,8 @@ from halocline.lang.clock import Clock, Limits
 from halocline.run.output.every import Every
 from halocline.run.simulation.requests import Alarm
 
+MOST_ROWS = 1 << 16  # steps that a run records in one go
+
 
 class Occasion:
     """Recurring event of a run.
@@ -27,12 +29,21 @@ class Occasion:
         that reaches one.
     alarm : Alarm, optional
         Alarm of an event of wall-clock time.
+    last_recorded : callable, optional
+        Returns the last step at which the steps themselves acted. The event occurs only where they did not.
     """
 
     def __init__(
-        self, every: Every, act: Callable[[], None], *, exact: bool = False, alarm: Alarm | None = None
+        self,
+        every: Every,
+        act: Callable[[], None],
+        *,
+        exact: bool = False,
+        alarm: Alarm | None = None,
+        last_recorded: Callable[[], int] | None = None,
     ) -> None:
         self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
+        self.last_recorded = last_recorded
         self._due: float = math.inf  # time or step; infinite for wall-clock time
 
     def begin(self, clock: Clock, until: float) -> None:
@@ -54,6 +65,8 @@ class Occasion:
 
     def limits(self, clock: Clock, until: float) -> Limits:
         """Return the bounds of a run up to the next event, or to a time where that is earlier."""
+        if self.last_recorded is not None:
+            return Limits(until, until, clock.step + MOST_ROWS)
         if self.every.time is None:
             return Limits(until, until, self._due)
         if self.exact:
@@ -65,6 +78,8 @@ class Occasion:
         if self.alarm is not None:
             due = self.alarm.rang
         elif self.every.steps is not None:
+            if self.last_recorded is not None:
+                self._due = max(self._due, _next(self.last_recorded(), self.every.steps))
             due = clock.step >= self._due
         else:
             due = clock.has_reached(self._due)
@@ -78,9 +93,14 @@ class Occasion:
             assert self.every.seconds is not None
             self.alarm.wind(self.every.seconds)
         elif self.every.steps is not None:
-            self._due = (clock.step // self.every.steps + 1) * self.every.steps
+            self._due = _next(clock.step, self.every.steps)
         elif self.every.time is not None:
             self._due = clock.next_multiple(self.every.time)
+
+
+def _next(step: int, interval: int) -> int:
+    """Return the first multiple of an interval after a step."""
+    return (step // interval + 1) * interval
 
 
 def limits(occasions: Iterable[Occasion], clock: Clock, until: float, last: float) -> Limits:

@@ -30,6 +30,11 @@ class Alarm:
         self.due = math.inf
         self.rang = False
 
+    @property
+    def is_wound(self) -> bool:
+        """True where the alarm is to ring, or rings."""
+        return self.due < math.inf
+
     def wind(self, seconds: float) -> None:
         """Ring after these seconds."""
         self.due, self.rang = time.monotonic() + seconds, False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from halocline.compile.schedule import AROUND
 from halocline.errors import HaloclineError, InputError, RunError
@@ -19,6 +20,9 @@ from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # All fields are checked for finite values after FIRST_CHECK steps, then after twice as many, and so on, but
 # at least every CHECK_SECONDS, or as often as takes CHECK_SHARE of the time if that is more seldom.
@@ -57,8 +61,8 @@ class Session:
         Finds out where a run failed.
     ran_with : dict of str to float
         The parameters that a delayed time step is of.
-    at_checks : list of callable
-        Called whenever fields have been checked, for what goes on beside the run.
+    keep_rows : callable or None
+        Takes the history of the steps, where they compute numbers of output.
     """
 
     def __init__(self, fields: Fields, stepping: Stepping) -> None:
@@ -68,7 +72,7 @@ class Session:
         self.replay: Replay | None = None
         self._first: Prepared | None = None  # what a delayed time step begins with
         self.ran_with: dict[str, float] = {}
-        self.at_checks: list[Callable[[], None]] = []
+        self.keep_rows: Callable[[NDArray[Any]], None] | None = None
         self.forget_checks()
 
     def ready(self, stepping: Stepping) -> Prepared:
@@ -135,13 +139,17 @@ class Session:
             self.set_scalars(scalars)
 
     @contextmanager
-    def using(self, stepping: Stepping) -> Iterator[None]:
-        """Go on with such another program meanwhile."""
+    def using(
+        self, stepping: Stepping, keep_rows: Callable[[NDArray[Any]], None] | None = None
+    ) -> Iterator[None]:
+        """Go on with such another program meanwhile; `keep_rows` takes its history."""
         own, prepared = self.stepping, self.prepared
         self.use(stepping, self.ready(stepping))
+        self.keep_rows = keep_rows
         try:
             yield
         finally:
+            self.keep_rows = None
             self.use(own, prepared)
 
     def replace(self, prepared: Prepared) -> None:
@@ -221,8 +229,6 @@ class Session:
                 after = f"after step {self.step} (time {self.time:g})"
                 raise self.explained(RunError(f"{reason} {after}"))
             self._checking = perf_counter() - began
-            for call in self.at_checks:
-                call()
             self._since += int(self.state.values["step"] - checked)
             self._took += outcome.loop_seconds
             checked = self.state.values["step"]
@@ -249,6 +255,12 @@ class Session:
         values.update(clock.state({**scalars, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
             values["t"] = until  # rounding of a varying time step has left out the last step
+        if self.keep_rows is not None:
+            history = outcome.history  # of one row for each step
+            if len(history) and history[-1, 1] == values["step"]:
+                history[-1, 0] = values["t"]
+            self.keep_rows(history)
+            outcome = replace(outcome, history=history[:0, :0])
         if outcome.reason == "interrupted":
             raise KeyboardInterrupt
         return outcome

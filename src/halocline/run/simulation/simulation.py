@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
-from halocline.run.output.ledger import Ledger
+from halocline.run.output.ledger import Ledger, add_rows
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved
 from halocline.run.ranks.mpi import communicator_of
@@ -443,9 +443,14 @@ class Simulation(Fields):
             self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self._facts
         )
         counted = files.statistics  # steps add up what the statistics of outputs are of
-        counting = self._session.using(self._traced(counting=counted)) if counted else nullcontext()
-        with counting, files.ready(first):
-            course = Course(self._session, files)
+        recorded = [] if self.program.records else files.recorded  # a program has one history
+        extended: AbstractContextManager[None] = nullcontext()
+        if counted or recorded:
+            numbers = [recorded_numbers for _, recorded_numbers in recorded]
+            traced = self._traced(counting=counted, recorded=numbers)
+            extended = self._session.using(traced, partial(add_rows, recorded) if recorded else None)
+        with extended, files.ready(first):
+            course = Course(self._session, files, [store for store, _ in recorded])
             if callback is not None:
                 course.add(span.often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
             self._under_way = True

@@ -1,0 +1,191 @@
+"""Rows of numbers that steps compute, and when rows of output are published."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.archive import files, series
+from halocline.errors import RunError
+from halocline.run.simulation import course
+from test_stores import opened
+
+
+def diffusion(**how: Any) -> hc.Simulation:
+    """Diffusion of a field of known values on a small grid."""
+    grid = hc.Grid((12, 8), periodic=True)
+    T = grid.field("T")
+    how = {"scheme": hc.RK2(), "dt": 1e-3, "threads": 1, **how}
+    sim = hc.Simulation(grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": 0.1}, **how)
+    sim[T] = np.random.default_rng(3).standard_normal((12, 8))
+    return sim
+
+
+def numbers(sim: hc.Simulation) -> dict[str, Any]:
+    T = sim.grid.fields["T"]
+    return {"total": hc.sum(T * T), "most": hc.max(abs(T)), "mixed": hc.sum(T) / hc.max(T)}
+
+
+VARYING = {"dt": lambda T: 1e-3 / (1.0 + hc.max(abs(T)))}
+
+
+@pytest.mark.parametrize("how", [{}, VARYING], ids=["constant", "varying"])
+def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, how: dict[str, Any]) -> None:
+    """A callback evaluates the same expressions between two steps, and does not change the rows."""
+    sim, plain = diffusion(**how), diffusion(**how)
+    rows: list[tuple[float, ...]] = []
+
+    def look(sim: hc.Simulation) -> None:
+        rows.append((sim.time, sim.steps, *(sim.evaluate(e) for e in numbers(sim).values())))
+
+    look(plain)
+    plain.run(until=0.0101, every=1, callback=look)
+    outputs = [
+        hc.Output(
+            tmp_path / f"{n}.zarr",
+            numbers(sim) if n == 1 else {"most": hc.max(sim.grid.fields["T"])},
+            every=n,
+        )
+        for n in (1, 4)
+    ]
+    sim.run(until=0.0101, output=outputs)
+    assert sim.checksum("T") == plain.checksum("T")
+    found = opened(tmp_path / "1.zarr")
+    columns = [found[name].values for name in ("time", "step", *numbers(sim))]
+    assert len(rows) > 8
+    np.testing.assert_array_equal(np.array(columns).T, np.array(rows))
+    steps = opened(tmp_path / "4.zarr")["step"].values
+    assert steps.tolist() == list(range(0, sim.steps + 1, 4))
+
+
+@pytest.mark.parametrize("kind", ["number", "slice"])
+def test_a_thousand_rows_are_published_in_a_few_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Metadata is written at the start, at most once a second, and at the end; not for each row."""
+    counts: Counter[str] = Counter()
+    write_json, sync = files.write_json, files._sync
+
+    def counted(path: Path, *given: Any, **how: Any) -> None:
+        counts["metadata"] += 1
+        write_json(path, *given, **how)
+
+    def counted_sync(path: Path) -> None:
+        counts["syncs"] += 1
+        sync(path)
+
+    monkeypatch.setattr(series, "write_json", counted)
+    monkeypatch.setattr(files, "_sync", counted_sync)
+    sim = diffusion()
+    T = sim.grid.fields["T"]
+    sim.run(steps=1)
+    began = time.monotonic()
+    if kind == "number":
+        sim.run(steps=1000, output=hc.Output(tmp_path / "a.zarr", {"total": hc.sum(T)}, every=1))
+    else:
+        sim.run(steps=1000, output=hc.Output(tmp_path / "a.zarr", [T], every=1, region=hc.Slice(x=0.5)))
+    seconds = time.monotonic() - began
+    assert len(opened(tmp_path / "a.zarr")["time"]) == 1001
+    arrays = 3  # time, step and the values
+    assert 0 < counts["metadata"] <= (arrays + 1) * (3 + seconds / course.PUBLISH)
+    assert 0 < counts["syncs"] <= 40 + 5 * seconds
+
+
+@pytest.mark.parametrize("end", ["callback", "stop", "nan", "interrupt"])
+def test_all_rows_are_on_disk_when_a_run_ends_early(tmp_path: Path, end: str) -> None:
+    def failing(sim: hc.Simulation) -> None:
+        if sim.steps == 8 and end in ("callback", "interrupt"):
+            raise ValueError("mine") if end == "callback" else KeyboardInterrupt
+
+    def after(T: hc.Field, step: hc.Scalar) -> None:
+        if end == "stop":
+            hc.stop(step >= 8, "enough")
+        elif end == "nan":
+            T.set(T + hc.where(step >= 8, 1e308, 0.0) * 1e308)
+        else:
+            T.set(T)
+
+    sim = diffusion(after_step=after)
+    T = sim.grid.fields["T"]
+    outputs = [
+        hc.Output(tmp_path / "n.zarr", {"most": hc.max(abs(T))}, every=1),
+        hc.Output(tmp_path / "f.zarr", [T], every=1),
+    ]
+    error = {"callback": ValueError, "interrupt": KeyboardInterrupt, "nan": RunError}.get(end)
+    run = {"steps": 50, "every": 1, "callback": failing, "output": outputs}
+    if error is None:
+        assert sim.run(**run).reason == "enough"
+    else:
+        with pytest.raises(error):
+            sim.run(**run)
+    least = 7 if end == "nan" else 8
+    for name in ("n", "f"):
+        steps = opened(tmp_path / f"{name}.zarr")["step"].values.tolist()
+        assert steps == list(range(len(steps)))
+        assert len(steps) >= least + 1
+        assert end == "nan" or len(steps) == 9
+
+
+@pytest.mark.ranks(1, 2)
+def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path: Path) -> None:
+    def output(sim: hc.Simulation, name: str) -> list[hc.Output]:
+        T = sim.grid.fields["T"]
+        how = {"total": hc.sum(T * T), "most": hc.max(T)}
+        return [
+            hc.Output(shared_tmp_path / f"{name}-numbers.zarr", how, every=1),
+            hc.Output(shared_tmp_path / f"{name}-third.zarr", how, every=3),
+            hc.Output(shared_tmp_path / f"{name}-line.zarr", [T], every=2, region=hc.Slice(x=0.5)),
+        ]
+
+    whole = diffusion()
+    whole.run(steps=20, output=output(whole, "whole"))
+    begun = diffusion()
+    saved = hc.Checkpoint(shared_tmp_path / "c", every=7)
+    begun.run(steps=11, output=output(begun, "parts"), checkpoint=saved)
+    begun.run(steps=4, output=output(begun, "parts"))  # rows after the checkpoint, to be written again
+    again = diffusion()
+    again.resume(shared_tmp_path / "c")
+    assert again.steps == 11
+    again.run(steps=9, output=output(again, "parts"))
+    again.domain.comm.barrier()
+    for kind in ("numbers", "third", "line"):
+        one, other = (opened(shared_tmp_path / f"{name}-{kind}.zarr") for name in ("whole", "parts"))
+        assert {*one} == {*other}
+        assert len(one["step"]) > 6
+        for name in (*one, *one.coords):
+            np.testing.assert_array_equal(one[name].values, other[name].values)
+        names = sorted(
+            path.relative_to(shared_tmp_path / f"whole-{kind}.zarr")
+            for path in (shared_tmp_path / f"whole-{kind}.zarr").glob("*/c.*")
+        )
+        assert len(names) > 2
+        for name in names:
+            files_of = [shared_tmp_path / f"{which}-{kind}.zarr" / name for which in ("whole", "parts")]
+            assert files_of[0].read_bytes() == files_of[1].read_bytes()
+
+
+def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without any other reason to pause publishes the rows of its steps several times."""
+    monkeypatch.setattr(course, "PUBLISH", 0.1)
+    sim, commits = diffusion(), list[int]()
+    T = sim.grid.fields["T"]
+    commit = series.Series.commit
+
+    def counted(self: series.Series, first: int, columns: Any) -> None:
+        commit(self, first, columns)
+        commits.append(first + len(columns["step"]))
+
+    monkeypatch.setattr(series.Series, "commit", counted)
+    monkeypatch.setattr("halocline.run.simulation.occasions.MOST_ROWS", 10**9)
+    monkeypatch.setattr("halocline.run.output.output.BUFFER_BYTES", 10**12)
+    monkeypatch.setattr("halocline.run.simulation.session.FIRST_CHECK", 10**9)
+    sim.run(steps=400_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=100))
+    assert len(commits) > 3
+    assert commits == sorted(commits)
+    assert commits[-1] == 4001
