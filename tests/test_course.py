@@ -19,6 +19,7 @@ import halocline as hc
 from halocline.archive.writer import Writer
 from halocline.errors import InputError, RunError, Stopped
 from halocline.run.output import saved as checkpoints
+from hang import HANG
 
 
 def heat(shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
@@ -214,7 +215,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.
 
     def finish(self: Writer) -> None:
         if any(folder in str(array.folder) for _, _, array in self._pending):
-            may.wait(60)
+            may.wait(HANG)
         wait(self)
 
     done = Writer.done.fget

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from hang import HANG
+
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.long
 
@@ -25,7 +27,7 @@ def run(*command: str | Path, cwd: Path) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
