@@ -577,12 +577,34 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
     time.sleep(0.2)
     process.send_signal(number)
     code, _, err = end(process)
-    if ranks is None:  # no hook of ours: Python's own traceback, and its own end
+    if number == signal.SIGTERM and code == 143:  # it came within a run
+        assert err == "halocline: terminated by SIGTERM\n"
+    elif ranks is None:  # no hook of ours: Python's own traceback, and its own end
         assert err.endswith("KeyboardInterrupt\n")
         assert code == -signal.SIGINT
     else:
         assert "halocline: interrupted" in err
         assert code == 130
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_sigterm_ends_a_run_without_checkpoints_in_one_line(script, ranks):
+    case = script("""
+        import halocline as hc
+        grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = lambda x, y: x
+        sim.run(steps=1)
+        ask = lambda done: mpi.world().rank == 0 and print("ready", flush=True)
+        sim.run(steps=10**9, on_progress=ask)
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end(process)
+    assert (code, err) == (143, "halocline: terminated by SIGTERM\n")
 
 
 def test_a_signal_that_is_ignored_stays_so(script):

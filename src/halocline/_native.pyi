@@ -389,6 +389,9 @@ def noted_signal() -> int:
 def forget_signal() -> None:
     """Forget the signal that was noted."""
 
+def stopping_signal() -> int:
+    """The last signal that requested a stop; 0 where none did."""
+
 def stop_on_signals(signals: Sequence[int]) -> None:
     """
     Let these signals request a stop while run() holds the main thread; a second one ends the process.

@@ -173,7 +173,7 @@ void on_signals(const std::vector<int>& signals, void (*handler)(int), int more)
 
 void stop_on_signals(const std::vector<int>& signals) {
   // Back to the default at the first signal, so that a second one ends the process.
-  on_signals(signals, [](int) { request_stop(); }, static_cast<int>(SA_RESETHAND));
+  on_signals(signals, stop_on_signal, static_cast<int>(SA_RESETHAND));
 }
 
 void note_signals(const std::vector<int>& signals) { on_signals(signals, note_signal, 0); }
@@ -300,6 +300,7 @@ void bind_engine(nb::module_& m) {
         "Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.");
   m.def("noted_signal", &noted_signal, "The last signal that was noted; 0 where none was.");
   m.def("forget_signal", &forget_signal, "Forget the signal that was noted.");
+  m.def("stopping_signal", &stopping_signal, "The last signal that requested a stop; 0 where none did.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -206,7 +205,6 @@ def _alone() -> None:
 
 def _prepare() -> None:
     """Before the first run of a study."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
     name = terminal()
     if name:
         os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are

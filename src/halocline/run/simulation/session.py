@@ -17,6 +17,7 @@ from halocline.lang.program import OWN_SCALARS, Program
 from halocline.lang.stepping import BAD_STEP, Stepping
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.watch import interruption
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 
@@ -250,7 +251,7 @@ class Session:
         if values["t"] < until < math.inf and self.clock.has_reached(until):
             values["t"] = until  # rounding of a varying time step has left out the last step
         if outcome.reason == "interrupted":
-            raise KeyboardInterrupt
+            raise interruption()
         return outcome
 
     def _begin_delayed(self) -> None:
