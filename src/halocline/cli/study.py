@@ -199,7 +199,8 @@ def _lead(what: str, found: Sequence[Measurement]) -> str:
 
 def _alone() -> None:
     """A study starts ranks of its own, so it cannot be one of several."""
-    if launcher() is not None:
+    started = launcher()
+    if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
 
 

@@ -27,7 +27,7 @@ from halocline.ranges import RANKS
 from halocline.run.host import limits, segments
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.launchers import kind_of, launcher, unlaunched
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -40,26 +40,41 @@ HOSTS = (
 )
 
 
-def mpiexec() -> Path:
-    """The mpiexec of the MPI library that native code uses: beside the library, else on PATH.
+def mpiexec(library: Path | None = None) -> Path:
+    """Return the mpiexec of an MPI library: the nearest one beside the library, else one on PATH.
+
+    Parameters
+    ----------
+    library : Path, optional
+        File of the library. Without one, that of native code.
 
     Raises
     ------
     RunError
-        There is none.
+        There is none, or only that of another MPI.
     """
-    library = Path(native().mpi_library())
-    names = ["mpiexec"]
-    if ".so.40" in library.name:
-        names.insert(0, "mpiexec.openmpi")  # Debian's names: plain mpiexec may be another MPI's
-    elif ".so.12" in library.name:
-        names.insert(0, "mpiexec.mpich")
+    library = Path(native().mpi_library()) if library is None else library
+    names, others = ["mpiexec"], ("mpiexec.openmpi", "orterun", "prterun", "mpiexec.mpich", "mpiexec.hydra")
+    kind = kind_of(library.name)
+    if kind == "Open MPI":  # Debian's names: plain mpiexec may be another MPI's
+        names, others = ["mpiexec.openmpi", *names], others[3:]
+    elif kind == "MPICH":
+        names, others = ["mpiexec.mpich", *names], others[:3]
+    else:
+        others = ()
     folders = [str(folder / "bin") for folder in library.resolve().parents]
-    for path in (os.pathsep.join(folders), None):
+    foreign = []
+    for folder in (*folders, *os.environ.get("PATH", os.defpath).split(os.pathsep)):
         for name in names:
-            found = shutil.which(name, path=path)
-            if found:
-                return Path(found)
+            if program := shutil.which(name, path=folder):
+                if Path(program).resolve().name not in others:
+                    return Path(program)
+                foreign.append(program)
+    if foreign:
+        raise RunError(
+            f"{foreign[0]} belongs to another MPI than the library in use, {library}: install the mpiexec of "
+            "that library, or put it first on PATH"
+        )
     raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
 
 
@@ -73,7 +88,7 @@ def environment() -> dict[str, str]:
     }
     if os.geteuid() == 0:
         allowed |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**allowed, **os.environ}
+    return {**allowed, **unlaunched(os.environ)}
 
 
 def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
@@ -93,7 +108,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
     RANKS.check("ranks", ranks)
     ranks += io_ranks
     started = launcher()
-    if started is not None:
+    if started is not None and started.size != 1:  # a shell that srun --pty started may start ranks
         size = "some" if started.size is None else started.size
         raise InputError(
             f"cannot start {ranks} ranks from inside a run: a launcher ({started.name}) started this process "
