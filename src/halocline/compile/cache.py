@@ -52,9 +52,10 @@ def _expanded(folder: Path) -> Path:
     """Return a path with the home folder in place of a leading ``~``, which no shell may have seen."""
     try:
         return folder.expanduser()
-    except RuntimeError as error:
+    except RuntimeError:
         raise CompileError(
-            f"HALOCLINE_CACHE is {str(folder)!r}: {error}; set it to a folder of your own"
+            f"HALOCLINE_CACHE is {str(folder)!r}: there is no such home folder; "
+            "set it to a folder of your own"
         ) from None
 
 
