@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -17,17 +16,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import IO, TextIO
 
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError
 from halocline.native import native
 from halocline.ranges import RANKS
 from halocline.run.host import limits, segments
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.launchers import kind_of, launcher, unlaunched
+from halocline.run.ranks.launchers import launcher, unlaunched
+from halocline.run.ranks.library import mpiexec
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -38,44 +37,6 @@ HOSTS = (
     *("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
     *("OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"),
 )
-
-
-def mpiexec(library: Path | None = None) -> Path:
-    """Return the mpiexec of an MPI library: the nearest one beside the library, else one on PATH.
-
-    Parameters
-    ----------
-    library : Path, optional
-        File of the library. Without one, that of native code.
-
-    Raises
-    ------
-    RunError
-        There is none, or only that of another MPI.
-    """
-    library = Path(native().mpi_library()) if library is None else library
-    names, others = ["mpiexec"], ("mpiexec.openmpi", "orterun", "prterun", "mpiexec.mpich", "mpiexec.hydra")
-    kind = kind_of(library.name)
-    if kind == "Open MPI":  # Debian's names: plain mpiexec may be another MPI's
-        names, others = ["mpiexec.openmpi", *names], others[3:]
-    elif kind == "MPICH":
-        names, others = ["mpiexec.mpich", *names], others[:3]
-    else:
-        others = ()
-    folders = [str(folder / "bin") for folder in library.resolve().parents]
-    foreign = []
-    for folder in (*folders, *os.environ.get("PATH", os.defpath).split(os.pathsep)):
-        for name in names:
-            if program := shutil.which(name, path=folder):
-                if Path(program).resolve().name not in others:
-                    return Path(program)
-                foreign.append(program)
-    if foreign:
-        raise RunError(
-            f"{foreign[0]} belongs to another MPI than the library in use, {library}: install the mpiexec of "
-            "that library, or put it first on PATH"
-        )
-    raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
 
 
 def environment() -> dict[str, str]:

@@ -23,7 +23,7 @@ from halocline.run.ranks import excepthook, launch_socket
 from halocline.run.ranks.communicator import Communicator, nodes_of
 from halocline.run.ranks.io_ranks import IORanks
 from halocline.run.ranks.launchers import Launcher, is_foreign, launcher
-from halocline.run.ranks.library import initialised, library_of_mpi4py
+from halocline.run.ranks.library import initialised, library_of_mpi4py, mpiexec
 
 IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, are I/O ranks
 
@@ -70,8 +70,6 @@ def world() -> Communicator:
 
 
 def _foreign(started: Launcher) -> str:
-    from halocline.run.ranks.launch import mpiexec  # it starts ranks, which few processes do
-
     library = os.path.realpath(native().mpi_library())
     try:
         program = str(mpiexec())
