@@ -32,17 +32,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hang import HANG
+
 if TYPE_CHECKING:
     from halocline import _native
 
-# A shell without job control lets what it runs in the background ignore SIGINT, and so would the processes
-# that tests send it to.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Threads of OpenMP that wait between two runs leave the cores to the many other processes, and so do ranks of
 # Open MPI that wait for others.
@@ -51,7 +50,7 @@ os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 # NumPy starts these in every process, and they look for work for a while.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-TIMEOUT = 120.0  # seconds for one test under mpiexec, unless the marker says otherwise
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGHUP)  # that tests send
 GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
 OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
 KEPT = "HALOCLINE_TEST_CACHE"  # may be set: the folder where libraries are kept for the next run
@@ -74,9 +73,10 @@ on_rank = OUTCOMES in os.environ
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "ranks(*counts, long=(), timeout=120, alone=False): run under mpiexec, once for each count of ranks",
+        "ranks(*counts, long=(), timeout=HANG, alone=False): run under mpiexec, once for each count of ranks",
     )
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
+    hear_signals()
     from halocline.compile.ir import pipeline
     from halocline.run.host.collector import seldom
 
@@ -94,6 +94,23 @@ def pytest_configure(config: pytest.Config) -> None:
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
+
+
+def hear_signals() -> None:
+    """Let the processes that tests start begin with the default action of each signal that tests send.
+
+    A shell without job control starts its background commands with SIGINT and SIGQUIT ignored, and `nohup`
+    with SIGHUP. Child processes inherit ignored and blocked signals, but not handlers.
+    """
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    for number in SIGNALS:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            own = signal.default_int_handler if number == signal.SIGINT else _ignore
+            signal.signal(number, own)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Do nothing, as the process was started to do."""
 
 
 def copy_libraries(source: Path, target: Path) -> None:
@@ -154,11 +171,11 @@ def opencl() -> list[_native.Device]:
 
 @pytest.fixture(autouse=True)
 def _restored_signals() -> Iterator[None]:
-    """Restore the signal handlers after each test: a command that a test calls in this process may leave
-    SIGTERM ignored, and a later test that sends SIGTERM would wait forever."""
-    handlers = {
-        number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    }
+    """Begin and end each test with the same signal handlers, those that `hear_signals` sets: a command that a
+    test calls in this process may leave SIGTERM ignored, and a later test that sends SIGTERM would wait
+    forever."""
+    hear_signals()
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
@@ -202,7 +219,7 @@ if on_rank:
         stack = (folder / f"{rank}.stack").open("w")
         marker = item.get_closest_marker("ranks")
         assert marker is not None
-        faulthandler.dump_traceback_later(0.9 * marker.kwargs.get("timeout", TIMEOUT), file=stack)
+        faulthandler.dump_traceback_later(0.9 * marker.kwargs.get("timeout", HANG), file=stack)
 
     def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         if report.when != "call" and report.passed:
@@ -244,7 +261,7 @@ def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
             name=name,
             test=item,
             ranks=count,
-            timeout=marker.kwargs.get("timeout", TIMEOUT),
+            timeout=marker.kwargs.get("timeout", HANG),
             alone=marker.kwargs.get("alone", False),
         )
         new.own_markers = [*item.own_markers]

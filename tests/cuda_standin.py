@@ -16,6 +16,8 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from hang import HANG
+
 SOURCES = Path(__file__).resolve().parent / "cuda_driver"
 LIBRARIES = {"driver.cpp": "libcuda.so.1", "nvrtc.cpp": "libnvrtc.so.12"}
 NAME = "CUDA stand-in (host)"
@@ -50,7 +52,7 @@ def build() -> Path:
         command += [f"-Wl,-soname,{library}", str(SOURCES / source), "-o", str(place / library)]
         running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
     for process in running:
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=HANG)
         assert process.returncode == 0, errors
     with contextlib.suppress(OSError):  # another process was first
         place.rename(folder)

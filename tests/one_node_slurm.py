@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hang import HANG
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 PROGRAMS = (*DAEMONS, "sbatch", "scancel", "sinfo", "squeue", "srun")
 PACKAGES = "slurmctld slurmd slurm-client munge"  # of Debian
@@ -75,9 +77,7 @@ class Slurm:
     folder: Path
     environment: dict[str, str]
 
-    def call(
-        self, *command: str | Path, timeout: float = 60, **more: str
-    ) -> subprocess.CompletedProcess[str]:
+    def call(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command of this Slurm, with `more` in its environment."""
         return subprocess.run(
             [str(part) for part in command],
@@ -85,7 +85,7 @@ class Slurm:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=HANG,
         )
 
     def jobs(self) -> list[str]:
@@ -99,13 +99,13 @@ def missing() -> list[str]:
 
 
 @contextlib.contextmanager
-def one_node_slurm(cpus: int = 4, patience: float = 60) -> Iterator[Slurm]:
+def one_node_slurm(cpus: int = 4) -> Iterator[Slurm]:
     """Start a Slurm whose node has so many CPUs, wait until that is idle, and stop it all in the end.
 
     Raises
     ------
     RuntimeError
-        A daemon ended, or the node was not ready in time (seconds); with what they wrote.
+        A daemon ended, or the node was not ready within HANG seconds; with what they wrote.
     """
     host = socket.gethostname().split(".")[0]
     user = pwd.getpwuid(os.geteuid()).pw_name
@@ -130,10 +130,10 @@ def one_node_slurm(cpus: int = 4, patience: float = 60) -> Iterator[Slurm]:
             ]
             files += [f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"]
             daemons = [stack.enter_context(_daemon(slurm, "munged", "--foreground", *files))]
-            _wait(slurm, daemons, patience, (folder / "munge.socket").exists)
+            _wait(slurm, daemons, (folder / "munge.socket").exists)
             daemons.append(stack.enter_context(_daemon(slurm, "slurmctld", "-D")))
             daemons.append(stack.enter_context(_daemon(slurm, "slurmd", "-D")))
-            _wait(slurm, daemons, patience, lambda: _state(slurm) == "idle")
+            _wait(slurm, daemons, lambda: _state(slurm) == "idle")
             stack.callback(_cancel, slurm)
             yield slurm
 
@@ -175,10 +175,8 @@ def _state(slurm: Slurm) -> str:
     return slurm.call("sinfo", "--noheader", "--format=%T").stdout.strip()
 
 
-def _wait(
-    slurm: Slurm, daemons: list[subprocess.Popen[bytes]], patience: float, ready: Callable[[], bool]
-) -> None:
-    end = time.monotonic() + patience
+def _wait(slurm: Slurm, daemons: list[subprocess.Popen[bytes]], ready: Callable[[], bool]) -> None:
+    end = time.monotonic() + HANG
     while not ready():
         if time.monotonic() > end or any(daemon.poll() is not None for daemon in daemons):
             said = "".join(
@@ -191,7 +189,7 @@ def _wait(
 
 def _cancel(slurm: Slurm) -> None:
     """End all jobs: they do not end with the daemons."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANG
     while time.monotonic() < end and (jobs := slurm.jobs()):
         slurm.call("scancel", *jobs)
         time.sleep(0.5)

@@ -30,6 +30,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hang import HANG
+
 COMMAND = (sys.executable, "-m", "halocline.cli")
 SEEN = ("COLUMNS", "CXX", "HALOCLINE_", "PYTEST_CURRENT_TEST")  # read while the command runs, ...
 AT_IMPORT = "HALOCLINE_CHECK"  # but for this one
@@ -40,14 +42,13 @@ IMPORTED = (  # what most commands import, and what takes long
     *("matplotlib.figure", "matplotlib.backends.backend_agg"),
 )
 REQUEST = 2**18  # bytes, at most
-START = 120.0  # seconds for all imports
 
 
 def halocline(
     *words: str | Path,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    timeout: float = 120,
+    timeout: float = HANG,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line to its end, and that of all processes that have its output; it has no input.
 
@@ -158,7 +159,7 @@ def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
             [sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()], env=environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-    mine.settimeout(START)
+    mine.settimeout(HANG)
     if not mine.recv(64):
         raise RuntimeError(f"{__file__} ended with status {process.wait()}: see what it wrote to stderr")
     mine.settimeout(None)

@@ -23,7 +23,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-LIMIT = 100.0  # seconds of a line, on a busy machine
+from hang import HANG
+
 VALUES = (
     *("0", "-1", "7", "1000000000", "3000000000", "100000000000000000000", "-99999999999999999999"),
     *("", " ", "x", "nan", "-inf", "1e9", "0.5", "1,1", "1,,2", "2x2", "a=1", "٣", "'; --", "\udcff"),
@@ -128,7 +129,7 @@ def judge(words: Sequence[str], folder: Path, status: int, late: bool) -> Fault 
     helped = out.lstrip().startswith("Usage:")  # a group without a command prints its help
     why = ""
     if late:
-        why = f"no end within {LIMIT:g} s"
+        why = f"no end within {HANG:g} s"
     elif "Traceback" in err or "Traceback" in out:
         why = "a traceback"
     elif os.WIFSIGNALED(status):
@@ -148,7 +149,7 @@ def sweep(chosen: Sequence[tuple[str, ...]], at_once: int, place: Path) -> list[
             number, words = waiting.pop()
             folder = place / str(number)
             folder.mkdir()
-            running[start(words, folder)] = (words, folder, time.monotonic() + LIMIT)
+            running[start(words, folder)] = (words, folder, time.monotonic() + HANG)
         child, status = os.waitpid(-1, os.WNOHANG)
         if child == 0:
             time.sleep(0.005)

@@ -193,8 +193,8 @@ def variations(ranks: int, ndim: int) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("dtype", [  # of every change: the most ranks
-    pytest.param("float64", marks=pytest.mark.ranks(1, 2, 4, long=(1, 2), timeout=300)),
-    pytest.param("float32", marks=pytest.mark.ranks(1, 2, 4, long=(1, 2, 4), timeout=300)),
+    pytest.param("float64", marks=pytest.mark.ranks(1, 2, 4, long=(1, 2))),
+    pytest.param("float32", marks=pytest.mark.ranks(1, 2, 4, long=(1, 2, 4))),
 ])  # fmt: skip
 def test_every_decomposition_gives_the_same_bits(dtype: str) -> None:
     """All problems in one test: starting ranks takes longer than most of them."""
@@ -205,7 +205,7 @@ def test_every_decomposition_gives_the_same_bits(dtype: str) -> None:
 
 @pytest.mark.long  # more ranks than cores that do not divide the grid: a minute or two
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.ranks(3, timeout=600)
+@pytest.mark.ranks(3)
 def test_every_decomposition_gives_the_same_bits_on_an_odd_number(dtype: str) -> None:
     from mpi4py import MPI
 
@@ -256,8 +256,8 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("dtype", [
-    pytest.param("float64", marks=pytest.mark.ranks(1, 2, 3, long=(1, 2), timeout=300)),
-    pytest.param("float32", marks=pytest.mark.ranks(1, 2, 3, long=(1, 2, 3), timeout=300)),
+    pytest.param("float64", marks=pytest.mark.ranks(1, 2, 3, long=(1, 2))),
+    pytest.param("float32", marks=pytest.mark.ranks(1, 2, 3, long=(1, 2, 3))),
 ])  # fmt: skip
 def test_every_way_of_running_gives_the_same_bits(dtype: str) -> None:
     check_all(dtype, lambda ndim: WAYS)

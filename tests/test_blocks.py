@@ -20,6 +20,7 @@ from halocline.plan.patches import cut_patches
 from halocline.plan.rank import plan_subdomain
 from halocline.plan.subdomain import Subdomain
 from halocline.plan.transfer import Transfers
+from hang import HANG
 
 
 def spread(mask: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -186,7 +187,7 @@ def test_an_inactive_block_holds_no_memory(ranks: int) -> None:
         command = [sys.executable, "-c", MEMORY.format(active=active)]
         if ranks > 1:
             command = [str(launch.mpiexec()), "-n", str(ranks), *command]
-        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG)
         return float(run.stdout.split()[-1])
 
     # of two buffers of 16 MiB seven eighths, but for pages at borders, and halos

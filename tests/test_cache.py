@@ -21,6 +21,7 @@ from halocline.compile.cache import own_folder
 from halocline.compile.driver import compile_library
 from halocline.errors import CompileError
 from halocline.run.tuning.patches import keep
+from hang import HANG
 
 SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'
 SOLVE = "solve poisson --n 16 --threads 1 --json -"
@@ -39,7 +40,7 @@ def halocline(line: str, *before: str, **environment: str) -> tuple[int, str, st
     command, env = line.split(), {**os.environ, **environment}
     if before:
         command = [*before, *preloaded.COMMAND, *command]
-        found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG)
     else:
         found = preloaded.halocline(*command, env=env)
     return found.returncode, found.stdout, found.stderr

@@ -39,6 +39,7 @@ from halocline.study.studies.orders import ORDERS
 from halocline.study.studies.parts import PARTS, PARTS_OF_A_STEP
 from halocline.study.studies.strong import STEPS
 from halocline.study.studies.weak import WEAK
+from hang import HANG
 
 
 def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -327,7 +328,7 @@ def test_counters_that_begin_anew_during_a_run_are_read_in_time(monkeypatch):
     monkeypatch.setattr(energy, "perf_counter", lambda: 0.015 * len(readings))  # 15 ms from one to the next
     meter = EnergyMeter(Communicator())
     with meter.on():
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG
         while len(readings) < 12 and time.monotonic() < deadline:
             time.sleep(0.01)
     assert meter.total is not None

@@ -232,7 +232,7 @@ def alone(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.ranks(1, 2, 4, long=(1, 2), timeout=400)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
 def test_no_bit_depends_on_the_ranks(name: str):
     n, given = SMALL[name]
     found = run(name, n, given, steps=4, every=2, patch=5).record

@@ -91,7 +91,7 @@ def test_without_shock_viscosity_the_tube_rings():
     assert wiggles[1] > 3 * wiggles[0]
 
 
-@pytest.mark.ranks(1, 2, 4, long=(1, 2), timeout=300)
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
 def test_no_bit_of_a_shock_tube_depends_on_the_ranks():
     from mpi4py import MPI
 

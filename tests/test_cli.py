@@ -21,6 +21,7 @@ import pytest
 
 import preloaded
 import test_poisson
+from hang import HANG
 
 COMMAND = list(preloaded.COMMAND)
 RECORD = [
@@ -65,7 +66,7 @@ def halocline(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG,
         check=False,
     )
 
@@ -460,9 +461,9 @@ def test_no_compiler_and_no_cache(tmp_path, ranks):
 # -- on a terminal -------------------------------------------------------------------------------------------
 
 
-def until(terminal: int, pattern: bytes, seconds: float = 60.0) -> bytes:
+def until(terminal: int, pattern: bytes) -> bytes:
     """What is shown on a terminal until it matches."""
-    shown, end = b"", time.monotonic() + seconds
+    shown, end = b"", time.monotonic() + HANG
     while not re.search(pattern, shown) and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
             with contextlib.suppress(OSError):
@@ -492,9 +493,9 @@ def test_progress_and_interrupt(tmp_path, ranks):
         shown = until(ours, rb"poisson, 700 x 700 [1-9][\d,]* iterations")
         assert b"iterations" in shown, shown
         process.send_signal(signal.SIGINT)
-        last = until(ours, rb"interrupted after [\d,]+ iterations", 20)
+        last = until(ours, rb"interrupted after [\d,]+ iterations")
         assert b"interrupted after" in last, last
-        assert process.wait(20) == 130
+        assert process.wait(HANG) == 130
         assert process.stdout.read() == b""
         assert not (tmp_path / "r.json").exists()
     finally:
@@ -542,13 +543,12 @@ def test_a_rank_killed_while_it_iterates_ends_everything(tmp_path):
         started = descendants(process.pid)
         (victim,) = (child for child in started if rank_of(child) == 1)
         os.kill(victim, signal.SIGKILL)
-        begin = time.monotonic()
-        last = until(ours, rb"all ranks were stopped", 10)
-        assert process.wait(10) != 0
+        end = time.monotonic() + HANG
+        last = until(ours, rb"all ranks were stopped")
+        assert process.wait(HANG) != 0
         while any(stat(child) not in (None, ("Z", 1)) for child in started):
-            assert time.monotonic() - begin < 10, f"left: {[c for c in started if stat(c)]}"
+            assert time.monotonic() < end, f"left: {[c for c in started if stat(c)]}"
             time.sleep(0.05)
-        assert time.monotonic() - begin < 10
         # mpiexec does not always say by what
         how = rb"halocline: error: rank 1 \(process %d\) (was killed by SIGKILL|died); all ranks" % victim
         assert re.search(how, last), last

@@ -29,6 +29,7 @@ from halocline.lang import trace
 from halocline.lang.expression import walk
 from halocline.physics.mhd.shock import shock_profile
 from halocline.solvers.cg import METHODS
+from hang import HANG
 from kernels import kernel_of
 from kernels import ops as kernel_ops
 
@@ -552,28 +553,36 @@ def test_the_source_is_readable() -> None:
 
 SMALL = 'extern "C" int answer() { return 42; }\n'
 
-# compiles as g++ does, after it has noted that and slept as long as a file says
+# compiles as g++ does, after it has noted that, and not while a file holds it up
 WRAPPER = """#!/bin/sh
 case "$1" in --version) exec g++ --version;; esac
 echo "$$" >> "{notes}"
-sleep "$(cat "{delay}" 2>/dev/null || echo 0)"
+while [ -e "{hold}" ]; do sleep 0.05; done
 exec g++ "$@"
 """
 
 
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A compiler that counts its calls, with an empty cache: the files of its calls and of its delay."""
-    notes, delay, script = tmp_path / "calls", tmp_path / "delay", tmp_path / "slow++"
-    script.write_text(WRAPPER.format(notes=notes, delay=delay))
+    """A compiler that counts its calls, with an empty cache: the file of its calls, and one to hold it up."""
+    notes, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
+    script.write_text(WRAPPER.format(notes=notes, hold=hold))
     script.chmod(0o755)
     monkeypatch.setenv("CXX", str(script))
     monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
-    return notes, delay
+    return notes, hold
 
 
 def calls(notes: Path) -> int:
     return len(notes.read_text().splitlines()) if notes.exists() else 0
+
+
+def wait_for(notes: Path, count: int) -> None:
+    """Wait until the compiler has been called so often."""
+    end = time.monotonic() + HANG
+    while calls(notes) < count:
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 COMPILE = """
@@ -614,13 +623,14 @@ def test_the_same_source_is_compiled_once(wrapper: tuple[Path, Path]) -> None:
 def test_processes_that_compile_the_same_source_at_once_all_succeed(
     wrapper: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    notes, delay = wrapper
-    delay.write_text("0.5")
+    notes, hold = wrapper
+    hold.touch()
     processes = [start() for _ in range(4)]
-    results = [p.communicate(timeout=120) for p in processes]
+    wait_for(notes, 2)
+    hold.unlink()
+    results = [p.communicate(timeout=HANG) for p in processes]
     assert [p.returncode for p in processes] == [0] * 4, results
     (path,) = {out.strip() for out, _ in results}
-    assert calls(notes) > 1  # they did meet
     assert ctypes.CDLL(path).answer() == 42
     assert not list((tmp_path / "cache").glob("making-*"))
 
@@ -628,19 +638,17 @@ def test_processes_that_compile_the_same_source_at_once_all_succeed(
 def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
     wrapper: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    notes, delay = wrapper
-    delay.write_text("60")
+    notes, hold = wrapper
+    hold.touch()
     process = start()
-    end = time.monotonic() + 60
-    while not calls(notes) and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_for(notes, 1)
     assert calls(notes) == 1
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     cache = tmp_path / "cache"
     assert not list(cache.glob("*.so"))
     (left,) = cache.glob("making-*")
-    delay.write_text("0")
+    hold.unlink()
     assert ctypes.CDLL(str(compile_library(SMALL))).answer() == 42
     assert left.exists()  # of another process, for all we know
     os.utime(left, (0, 0))
@@ -700,19 +708,17 @@ def test_a_part_that_the_compiler_rejects_is_one_error(
 def test_parts_are_compiled_at_a_time_and_a_kill_leaves_no_library(
     wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notes, delay = wrapper
-    delay.write_text("60")
+    notes, hold = wrapper
+    hold.touch()
     source = in_parts([large("one", "1"), large("two", "2")], monkeypatch)
     process = start(source)
     together = min(2, len(os.sched_getaffinity(0)))
-    end = time.monotonic() + 50
-    while calls(notes) < together and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_for(notes, together)
     assert calls(notes) == together
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not list((tmp_path / "cache").glob("*.so"))
-    delay.write_text("0")
+    hold.unlink()
     assert ctypes.CDLL(str(compile_library(source))).two() == 2
 
 

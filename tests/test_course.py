@@ -19,6 +19,7 @@ import halocline as hc
 from halocline.archive.writer import Writer
 from halocline.errors import InputError, RunError, Stopped
 from halocline.run.output import saved as checkpoints
+from hang import HANG
 
 
 def heat(shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
@@ -218,7 +219,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.
 
     def finish(self: Writer) -> None:
         if held(self):
-            may.wait(60)
+            may.wait(HANG)
         wait(self)
 
     done, first_open = Writer.done.fget, Writer.first_open.fget

@@ -26,6 +26,7 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.run.devices.devices import finder
 from halocline.run.ranks.mpi import world
 from halocline.timing import overlap
+from hang import HANG
 
 pytestmark = pytest.mark.ranks(1)
 
@@ -146,7 +147,7 @@ def in_another_process(code: str, **environment: str) -> str:
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG,
         cwd=Path(__file__).parent,
     )
     assert done.returncode == 0, done.stdout + done.stderr

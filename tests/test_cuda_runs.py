@@ -15,6 +15,7 @@ import pytest
 import cuda_standin
 import test_bitwise
 from halocline.run.ranks import launch
+from hang import HANG
 
 TESTS = Path(__file__).resolve().parent
 ALL = [problem.__name__ for problem in test_bitwise.PROBLEMS]
@@ -56,7 +57,7 @@ def run(
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS), environment.get("PYTHONPATH", "")])
     command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable, str(TESTS / "cuda_ranks.py")]
     done = subprocess.run(
-        [*command, json.dumps(task)], env=environment, capture_output=True, text=True, timeout=280
+        [*command, json.dumps(task)], env=environment, capture_output=True, text=True, timeout=HANG
     )
     assert done.returncode == 0, done.stdout + done.stderr
     came: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

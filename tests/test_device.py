@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from halocline import _native as native
 from halocline.run.devices.devices import finder
+from hang import HANG
 
 Devices = list[native.Device]
 
@@ -83,7 +84,7 @@ def in_another_process(code: str, **environment: str) -> str:
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -480,7 +481,7 @@ def test_an_event_tells_when_all_before_it_is_done(opencl: Devices, modules: lis
         if wait:
             event.wait()
             assert result[0] == 1
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG
         while not event.done():
             assert time.monotonic() < end, "the event is never done"
         assert result[0] == 1

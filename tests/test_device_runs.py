@@ -37,9 +37,10 @@ from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
 from halocline.timing import overlap
+from hang import HANG
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES
-from test_faults import WITHIN, start
+from test_faults import start
 
 __all__ = ["start"]  # a fixture
 
@@ -99,7 +100,7 @@ QUICK = ("heat", "fluxes", "holes", "cg-fused")
 @pytest.mark.parametrize(
     "problem", [p for p in bitwise.PROBLEMS if p.__name__ in QUICK], ids=lambda problem: problem.__name__
 )
-@pytest.mark.ranks(1, 2, long=(1,), timeout=300)
+@pytest.mark.ranks(1, 2, long=(1,))
 def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
     ways = TWO_SUBDOMAINS[world().size]
     assert compared(problem, "float64", ways) == len(ways)
@@ -117,7 +118,7 @@ def test_devices_give_the_bits_of_the_cpu_in_float32() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", bitwise.DTYPES)
 @pytest.mark.parametrize("problem", bitwise.PROBLEMS, ids=lambda problem: problem.__name__)
-@pytest.mark.ranks(1, 2, 3, timeout=600)
+@pytest.mark.ranks(1, 2, 3)
 def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
     problem: bitwise.Problem, dtype: str
 ) -> None:
@@ -191,7 +192,7 @@ def test_examples(name: str, tmp_path: Path) -> None:
     printed = []
     for device in ("cpu", BOTH):
         chosen = environment | {"HALOCLINE_DEVICE": device}
-        done = subprocess.run(command, capture_output=True, text=True, env=chosen, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, env=chosen, timeout=HANG)
         assert done.returncode == 0, done.stdout + done.stderr
         lines = dict(line.split("  ", 1) for line in done.stdout.splitlines())
         printed.append(lines["checksum"])
@@ -689,7 +690,7 @@ simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(DYING, die))
 print('went on')
 """
     process = start(text, 2)
-    out, err = process.communicate(timeout=WITHIN)
+    out, err = process.communicate(timeout=HANG)
     died = re.fullmatch(r"dies at (\S+)", out.strip())
     assert died, out + err
     assert re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err) == ["1"], err
@@ -704,7 +705,7 @@ simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=at_wor
 """
     for _ in range(4):  # a rank may also stop while all ranks agree on whether to go on
         process = start(text, 2, through_command=False)
-        out, err = process.communicate(timeout=WITHIN)
+        out, err = process.communicate(timeout=HANG)
         assert process.returncode != 0, out + err
         found = re.search(r"rank 0: waited 1 s in vain for (.*), since rank 1 does not answer", err)
         assert found, out + err

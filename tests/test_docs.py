@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
+from hang import HANG
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -47,7 +48,7 @@ def run(text: str, ranks: int, folder: Path) -> str:
 
         command = [str(mpiexec()), "-n", str(ranks), *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=HANG)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -220,7 +221,7 @@ def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
         slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + left)}
         done = subprocess.run(
             ["bash", script], cwd=tmp_path, env={**os.environ, "PATH": path, **slurm},
-            capture_output=True, text=True, timeout=120,
+            capture_output=True, text=True, timeout=HANG,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done

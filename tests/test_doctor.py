@@ -23,6 +23,7 @@ from halocline.run.devices import devices as present
 from halocline.run.devices import nvml
 from halocline.run.devices.nvml import Gpu, Topology
 from halocline.run.host.machine import this_machine
+from hang import HANG
 
 
 def device(interface: str, index: int, gpu: Gpu | None = None, **other: Any) -> Any:
@@ -175,7 +176,7 @@ def test_what_is_told_is_what_native_code_finds() -> None:
         env=os.environ | cuda_standin.environment(2) | {"POCL_DEVICES": "pthread pthread"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[0]) >= 1

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 from halocline import _native as native
+from hang import HANG
 
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
 KINDS = ["sum", "min", "max", "count", "value"]
@@ -1072,23 +1073,22 @@ def test_no_mpi_call_on_one_rank(kernels: str) -> None:
 # ----------------------------------------------------------------------------------------- failures
 
 
-def launch(script: str, ranks: int, **environment: str) -> tuple[int, str, float]:
-    """Run a script on ranks: exit status, what they printed, seconds."""
+def launch(script: str, ranks: int, **environment: str) -> tuple[int, str]:
+    """Run a script on ranks: return the exit status and their output."""
     from halocline.run.ranks.launch import mpiexec
 
     prelude = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_engine import *\n"
     command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", prelude + script]
-    begun = time.monotonic()
     done = subprocess.run(
         command,
         env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
-    return done.returncode, done.stdout, time.monotonic() - begun
+    return done.returncode, done.stdout
 
 
 RING = """
@@ -1105,7 +1105,7 @@ exchange = torus.exchange([1], 1, patches)
 
 
 def test_a_crashing_kernel_ends_all(kernels: str) -> None:
-    status, output, seconds = launch(
+    status, output = launch(
         RING.format(threads=1)
         + """
 engine.loop(None, 9, 0)
@@ -1119,11 +1119,11 @@ print("went on")
     )
     assert status != 0
     assert "went on" not in output
-    assert seconds < 10
+    assert "in vain" not in output  # the death is seen, not the silence after it
 
 
 def test_a_killed_rank_ends_all(kernels: str) -> None:
-    status, output, seconds = launch(
+    status, output = launch(
         RING.format(threads=2)
         + """
 engine.loop(None, 9, 0)
@@ -1142,11 +1142,11 @@ print("went on")
     )
     assert status != 0
     assert "went on" not in output
-    assert seconds < 10
+    assert "in vain" not in output  # the death is seen, not the silence after it
 
 
 def test_a_failing_kernel_names_its_rank(kernels: str) -> None:
-    status, output, _ = launch(
+    status, output = launch(
         RING.format(threads=2)
         + """
 engine.loop(None, 9, 0)
@@ -1162,7 +1162,7 @@ engine.run()
 
 
 def test_a_missing_message_is_named(kernels: str) -> None:
-    status, output, seconds = launch(
+    status, output = launch(
         RING.format(threads=2)
         + """
 if comm.rank == 1:
@@ -1177,11 +1177,10 @@ engine.run()
     assert re.search(r"halocline: rank 0: waited 1 s in vain for message \d from rank 1", output), output
     assert "while all ranks wait: a message was lost; rank 0 waits for message" in output
     assert "; rank 1 waits for " in output
-    assert seconds < 10
 
 
 def test_a_missing_reduction_is_named(kernels: str) -> None:
-    status, output, _ = launch(
+    status, output = launch(
         RING.format(threads=1)
         + """
 sweep(engine, "reduce", [0], reductions=[(kind, n + 1) for n, kind in enumerate(KINDS)])
@@ -1200,7 +1199,7 @@ engine.run()
 
 
 def test_plans_that_differ_are_noticed(kernels: str) -> None:
-    status, output, _ = launch(
+    status, output = launch(
         RING.format(threads=1)
         + """
 message = native.Message(1 - comm.rank, 5, [(1, (0, 0, 0), (1, 1, 5 + comm.rank))])
@@ -1217,7 +1216,7 @@ engine.run()
 
 @pytest.mark.parametrize("level", ["funneled", "serialized"])
 def test_lower_thread_levels_will_do(kernels: str, level: str) -> None:
-    status, output, _ = launch(
+    status, output = launch(
         f"""
 import mpi4py
 mpi4py.rc.thread_level = {level!r}
@@ -1259,9 +1258,9 @@ print("went on")
 
 def test_messages_of_other_sweeps_are_found_where_they_are_checked(kernels: str) -> None:
     """Of equal length: without the check nothing tells them apart."""
-    status, output, _ = launch(RING.format(threads=1) + MIXED, 2)
+    status, output = launch(RING.format(threads=1) + MIXED, 2)
     assert status == 0, output
-    status, output, _ = launch(RING.format(threads=1) + MIXED, 2, HALOCLINE_CHECK="1")
+    status, output = launch(RING.format(threads=1) + MIXED, 2, HALOCLINE_CHECK="1")
     assert status != 0
     assert "went on" not in output
     assert "it says sweep" in output
@@ -1269,7 +1268,7 @@ def test_messages_of_other_sweeps_are_found_where_they_are_checked(kernels: str)
 
 
 def test_wrong_messages(kernels: str) -> None:
-    status, output, _ = launch(
+    status, output = launch(
         RING.format(threads=1)
         + """
 def wrong(words, **messages):

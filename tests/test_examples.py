@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from halocline.run.ranks.launch import mpiexec
+from hang import HANG
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -44,7 +45,7 @@ def run(name: str, ranks: int, threads: int, folder: Path) -> dict[str, str]:
         "OMP_WAIT_POLICY": "passive",
     }
     command = [*start, sys.executable, str(EXAMPLES / f"{name}.py"), *CASES[name][0]]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [line.split("  ", 1) for line in done.stdout.splitlines()]
     assert all(len(line) == 2 for line in lines), done.stdout
@@ -112,7 +113,7 @@ def changed_sedov(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     program.write_text(source.replace(FALL_BACK, text))
     environment = os.environ | {"HALOCLINE_OUT": str(folder), "PYTHONPATH": str(EXAMPLES)}
     command = [sys.executable, str(program), *CASES["sedov"][0]]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
 
 
 def test_the_blast_falls_back_and_stays_physical(folder):

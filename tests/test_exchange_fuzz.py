@@ -305,7 +305,7 @@ def test_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.ranks(1, 2, 3, 4, timeout=600)
+@pytest.mark.ranks(1, 2, 3, 4)
 def test_ten_thousand_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
     """Others each time; fewer where ranks share cores."""
     run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], capfd)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hang import HANG
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "native" / "cmake" / "find_mpi.py"
 
@@ -19,7 +21,7 @@ def find(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
     )
 
 

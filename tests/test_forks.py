@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from hang import HANG
+
 SIMULATION = """
 import multiprocessing, os, sys
 import halocline as hc
@@ -96,7 +98,7 @@ def ended(script: str, *words: str | Path) -> str:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            out, error = process.communicate(timeout=100)
+            out, error = process.communicate(timeout=HANG)
         finally:  # a child that hangs outlives its parent
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from halocline.run.host.machine import this_machine
+from hang import HANG
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -30,7 +31,7 @@ GPU = SimpleNamespace(
 )
 
 
-def check(seconds: float = 60.0) -> Check:
+def check(seconds: float = HANG) -> Check:
     return Check(Path(sys.executable), "opencl", True, time.monotonic() + seconds)
 
 
@@ -49,7 +50,7 @@ def test_every_example_is_checked() -> None:
     ],
 )
 def test_a_case_that_says_nothing_useful_has_failed(script: str, outcome: str, note: str) -> None:
-    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 30)
+    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], HANG)
     assert (row.outcome, row.note) == (outcome, note)
 
 
@@ -64,7 +65,7 @@ def test_shares_are_all_cases_together(shares: int) -> None:
 
 def test_the_time_of_a_case_is_told_once() -> None:
     script = 'print(\'[["a", "passed", "b"], ["c", "passed", "d"]]\')'
-    first, second = check().rows("bits", "heat", [sys.executable, "-c", script], 30)
+    first, second = check().rows("bits", "heat", [sys.executable, "-c", script], HANG)
     assert first.seconds > 0
     assert second.seconds == 0
     assert re.search(r"a +\d+\.\d s  b$", str(first))
@@ -82,12 +83,12 @@ def test_a_case_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> 
 
 
 def test_what_there_was_no_time_for_is_missing() -> None:
-    (row,) = check(1.0).rows("bits", "heat", [sys.executable, "-c", "print(1)"], 30)
+    (row,) = check(1.0).rows("bits", "heat", [sys.executable, "-c", "print(1)"], HANG)
     assert (row.outcome, row.note) == ("missing", "no time was left")
 
 
 def test_without_a_device_nothing_more_is_tried() -> None:
-    checks = Check(Path(sys.executable), "opencl:97", True, time.monotonic() + 60)
+    checks = Check(Path(sys.executable), "opencl:97", True, time.monotonic() + HANG)
     groups = [(group, {row.outcome for row in rows}) for group, rows in checks.groups()]
     assert groups == [("machine", {"passed"}), ("devices", {"failed"})]
 
@@ -129,7 +130,7 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -164,7 +165,7 @@ def test_benchmarks_leave_a_record(name: str, options: list[str], opencl: list[A
     device = f"opencl:{opencl[0].index}"
     command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--device", device, *options]
     command += ["--repeats", "1", "--copy", "4", "--json", str(record)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(record.read_text())
     assert told["devices"][0]["name"] == opencl[0].name
@@ -208,7 +209,7 @@ def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pyte
 def test_options_of_benchmarks_are_told_what_they_mean() -> None:
     for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange"):
         command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
-        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        told = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
         options = told.partition("options:")[2]
         assert re.findall(r"^  (--\w+) \[?[A-Z]+\]?\n(?! {10})", options, re.MULTILINE) == []
 
@@ -220,7 +221,7 @@ def test_a_benchmark_without_a_device_says_so() -> None:
         ("cpu", "expected cuda or opencl"),
         ("gpu", "no inter"),
     ):
-        done = subprocess.run([*command, device], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([*command, device], capture_output=True, text=True, timeout=HANG, check=False)
         assert done.returncode == 1
         assert len(done.stderr.splitlines()) == 1
         assert words in done.stderr

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from hang import HANG
+
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.long
 
@@ -25,7 +27,7 @@ def run(*command: str | Path, cwd: Path) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=HANG,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -49,6 +51,17 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", wheel, cwd=folder)
     run(folder / "bin" / "python", "-m", "pip", "check", cwd=folder)
     return folder
+
+
+def test_pip_without_a_compiler_names_the_package(tmp_path):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV", "CXX"))}
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    done = subprocess.run(
+        command, env=kept | {"PATH": str(tmp_path)}, capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert done.returncode != 0
+    assert done.stderr.count("Install one (Debian: apt-get install g++)") == 1
+    assert "Traceback" not in done.stderr
 
 
 def test_the_wheel_holds_what_is_needed_at_run_time(wheel):

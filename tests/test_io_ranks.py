@@ -16,7 +16,8 @@ import xarray
 
 from halocline.run.output import saved as checkpoints
 from halocline.run.ranks.launch import mpiexec
-from test_restart import NAMES, WITHIN, heat, results
+from hang import HANG
+from test_restart import NAMES, heat, results
 
 HERE = Path(__file__).parent
 
@@ -26,7 +27,7 @@ def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subproc
     return subprocess.run(
         [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(HERE), *map(str, arguments)],
         env={**os.environ, "HALOCLINE_IO_RANKS": str(io_ranks)},
-        capture_output=True, text=True, timeout=WITHIN,
+        capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def test_a_full_disk_is_reported_of_what_is_on_it(full: str, small_disk: Path, t
 def test_as_many_as_there_are_ranks_are_refused(given: str) -> None:
     done = subprocess.run(
         [str(mpiexec()), "-n", "2", sys.executable, "-c", "import halocline as hc; hc.print(1)"],
-        env={**os.environ, "HALOCLINE_IO_RANKS": given}, capture_output=True, text=True, timeout=WITHIN,
+        env={**os.environ, "HALOCLINE_IO_RANKS": given}, capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
     assert f"HALOCLINE_IO_RANKS is '{given}'; expected fewer I/O ranks" in done.stderr
     assert done.stdout == ""
@@ -105,7 +106,7 @@ def test_the_command_line_has_them(tmp_path: Path) -> None:
                 "--threads", "1", "--output", str(tmp_path / folder / "T.zarr"), "--output-every", "5",
                 "--checkpoint", str(tmp_path / folder / "c"), "--checkpoint-every", "8", "--json", "-", *more,
             ],
-            capture_output=True, text=True, timeout=WITHIN,
+            capture_output=True, text=True, timeout=HANG,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         found: dict[str, object] = json.loads(done.stdout)

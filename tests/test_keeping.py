@@ -17,12 +17,11 @@ import xarray
 import preloaded
 from halocline.run.output import saved as checkpoints
 from halocline.run.ranks.launch import mpiexec
-
-WITHIN = 120.0
+from hang import HANG
 
 
 def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return preloaded.halocline(*words, timeout=WITHIN)
+    return preloaded.halocline(*words)
 
 
 def wave(*words: str | Path) -> dict[str, Any]:
@@ -212,7 +211,7 @@ def test_stores_say_which_command_wrote_them(tmp_path: Path) -> None:
 def test_a_launcher_has_its_own_io_ranks(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "halocline.cli", "run", "sound-wave", "--n", "16", "--steps", "2"]
     words += ["--io-ranks", "1", "--output", str(tmp_path / "a.zarr")]
-    done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=HANG)
     assert done.returncode != 0
     assert "set HALOCLINE_IO_RANKS=1 there, which takes the last 1 of them" in done.stderr
 

@@ -16,8 +16,7 @@ import pytest
 from halocline.errors import InputError, RunError
 from halocline.run.host import limits, segments
 from halocline.run.ranks.launch import environment, mpiexec
-
-WITHIN = 100.0  # seconds for a run on a busy machine
+from hang import HANG
 
 RUN = """
 import sys
@@ -60,7 +59,7 @@ def run(command: list[str], before: str = "") -> tuple[int, str, str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=WITHIN,
+        timeout=HANG,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -96,7 +95,7 @@ def command_of(process: int) -> str:
 @pytest.mark.parametrize("killed", ["one rank", "all ranks", "mpiexec", "the command", "nobody"])
 def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher):
     """Where nobody is killed, the user's own file fails."""
-    file = script(WAITING.replace("ENDS", "0" if killed == "nobody" else "60"))
+    file = script(WAITING.replace("ENDS", "0" if killed == "nobody" else str(2 * HANG)))
     process = subprocess.Popen(
         with_ranks(file, 2, launcher),
         env=environment(),
@@ -124,8 +123,8 @@ def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher)
         }
         for victim in victims[killed]:
             os.kill(victim, signal.SIGKILL)
-        process.communicate(timeout=WITHIN)
-        end = time.monotonic() + WITHIN
+        process.communicate(timeout=HANG)
+        end = time.monotonic() + HANG
         while any(Path(f"/proc/{rank}").exists() for rank in ranks) and time.monotonic() < end:
             time.sleep(0.02)
         assert not any(Path(name).exists() for name in names)
@@ -149,7 +148,7 @@ def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=WITHIN,
+        timeout=HANG,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -180,7 +179,7 @@ def test_ranks_run_with_little_shared_memory(script, size, launcher):
 def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
     file = script(
         "import os, signal, time\nfrom halocline.run.ranks import mpi\n"
-        "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(60)"
+        "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(600)"
     )
     code, _, err = run(with_ranks(file, 2))
     assert code not in (0, 2)

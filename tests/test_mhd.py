@@ -425,7 +425,7 @@ def benchmark(**execution: Any) -> dict[str, str]:
     return {f.name: sim.checksum(f) for f in setup.start}
 
 
-@pytest.mark.ranks(2, 4, long=(2,), timeout=300)
+@pytest.mark.ranks(2, 4, long=(2,))
 def test_the_same_bits_however_it_runs():
     from mpi4py import MPI
 
@@ -462,7 +462,7 @@ OPTION_WAYS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.ranks(2, timeout=300)
+@pytest.mark.ranks(2)
 def test_the_same_bits_with_all_options():
     from mpi4py import MPI
 
@@ -475,7 +475,7 @@ def test_the_same_bits_with_all_options():
 
 @pytest.mark.long
 @pytest.mark.parametrize("shape", [(46, 48), (24, 46, 22)])
-@pytest.mark.ranks(2, 4, timeout=600)
+@pytest.mark.ranks(2, 4)
 def test_the_same_bits_with_all_options_however_it_runs(shape: tuple[int, ...]):
     from mpi4py import MPI
 
@@ -487,7 +487,7 @@ def test_the_same_bits_with_all_options_however_it_runs(shape: tuple[int, ...]):
 
 
 @pytest.mark.long
-@pytest.mark.ranks(8, timeout=600)
+@pytest.mark.ranks(8)
 def test_the_same_bits_on_eight_ranks():
     from mpi4py import MPI
 

@@ -630,7 +630,7 @@ def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.ranks(8, timeout=240)
+@pytest.mark.ranks(8)
 @pytest.mark.parametrize("decomposition", ["optimal", "1d-x", "2d", "morton"])
 def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
     from mpi4py import MPI
@@ -642,7 +642,7 @@ def test_no_bit_depends_on_eight_ranks(decomposition: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.ranks(4, timeout=240)
+@pytest.mark.ranks(4)
 @pytest.mark.parametrize(
     "how",
     [{"methods": m} for m in ("mpi", "rma", "colocated")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +19,8 @@ from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.ranks import library, mpi
 from halocline.run.ranks.launch import environment, launch, mpiexec
-from halocline.run.ranks.launchers import Launcher, launcher
+from halocline.run.ranks.launchers import Launcher, is_foreign, launcher, unlaunched
+from hang import HANG
 
 LAUNCH = (
     "import sys; from halocline.run.ranks.launch import launch; "
@@ -38,14 +41,14 @@ def start(script: Path, ranks: int | None, **environment: str) -> subprocess.Pop
     )
 
 
-def end(process: subprocess.Popen[str], within: float = 30.0) -> tuple[int, str, str]:
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit status, standard output, standard error."""
     try:
-        out, err = process.communicate(timeout=within)
+        out, err = process.communicate(timeout=HANG)
     except subprocess.TimeoutExpired:
         process.terminate()
-        out, err = process.communicate(timeout=10)
-        pytest.fail(f"no end within {within:g} s:\n{out}{err}")
+        out, err = process.communicate(timeout=HANG)
+        pytest.fail(f"no end within {HANG:g} s:\n{out}{err}")
     return process.returncode, out, err
 
 
@@ -75,7 +78,8 @@ def script(tmp_path):
         ({}, None),
         ({"PMI_RANK": "3", "PMI_SIZE": "8"}, Launcher("PMI", 3, 8)),
         (FOUR | {"PMIX_RANK": "0"}, Launcher("Open MPI", 0, 4)),
-        ({"PMIX_RANK": "2"}, Launcher("PMIx", 2, None)),
+        ({"PMIX_RANK": "2", "PMIX_SERVER_URI41": "prte.1;tcp4://"}, Launcher("PMIx", 2, None)),
+        ({"PMIX_RANK": "2"}, None),  # left in the environment
         (
             {"SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"},
             Launcher("Slurm", 1, 4),
@@ -338,10 +342,94 @@ def test_a_launcher_of_another_mpi_is_found_out(script):
     code, _, err = end(start(case, None, **{rank: "0", size: "4"}))
     assert code == 1
     assert err.startswith(
-        f"halocline: error: the launcher ({name}) started 4 processes, but MPI sees only one"
+        f"halocline: error: the launcher ({name}) started 4 processes, but it belongs to another MPI than"
     )
+    assert f", or with {mpiexec()}\n" in err
+    assert err.count("error:") == 1
     code, _, err = end(start(case, None, **{rank: "2", size: "4"}))
     assert (code, err) == (1, "")  # said once, by the launcher's first
+
+
+@pytest.mark.parametrize(
+    ("library", "environment", "foreign"),
+    [
+        ("/a/libmpi.so.12", FOUR, True),
+        ("/a/libmpi.so.12", FOUR | {"OMPI_COMM_WORLD_SIZE": "1"}, False),
+        ("/a/libmpi.so.12", FOUR | {"PMI_RANK": "0", "PMI_SIZE": "2"}, False),
+        ("/a/libmpi.so.40", FOUR, False),
+        ("/a/libmpi.so.40", {"PMI_RANK": "0", "PMI_SIZE": "2"}, True),
+        ("/a/libmpi.so.40", {"PMI_RANK": "0", "PMI_SIZE": "2", "SLURM_PROCID": "0"}, False),
+        ("/a/libmpi.so.1", FOUR, False),
+    ],
+)
+def test_a_foreign_launcher_is_known_by_its_variables(library, environment, foreign):
+    assert is_foreign(library, environment) == foreign
+
+
+def program(path: Path, target: str | None = None) -> Path:
+    """Return an executable file, or a link to one of this name beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if target is not None:
+        path.symlink_to(program(path.with_name(target)))
+    else:
+        path.write_text("#!/bin/sh\nexit 9\n")
+        path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def no_path(tmp_path, monkeypatch):
+    """A folder, the only one on PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    return tmp_path / "path"
+
+
+def test_the_mpiexec_nearest_to_the_library_is_taken(tmp_path, no_path):
+    """That of the system is further away, whatever its name."""
+    near, far = tmp_path / "usr" / "venv", tmp_path / "usr"
+    library = near / "lib" / "libmpi.so.12"
+    program(no_path / "mpiexec.mpich")
+    program(far / "bin" / "mpiexec.mpich")
+    assert mpiexec(library) == far / "bin" / "mpiexec.mpich"
+    program(near / "bin" / "mpiexec")
+    assert mpiexec(library) == near / "bin" / "mpiexec"
+    program(near / "bin" / "mpiexec.mpich")
+    assert mpiexec(library) == near / "bin" / "mpiexec.mpich"
+    assert mpiexec(far / "lib" / "gnu" / "libmpich.so.12") == far / "bin" / "mpiexec.mpich"
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "other"),
+    [("libmpi.so.12", "mpiexec.hydra", "mpiexec.openmpi"), ("libmpi.so.12", "mpiexec.hydra", "prterun"),
+     ("libmpi.so.40", "prterun", "mpiexec.hydra"), ("libmpi.so.40", "orterun", "mpiexec.mpich")],
+)  # fmt: skip
+def test_the_mpiexec_of_another_mpi_is_not_taken(tmp_path, no_path, name, own, other):
+    library = tmp_path / "usr" / "lib" / name
+    wrong = program(library.parents[1] / "bin" / "mpiexec", other)
+    words = "belongs to another MPI than the library in use"
+    with pytest.raises(RunError, match=f"{re.escape(str(wrong))} {words}"):
+        mpiexec(library)
+    right = program(no_path / "mpiexec", own)
+    assert mpiexec(library) == right
+
+
+def test_a_missing_mpiexec_is_said(tmp_path, no_path):
+    if shutil.which("mpiexec", path=os.pathsep.join(map(str, [p / "bin" for p in tmp_path.parents]))):
+        pytest.skip("the system has an mpiexec")
+    with pytest.raises(RunError, match="no mpiexec is installed beside the MPI library"):
+        mpiexec(tmp_path / "lib" / "libmpi.so.12")
+
+
+def test_the_variables_of_a_launcher_of_one_process_are_not_inherited():
+    """As in a shell that `srun --pty` started."""
+    others = {"PATH": "/bin", "OMPI_MCA_x": "1"}
+    step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_JOB_ID": "7", "PMIX_RANK": "0"}
+    assert unlaunched(step | others) == others
+    assert unlaunched({"PMI_RANK": "0", "PMI_SIZE": "1"} | others) == others
+    batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"} | others
+    assert unlaunched(batch) == batch
+    several = {"PMI_RANK": "0", "PMI_SIZE": "2"} | others
+    assert unlaunched(several) == several
 
 
 # -- the end -----------------------------------------------------------------------------------------
@@ -415,7 +503,7 @@ def test_plain_mpiexec_passes_the_last_words_on(script):
         comm.barrier()
     """)
     command = [str(mpiexec()), "-n", "2", sys.executable, str(case)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 2
     assert done.stderr.count("on rank 1 of 2:\nhalocline: error: only here") == 1
 
@@ -440,7 +528,7 @@ def test_a_rank_that_fails_before_mpi_does_not_wait_for_ever(script):
             raise InputError("early")
         time.sleep(40)
     """)
-    code, _, err = end(start(case, 2), within=60)
+    code, _, err = end(start(case, 2))
     assert code == 2
     assert "early" in err
 
@@ -507,8 +595,7 @@ def test_a_signal_reaches_every_rank_once(script, number):
         comm.barrier()
         if comm.rank == 0:
             print("ready", flush=True)
-        end = time.monotonic() + 20
-        while not got and time.monotonic() < end:
+        while not got:
             time.sleep(0.01)
         time.sleep(0.3)
         counts = comm.allgather(len(got))
@@ -576,13 +663,35 @@ def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.2)
     process.send_signal(number)
-    code, _, err = end(process, within=15)
-    if ranks is None:  # no hook of ours: Python's own traceback, and its own end
+    code, _, err = end(process)
+    if number == signal.SIGTERM and code == 143:  # it came within a run
+        assert err in ("halocline: terminated by SIGTERM\n", "halocline: interrupted\n")  # rank 0 perhaps not
+    elif ranks is None:  # no hook of ours: Python's own traceback, and its own end
         assert err.endswith("KeyboardInterrupt\n")
         assert code == -signal.SIGINT
     else:
         assert "halocline: interrupted" in err
         assert code == 130
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_sigterm_ends_a_run_without_checkpoints_in_one_line(script, ranks):
+    case = script("""
+        import halocline as hc
+        grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = lambda x, y: x
+        sim.run(steps=1)
+        ask = lambda done: mpi.world().rank == 0 and print("ready", flush=True)
+        sim.run(steps=10**9, on_progress=ask)
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end(process)
+    assert (code, err) == (143, "halocline: terminated by SIGTERM\n")
 
 
 def test_a_signal_that_is_ignored_stays_so(script):
@@ -607,7 +716,7 @@ def test_a_signal_that_is_ignored_stays_so(script):
     for _ in range(20):
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)
-    assert end(process, within=15) == (0, "done\n", "")
+    assert end(process) == (0, "done\n", "")
 
 
 @pytest.mark.parametrize("ranks", [None, 2])
@@ -636,7 +745,7 @@ def test_a_signal_ends_a_loop_within_a_step(script, ranks):
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, _, err = end(process, within=15)
+    _, _, err = end(process)
     assert "KeyboardInterrupt" in err if ranks is None else "halocline: interrupted" in err
 
 
@@ -647,14 +756,14 @@ def test_ranks_end_when_their_parent_is_killed(script, tmp_path):
         comm.barrier()
         if comm.rank == 0:
             print("ready", flush=True)
-        time.sleep(60)
+        time.sleep({2 * HANG})
     """)
     process = start(case, 2)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     ranks = [int((tmp_path / f"pid{rank}").read_text()) for rank in range(2)]
     process.kill()
-    end_by = time.monotonic() + 10
+    end_by = time.monotonic() + HANG
     while time.monotonic() < end_by and any(Path(f"/proc/{rank}/stat").exists() for rank in ranks):
         time.sleep(0.05)
     assert not any(Path(f"/proc/{rank}/stat").exists() for rank in ranks)

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from halocline.run.ranks.launch import mpiexec
+from hang import HANG
 
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))  # where `ip` may lie
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 N = 64
-WITHIN = 100.0  # seconds for a run on a busy machine
 
 # Namespaces last as long as this process, and this as long as its input is open. UCX looks for devices in
 # /sys, which shows those of the namespace where it was mounted.
@@ -93,7 +93,7 @@ class Node:
             env={**os.environ, "PATH": PATH},
             capture_output=True,
             text=True,
-            timeout=WITHIN,
+            timeout=HANG,
         )
         if done.returncode != 0:
             raise OSError(f"{command}: {done.stderr.strip()}")
@@ -101,7 +101,7 @@ class Node:
 
     def end(self) -> str:
         """Let the namespaces go; return what the holder complained about."""
-        return self.holder.communicate(timeout=WITHIN)[1].strip()
+        return self.holder.communicate(timeout=HANG)[1].strip()
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def nodes() -> Iterator[tuple[Node, Node]]:
         made: list[Node] = []
         for _ in ADDRESSES:
             made.append(Node(*made))
-            at_the_end.callback(made[-1].holder.wait, WITHIN)
+            at_the_end.callback(made[-1].holder.wait, HANG)
             at_the_end.callback(made[-1].holder.kill)
             if not made[-1].made:
                 pytest.skip(f"no namespaces may be made here: {made[-1].end()}")
@@ -127,7 +127,7 @@ def nodes() -> Iterator[tuple[Node, Node]]:
                 node.run(f"ip address add {address}/24 dev halo && ip link set halo up")
         except OSError as error:
             pytest.skip(f"namespaces cannot be joined here: {error}")
-        end = time.monotonic() + WITHIN
+        end = time.monotonic() + HANG
         while any(node.run("cat /sys/class/net/halo/operstate") != "up\n" for node in made):
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -160,7 +160,7 @@ def run(nodes: tuple[Node, Node], tmp_path: Path) -> Callable[..., subprocess.Co
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=WITHIN,
+            timeout=HANG,
         )
 
     return start
@@ -199,15 +199,13 @@ from halocline.run.ranks import mpi
 comm = mpi.world()
 comm.barrier()
 if comm.rank == 1:
-    print(f"dies at {time.monotonic()}", flush=True)
+    print("dies", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 comm.barrier()
 """,
         2,
     )
-    died = re.fullmatch(r"dies at (\S+)", done.stdout.strip())
-    assert died, done
-    assert time.monotonic() - float(died[1]) < 20
+    assert done.stdout.strip() == "dies", done
     assert done.returncode not in (0, 2)
     named = rf"halocline: error: process \d+ on {ADDRESSES[1]} (was killed by SIGKILL|died);"
     assert re.search(named, done.stderr), done.stderr

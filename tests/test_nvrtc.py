@@ -13,6 +13,7 @@ import pytest
 from halocline import _native as native
 from halocline.compile import nvrtc
 from halocline.errors import CompileError
+from hang import HANG
 
 SOURCE = """
 extern "C" __global__ void __launch_bounds__(256) scale(double *x, double a, double b, long long n) {
@@ -136,7 +137,7 @@ def test_a_library_that_is_no_nvrtc(monkeypatch):
 
 def test_it_is_loaded_only_when_asked_for():
     code = "import halocline, os; assert 'nvrtc' not in open(f'/proc/{os.getpid()}/maps').read()"
-    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ), timeout=HANG)
 
 
 def test_a_path_that_cannot_be_loaded():

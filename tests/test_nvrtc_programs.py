@@ -44,6 +44,7 @@ from halocline.problems.named import case_run
 from halocline.run.engine import planning
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
+from hang import HANG
 
 ARCHITECTURES = {12: ("sm_70", "sm_80", "sm_90"), 13: ("sm_80", "sm_90")}  # by NVRTC's version
 NEWER = "nvidia-cuda-nvrtc==13.5.37"  # version 12 is what requirements.lock says
@@ -185,7 +186,7 @@ def version_13(folder: Path) -> Path:
     """Its library, which pip fetches. Tests are skipped where it cannot, or fail where HALOCLINE_TEST_NVRTC
     is "required"."""
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), NEWER]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     if done.returncode != 0:
         why = f"{NEWER} cannot be installed: {done.stderr[-200:]}"
         if os.environ.get("HALOCLINE_TEST_NVRTC") == "required":

@@ -15,9 +15,9 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.ranges import Range
+from hang import HANG
 
 SWEEP = Path(__file__).parent / "sweep.py"
-LIMIT = 60.0  # seconds, for what takes half a second where nobody else is at work
 
 
 def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> tuple[int, str, str]:
@@ -32,7 +32,7 @@ def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> t
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=LIMIT,
+        timeout=HANG,
         preexec_fn=bound,
     )
     return done.returncode, done.stdout, done.stderr

@@ -20,9 +20,9 @@ import preloaded
 from halocline.errors import RunError
 from halocline.run.host import files
 from halocline.run.host.files import why_not_writable, write_file
+from hang import HANG
 
 RUN = "run sound-wave --n 16 --steps 1 --threads 1"
-LIMIT = 100
 
 
 # -- files ---------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_a_pipe_is_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     reader.start()
     large = bytes(1 << 20)  # more than a pipe holds
     write_file(pipe, large)
-    reader.join(LIMIT)
+    reader.join(HANG)
     assert read == [large]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     monkeypatch.setattr(files, "PATIENCE", 0.2)
@@ -134,7 +134,7 @@ def test_a_file_that_is_mounted_on_its_own_is_written_into(tmp_path: Path) -> No
     assert why_not_writable(path) == ""
     write_file(path, "new")
     """
-    subprocess.run([*private, "sh", "-c", mount, "sh", sys.executable, "-c", text], check=True, timeout=LIMIT)
+    subprocess.run([*private, "sh", "-c", mount, "sh", sys.executable, "-c", text], check=True, timeout=HANG)
     assert (tmp_path / "outside").read_text() == "new"
     assert sorted(os.listdir(tmp_path)) == ["inside", "outside"]
 
@@ -198,7 +198,7 @@ def test_results_of_a_command_go_where_they_are_asked_for(tmp_path: Path, ranks:
         (tmp_path / "kept" / name).touch(mode=0o600)
         (tmp_path / name).symlink_to(Path("kept") / name)
     line = f"{RUN} --ranks {ranks} --every 1 --json r.json --csv s.csv --trace t.json"
-    done = preloaded.halocline(*line.split(), cwd=tmp_path, timeout=LIMIT)
+    done = preloaded.halocline(*line.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for name in names:
         assert (tmp_path / name).is_symlink()
@@ -219,7 +219,7 @@ def in_shell(line: str, cwd: Path) -> tuple[int, str, str]:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=LIMIT,
+        timeout=HANG,
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -232,7 +232,7 @@ def told(record: SimpleNamespace) -> tuple[object, ...]:
     return record.iterations, record.converged, record.checksum, record.error_max, record.residual_relative
 
 
-@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 3), timeout=300)
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 3))
 @pytest.mark.parametrize("method", [pytest.param("cg", marks=pytest.mark.long), "cg-fused"])
 def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
     ranks = world().size
@@ -303,7 +303,7 @@ def by_command(n: int, folder: Path, **options: Any) -> SimpleNamespace:
     """What the command finds, on ranks of its own."""
     file = folder / "record.json"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"json": file, **options}.items()]
-    done = preloaded.halocline("solve", "poisson", f"--n={n}", *words, timeout=600)
+    done = preloaded.halocline("solve", "poisson", f"--n={n}", *words)
     assert done.returncode == 0, done.stderr
     return SimpleNamespace(**json.loads(file.read_text()))
 

@@ -215,6 +215,40 @@ def wrapper(folder: Path) -> Path:
     return file
 
 
+def test_the_extra_xarray_opens_stores():
+    extra = PROJECT["project"]["optional-dependencies"]["xarray"]
+    assert {canonical(requirement) for requirement in extra} == {"xarray", "zarr"}
+    for page in ("README.md", "docs/tutorial.md", "docs/how-to/output.md", "docs/how-to/install.md"):
+        assert re.search(r"extra.*xarray|xarray.*extra|\[xarray\]", (ROOT / page).read_text()), page
+
+
+HOOK = "import build_backend; print(*build_backend.get_requires_for_build_{}())"
+
+
+@pytest.mark.parametrize(
+    ("kind", "compiler", "said"),
+    [
+        ("wheel", None, "neither c++, g++ nor clang++ is on PATH. Install one (Debian: apt-get install g++)"),
+        ("editable", "gcc-of-mine", "CXX is 'gcc-of-mine', which is no program on PATH. Install one"),
+        ("wheel", sys.executable, ""),
+    ],
+)
+def test_a_build_without_a_compiler_names_the_package(kind, compiler, said, tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "CXX"}
+    environment |= {
+        "PATH": str(tmp_path),
+        "PYTHONPATH": str(ROOT / PROJECT["build-system"]["backend-path"][0]),
+    }
+    if compiler is not None:
+        environment["CXX"] = compiler
+    command = [sys.executable, "-c", HOOK.format(kind)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == (1 if said else 0), done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert bool(said) == ("Halocline cannot be built without a C++ compiler" in done.stderr)
+
+
 def test_an_mpicc_on_path_is_the_systems(tmp_path):
     mpicc = wrapper(tmp_path / "opt" / "bin")
     assert find_mpi(f"/nowhere:{mpicc.parent}").stdout == f"system;{mpicc}\n"

@@ -31,6 +31,7 @@ from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
+from hang import HANG
 from kernels import kernel_of, results
 from test_elementary import FEATURES, INCLUDE, STRICT, builds
 
@@ -121,7 +122,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[ctype
         path = folder / f"{name.replace(' ', '_')}.so"
         options = [*STRICT, "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}", "-o", str(path)]
         done = subprocess.run(
-            [*command, *options, str(folder / "driver.cpp")], capture_output=True, text=True, timeout=120
+            [*command, *options, str(folder / "driver.cpp")], capture_output=True, text=True, timeout=HANG
         )
         assert done.returncode == 0, f"{name}: {done.stderr}"
         return ctypes.CDLL(str(path)), done.stderr

@@ -24,11 +24,11 @@ from halocline.run.output import checkpoint_folder
 from halocline.run.output import saved as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation.batch import STARTED, end_of_time
+from hang import HANG
 from restart_programs import store_of
 
 PROGRAMS = Path(__file__).parent / "restart_programs.py"
 NAMES = ("heat", "holes", "staggered", "forced", "poisson")
-WITHIN = 120.0  # seconds for ranks on a busy machine
 
 
 def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
@@ -43,7 +43,7 @@ def results(
     done = subprocess.run(
         command(phase, folder, *names, ranks=ranks),
         env={**os.environ, "HALOCLINE_TEST_DEVICE": device, "HALOCLINE_IO_RANKS": str(io_ranks)},
-        capture_output=True, text=True, timeout=WITHIN,
+        capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return dict(line.split(": ", 1) for line in done.stdout.splitlines())
@@ -362,7 +362,7 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
             (path / "stop").touch()
         elif asked.startswith("SIG"):
             process.send_signal(signal.Signals[asked])
-        _, errors = process.communicate(timeout=WITHIN)
+        _, errors = process.communicate(timeout=HANG)
     finally:
         process.kill()
     found = re.search(r"after step (\d+) \(time \S+\).*; go on with --resume (\S+), or sim\.resume\(", errors)
@@ -384,18 +384,20 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint(
 
 def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
     assert end_of_time(None, {}) is None
-    soon = end_of_time(None, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 100)})
+    begun, left = time.monotonic(), 100
+    soon = end_of_time(None, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + left)})
     assert soon is not None
-    assert soon - time.monotonic() == pytest.approx(100, abs=3)
+    assert begun + left - 2 < soon < time.monotonic() + left + 1
     squeue = tmp_path / "squeue"
     squeue.write_text("#!/bin/sh\necho '  1-02:03:04'\n")
     squeue.chmod(0o755)
     before = os.environ["PATH"]
     os.environ["PATH"] = f"{tmp_path}:{before}"
     try:
+        begun, left = time.monotonic(), ((24 + 2) * 60 + 3) * 60 + 4
         late = end_of_time(None, {"SLURM_JOB_ID": "7"})
         assert late is not None
-        assert late - time.monotonic() == pytest.approx(((24 + 2) * 60 + 3) * 60 + 4, abs=3)
+        assert begun + left - 1 < late < time.monotonic() + left + 1
         squeue.write_text("#!/bin/sh\necho UNLIMITED\n")
         assert end_of_time(None, {"SLURM_JOB_ID": "7"}) is None
     finally:
@@ -406,6 +408,7 @@ def test_the_end_of_a_job_is_what_slurm_says(tmp_path: Path) -> None:
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_checkpoints_by_wall_clock_time(shared_tmp_path: Path) -> None:
     sim = heat(shape=(64, 48), dt=1e-6)
+    sim.run(steps=1)  # kernels are compiled before the time counts
     begun = time.monotonic()
     with pytest.raises(Stopped, match="its time is nearly up"):
         sim.run(
@@ -441,7 +444,7 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            deadline = time.monotonic() + WITHIN
+            deadline = time.monotonic() + HANG
             begun = store_of(folder / name) / "zarr.json" if at_once else pointer
             while named(begun) == (None if at_once else before) and process.poll() is None:
                 assert time.monotonic() < deadline
@@ -455,7 +458,7 @@ def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     struck = True
-            failed = process.wait(WITHIN) != 0
+            failed = process.wait(HANG) != 0
             assert struck or not failed  # nothing else may end it
             deaths += failed
         finally:

@@ -18,6 +18,7 @@ import pytest
 
 from halocline.native import native
 from halocline.run.ranks import launch
+from hang import HANG
 from one_node_slurm import PACKAGES, Slurm, missing, one_node_slurm
 
 pytestmark = pytest.mark.long
@@ -71,7 +72,7 @@ def script(folder: Path, lines: str, time: str = "10") -> Path:
 
 def submit(slurm: Slurm, path: Path) -> tuple[int, str]:
     """Run a job to its end; its status and what it printed."""
-    done = slurm.call("sbatch", "--wait", path, timeout=300, **launch.environment())
+    done = slurm.call("sbatch", "--wait", path, **launch.environment())
     out = path.with_name("job.out")
     return done.returncode, out.read_text() if out.exists() else done.stderr
 
@@ -83,7 +84,7 @@ def alone(folder: Path, *options: str) -> dict[str, Any]:
         [HALOCLINE, "run", "heat", "--n", "16,16,16", "--threads", "1", *options, "--json", file],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=HANG,
     )
     return json.loads(file.read_text())
 
@@ -159,7 +160,7 @@ def test_a_signal_of_slurm_reaches_the_ranks(slurm: Slurm, way: str, tmp_path: P
 
 
 def wait(until: Any, out: Path) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + HANG
     while not until():
         assert time.monotonic() < end, out.read_text()
         time.sleep(0.2)
@@ -191,14 +192,14 @@ def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_p
     (tmp_path / "job.sh").write_text(text)
     more = {"PATH": f"{HALOCLINE.parent}:{slurm.environment['PATH']}", "OMP_NUM_THREADS": "1"}
     warm_up = [HALOCLINE, "run", "mhd-benchmark", "--n", "16", "--steps", "1", "--ranks", "2"]
-    subprocess.run(warm_up, check=True, capture_output=True, timeout=300, env=os.environ | more)
+    subprocess.run(warm_up, check=True, capture_output=True, timeout=HANG, env=os.environ | more)
     job = ["sbatch", "--wait", f"--chdir={tmp_path}", "--open-mode=append", f"--output={tmp_path}/job.out"]
-    done = slurm.call(*job, tmp_path / "job.sh", timeout=300, **more)
+    done = slurm.call(*job, tmp_path / "job.sh", **more)
     assert done.returncode == 0, (tmp_path / "job.out").read_text()
     steps = newest(tmp_path / "out" / "mhd") + 3
     again = tmp_path / "again.sh"
     again.write_text(again.read_text().replace(f"--steps {10**7}", f"--steps {steps}").replace("=1 ", "=10 "))
-    done = slurm.call(*job, again, timeout=300, **more)
+    done = slurm.call(*job, again, **more)
     said = (tmp_path / "job.out").read_text()
     assert done.returncode == 0, said
     assert f"after {steps:,} steps" in said
@@ -211,7 +212,7 @@ def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
     assert written.returncode == 0, written.stderr
     stem = "strong-heat-n-16-dim-2-steps-4-1-thread-2-per-node-1-node"
     job = ["sbatch", "--wait", f"--chdir={tmp_path}", tmp_path / f"{stem}.sh"]
-    done = slurm.call(*job, timeout=300, **launch.environment())
+    done = slurm.call(*job, **launch.environment())
     assert done.returncode == 0, (tmp_path / f"{stem}.log").read_text()
     left = json.loads((tmp_path / f"{stem}.json").read_text())["measurements"]
     assert {m["ranks"] for m in left} == {2}

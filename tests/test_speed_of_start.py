@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from hang import HANG
+
 IMPORT = """
 import time
 start, used = time.perf_counter(), time.process_time()
@@ -76,7 +78,7 @@ def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, 
     found = []
     for _ in range(times):
         done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120
+            [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=HANG
         )
         assert done.returncode == 0, done.stderr
         found.append([float(word) for word in done.stdout.split()])
@@ -88,8 +90,9 @@ def check(what: str, measured: tuple[float, float, float], bound: float) -> None
     wall, own, least = measured
     print(f"{what}: {wall:.2f} s, {own:.2f} s of computing; promised < {bound} s")
     # where other processes take the cores, the clock tells of them; who waits for long is found all the same
+    shares = max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
     assert min(wall, own) < bound, what
-    assert least < 4 * bound, what
+    assert least < 4 * bound * shares, what
 
 
 def test_import_takes_less_than_three_tenths_of_a_second() -> None:
@@ -147,7 +150,7 @@ def test_a_run_imports_no_library_that_it_has_no_use_for(tmp_path: Path) -> None
     )
     environment = os.environ | {"HALOCLINE_CACHE": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=HANG
     )
     assert done.returncode == 0, done.stderr
     slow = {"pydantic", "matplotlib", "scipy", "jinja2", "rich", "tensorstore", "h5py", "mpi4py"}

@@ -24,6 +24,7 @@ from halocline.io import views
 from halocline.run.output import variables
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation import course
+from hang import HANG
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
@@ -222,7 +223,7 @@ def test_no_rank_holds_a_whole_field(tmp_path: Path) -> None:
     program = Path(__file__).parent / "memory_program.py"
     done = subprocess.run(
         [str(mpiexec()), "-n", "4", sys.executable, str(program), str(tmp_path)],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     field, *grown = map(int, done.stdout.split())

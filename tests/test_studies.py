@@ -47,7 +47,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
 
 
 def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return preloaded.halocline(*words, cwd=cwd, timeout=300)
+    return preloaded.halocline(*words, cwd=cwd)
 
 
 def found(*words: str, cwd: Path) -> Any:

@@ -19,6 +19,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.driver import Compiler
 from halocline.compile.headers import include_folder
 from halocline.problems.case import CaseRun
+from hang import HANG
 
 BUILDS = {256: ("-march=x86-64-v3",), 512: ("-march=x86-64-v4", "-mprefer-vector-width=512")}
 LATER = 5  # lines after the pragma where a loop or its body may begin
@@ -33,7 +34,7 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
     own = [f for f in flags if not f.startswith(("-march", "-mprefer")) and f != "-shared"]
     own.append("-fno-tree-loop-distribute-patterns")  # which reports none of those that it makes memcpy
     how = [*own, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]
-    subprocess.run([gxx, *how, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=300)
+    subprocess.run([gxx, *how, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=HANG)
     found = re.findall(
         rf"kernels.cpp:(\d+):\d+: optimized: loop vectorized using {bits // 8} byte", report.read_text()
     )

@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ import pytest
 
 import halocline as hc
 from halocline.run.ranks.mpi import world
+from hang import HANG
 
 N = 16
-LIMIT = 30.0  # seconds for a wrong script to end, on a busy machine
 
 
 # -- problems to get wrong -----------------------------------------------------------------------------------
@@ -264,12 +263,10 @@ def test_a_script_ends_with_one_error_that_shows_its_line(name: str, ranks: int,
     command = [sys.executable, "wrong.py"]
     if ranks > 1:
         command = [sys.executable, "-m", "halocline.cli", "run", "wrong.py", "--ranks", str(ranks)]
-    begin = time.monotonic()
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
-        timeout=2 * LIMIT, check=False,
+        timeout=HANG, check=False,
     )  # fmt: skip
-    assert time.monotonic() - begin < LIMIT
     assert (done.returncode, done.stdout) == (status, ""), done.stderr
     assert done.stderr.count("halocline: error:") == done.stderr.count(words) == 1, done.stderr
     assert "Traceback" not in done.stderr

@@ -1,6 +1,7 @@
 """The native engine of Halocline: executes plans, decides nothing."""
 
 from collections.abc import Sequence
+import os
 from typing import Annotated, Final, overload
 
 import numpy
@@ -256,7 +257,7 @@ class Engine:
         who has run all of its own.
     """
 
-    def __init__(self, library: str, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
+    def __init__(self, library: str | os.PathLike, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
 
     def sweep(self, kernel: str, operands: Sequence[int], shares: Sequence[Share], reductions: Sequence[tuple[str, int]] = [], halo_kernel: str | None = None, swaps: Sequence[tuple[int, int]] = [], scratch_bytes: int = 0, backward: bool = False, in_place: bool = False) -> None:
         """
@@ -285,7 +286,7 @@ class Engine:
         """
 
     @staticmethod
-    def on_devices(library: str, subdomains: Sequence[DeviceSubdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], spins: int, communicator: int | None) -> Engine:
+    def on_devices(library: str | os.PathLike, subdomains: Sequence[DeviceSubdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], spins: int, communicator: int | None) -> Engine:
         """
         An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with device_sweep().
         """
@@ -388,6 +389,9 @@ def noted_signal() -> int:
 
 def forget_signal() -> None:
     """Forget the signal that was noted."""
+
+def stopping_signal() -> int:
+    """The last signal that requested a stop; 0 where none did."""
 
 def stop_on_signals(signals: Sequence[int]) -> None:
     """

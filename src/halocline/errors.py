@@ -40,6 +40,12 @@ class Stopped(HaloclineError):
     exit_status = 75  # EX_TEMPFAIL of sysexits.h: to be tried again
 
 
+class Terminated(KeyboardInterrupt):
+    """End of a run by SIGTERM, as KeyboardInterrupt is by SIGINT."""
+
+    exit_status = 143  # of a process that SIGTERM ends, as shells count
+
+
 class BreakdownError(RunError):
     """A method met a matrix that it is not made for."""
 

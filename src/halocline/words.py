@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from reprlib import repr as shortened
 from typing import Any
+
+# Characters that a terminal takes as commands: control characters but line feed and tab, marks of the
+# direction of writing, line separators, and bytes of file names that are no characters.
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text for a terminal, with escapes such as ``\x1b`` in place of control characters.
+
+    Line feeds and tabs remain; `one_line` replaces them too.
+    """
+    return _CONTROL.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    r"""Return text for one line of a terminal, with escapes in place of control characters, ``\n`` too."""
+    return re.sub(r"[\n\t]", _escape, printable(text))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -13,6 +14,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -49,15 +51,16 @@ Schedule schedule_of(const std::string& name) {
 // An engine that keeps the array of its scalars alive.
 class BoundEngine : public Engine {
  public:
-  BoundEngine(const std::string& library, std::vector<Subdomain> subdomains, Scalars scalars,
+  BoundEngine(const std::filesystem::path& library, std::vector<Subdomain> subdomains, Scalars scalars,
               const Index& shape, int threads, uint32_t spins, std::optional<int> communicator,
               std::vector<Neighbour> neighbours, size_t mailboxes, const std::string& schedule)
-      : Engine(library, std::move(subdomains), std::move(neighbours), scalars.data(), scalars.shape(0), shape,
-               threads, spins, communicator, mailboxes, schedule_of(schedule)),
+      : Engine(library.string(), std::move(subdomains), std::move(neighbours), scalars.data(),
+               scalars.shape(0), shape, threads, spins, communicator, mailboxes, schedule_of(schedule)),
         scalars_(std::move(scalars)) {}
-  BoundEngine(const std::string& library, device::Subdomains subdomains, Scalars scalars, const Index& shape,
-              uint32_t spins, std::optional<int> communicator)
-      : Engine(library, std::move(subdomains), scalars.data(), scalars.shape(0), shape, spins, communicator),
+  BoundEngine(const std::filesystem::path& library, device::Subdomains subdomains, Scalars scalars,
+              const Index& shape, uint32_t spins, std::optional<int> communicator)
+      : Engine(library.string(), std::move(subdomains), scalars.data(), scalars.shape(0), shape, spins,
+               communicator),
         scalars_(std::move(scalars)) {}
 
  private:
@@ -173,7 +176,7 @@ void on_signals(const std::vector<int>& signals, void (*handler)(int), int more)
 
 void stop_on_signals(const std::vector<int>& signals) {
   // Back to the default at the first signal, so that a second one ends the process.
-  on_signals(signals, [](int) { request_stop(); }, static_cast<int>(SA_RESETHAND));
+  on_signals(signals, stop_on_signal, static_cast<int>(SA_RESETHAND));
 }
 
 void note_signals(const std::vector<int>& signals) { on_signals(signals, note_signal, 0); }
@@ -199,8 +202,8 @@ void bind_engine(nb::module_& m) {
       "    Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, "
       "or\n"
       "    who has run all of its own.")
-      .def(nb::init<const std::string&, std::vector<Subdomain>, Scalars, const Index&, int, uint32_t,
-                    std::optional<int>, std::vector<Neighbour>, size_t, const std::string&>(),
+      .def(nb::init<const std::filesystem::path&, std::vector<Subdomain>, Scalars, const Index&, int,
+                    uint32_t, std::optional<int>, std::vector<Neighbour>, size_t, const std::string&>(),
            "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "threads"_a, "spins"_a,
            "communicator"_a.none(), "neighbours"_a = nb::list(), "mailboxes"_a = 0, "schedule"_a = "guided")
       .def(
@@ -228,8 +231,8 @@ void bind_engine(nb::module_& m) {
           "    The kernel overwrites cells that are sent: patches wait until the receivers have them.")
       .def_static(
           "on_devices",
-          [](const std::string& library, const device::Subdomains& subdomains, const Scalars& scalars,
-             const Index& shape, uint32_t spins, std::optional<int> communicator) {
+          [](const std::filesystem::path& library, const device::Subdomains& subdomains,
+             const Scalars& scalars, const Index& shape, uint32_t spins, std::optional<int> communicator) {
             return std::make_unique<BoundEngine>(library, subdomains, scalars, shape, spins, communicator);
           },
           "library"_a, "subdomains"_a, "scalars"_a.noconvert(), "shape"_a, "spins"_a, "communicator"_a.none(),
@@ -300,6 +303,7 @@ void bind_engine(nb::module_& m) {
         "Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.");
   m.def("noted_signal", &noted_signal, "The last signal that was noted; 0 where none was.");
   m.def("forget_signal", &forget_signal, "Forget the signal that was noted.");
+  m.def("stopping_signal", &stopping_signal, "The last signal that requested a stop; 0 where none did.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");

@@ -3,8 +3,11 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 namespace halocline {
@@ -14,9 +17,10 @@ namespace {
 double timeout_from_environment() {
   const char* value = std::getenv("HALOCLINE_TIMEOUT");  // NOLINT(concurrency-mt-unsafe): nobody writes it
   if (value == nullptr || *value == '\0') return 300;
-  char* rest = nullptr;
-  const double seconds = std::strtod(value, &rest);
-  if (*rest != '\0' || !(seconds > 0)) {
+  double seconds = 0;
+  const char* end = value + std::strlen(value);
+  const auto read = std::from_chars(value, end, seconds);  // of no locale, in which "0.5" may be no number
+  if (read.ec != std::errc{} || read.ptr != end || !(seconds > 0)) {
     throw std::invalid_argument(std::string("HALOCLINE_TIMEOUT is ") + value + ", expected seconds above 0");
   }
   return seconds;

@@ -5,6 +5,10 @@ namespace halocline {
 
 // Asks every engine of this process to stop; may be called from a signal handler.
 void request_stop() noexcept;
+// Requests a stop because of a signal; may be a signal handler.
+void stop_on_signal(int number) noexcept;
+// The last signal that requested a stop; 0 where none did.
+int stopping_signal() noexcept;
 bool stop_requested() noexcept;
 // Forgets the request; returns whether there was one that no run has followed.
 bool forget_stop() noexcept;

@@ -24,7 +24,7 @@ def examine(json: str | None) -> None:
         for finding in look(this_machine()):
             findings.append(finding)
             if json != "-":
-                print(line(finding), flush=True)
+                say(line(finding))
     able = all(f.state == "found" for f in findings if f.needed)
     found = [finding.as_dict() for finding in findings]
     write_json(json, {"able": able, "findings": found, "machine": this_machine().as_dict()})

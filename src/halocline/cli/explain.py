@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
 from halocline.cli.texts import cells_of
 from halocline.errors import InputError
+from halocline.words import printable
 
 if TYPE_CHECKING:
     from halocline.explanation.explain import Explanation
@@ -92,4 +93,6 @@ def _print_code(source: str) -> None:
     from rich.console import Console
     from rich.syntax import Syntax
 
-    Console().print(Syntax(source, "cpp", theme="ansi_dark", word_wrap=False, background_color="default"))
+    Console().print(
+        Syntax(printable(source), "cpp", theme="ansi_dark", word_wrap=False, background_color="default")
+    )

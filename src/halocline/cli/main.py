@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
 
+from halocline.errors import Terminated
 from halocline.run.host import collector, streams
 from halocline.run.ranks.abort import report
 from halocline.run.ranks.launchers import launcher
@@ -13,12 +17,15 @@ from halocline.run.ranks.launchers import launcher
 def main() -> int:
     """Run the command with the words of sys.argv; return its exit status.
 
-    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, else 1: also where what
+    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, 143 after
+    SIGTERM, else 1: also where what
     it prints cannot be written. Where several ranks run the command, each error is printed once.
     """
     collector.seldom()
     streams.open_closed()
     started = launcher()
+    if started is None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, terminate)  # of ranks, MPI ends those that remain so
     words = sys.argv[1:]
     if started and started.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):
         return 0  # the first rank has it printed
@@ -47,3 +54,8 @@ def main() -> int:
         return 1
     except BaseException as error:
         return report(error)
+
+
+def terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """End the command as SIGTERM asks for."""
+    raise Terminated

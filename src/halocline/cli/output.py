@@ -12,6 +12,7 @@ from halocline.run.host.files import why_not_writable, write_file
 from halocline.run.host.streams import complain
 from halocline.run.ranks.launchers import launcher
 from halocline.run.ranks.mpi import world
+from halocline.words import one_line, printable
 
 STDOUT = "-"
 
@@ -25,7 +26,7 @@ def first() -> bool:
 def say(text: str) -> None:
     """Print on the first rank."""
     if first():
-        print(text, flush=True)
+        print(printable(text), flush=True)
 
 
 def check_files(*targets: str | Path | None) -> None:
@@ -59,7 +60,7 @@ def write(target: str | Path | None, text: str) -> None:
     if target is None or not first():
         return
     if str(target) == STDOUT:
-        print(text, end="", flush=True)
+        print(printable(text), end="", flush=True)
     else:
         write_file(Path(target), text)
 
@@ -78,6 +79,6 @@ def note(text: str) -> None:
 
 def written(targets: Iterable[str | Path | None]) -> None:
     """Say which files there are now."""
-    names = [str(target) for target in targets if target is not None and str(target) != STDOUT]
+    names = [one_line(str(target)) for target in targets if target is not None and str(target) != STDOUT]
     if names:
         note("wrote " + ", ".join(names))

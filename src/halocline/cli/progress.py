@@ -11,6 +11,7 @@ from typing import IO
 
 from halocline.run.host.streams import complain
 from halocline.run.ranks.launchers import launcher
+from halocline.words import one_line
 
 FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds, where there is no terminal
 TERMINAL = "HALOCLINE_TERMINAL"  # names the terminal of whoever started this process, whose output is a pipe
@@ -41,10 +42,14 @@ def progress(what: str, unit: str) -> Iterator[Callable[..., None] | None]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[count]}"))
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[count]}", markup=False),
+    )
     console = Console(file=stream, force_terminal=True)
     with stream, Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
-        task = shown.add_task(what, total=None, count="set up")
+        task = shown.add_task(one_line(what), total=None, count="set up")
         yield lambda count, beside="": shown.update(
             task, count=f"{count:,} {unit}" + (f", {beside}" if beside else "")
         )

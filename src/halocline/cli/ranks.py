@@ -24,7 +24,8 @@ def spread(ranks: int | None, io_ranks: int = 0) -> None:
         Other numbers than the launcher has started.
     """
     started = launcher()
-    if started is not None:
+    several = (ranks or 1) > 1 or io_ranks > 0
+    if started is not None and not (started.size == 1 and several):
         size = world().size
         if ranks not in (None, size):
             raise InputError(
@@ -35,7 +36,7 @@ def spread(ranks: int | None, io_ranks: int = 0) -> None:
                 f"--io-ranks is {io_ranks}, but the launcher ({started.name}) has started the ranks: set "
                 f"{IO_RANKS}={io_ranks} there, which takes the last {io_ranks} of them"
             )
-    elif (ranks is not None and ranks > 1) or io_ranks:
+    elif several:
         name = terminal()
         if name:
             os.environ[TERMINAL] = name

@@ -11,6 +11,7 @@ from halocline.archive.reader import Store
 from halocline.cli.output import check_files, say, write_json, written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
+from halocline.words import amount, counted, one_line
 
 
 def ls(path: Path, json: str | None, equations: bool) -> None:
@@ -78,7 +79,6 @@ def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None
 
 def _output(found: dict[str, Any], equations: bool) -> str:
     from halocline.io.table import Table
-    from halocline.words import amount, counted
 
     times, steps = found["times"], found["steps"]
     head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
@@ -105,13 +105,12 @@ def _output(found: dict[str, Any], equations: bool) -> str:
         for name, each in found["arrays"].items()
     )
     heads = ("name", "dimensions", "shape", "type", "unit", "on disk")
-    text = "\n".join(head) + "\n\n" + Table("Arrays", heads, rows, left=2).text().rstrip()
+    text = "\n".join(map(one_line, head)) + "\n\n" + Table("Arrays", heads, rows, left=2).text().rstrip()
     return text + _equations(found, equations)
 
 
 def _checkpoint(found: dict[str, Any], equations: bool) -> str:
     from halocline.io.table import Table
-    from halocline.words import amount
 
     head = [
         f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
@@ -125,13 +124,12 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
         for name, each in found["arrays"].items()
     )
     heads = ("name", "location", "shape", "type", "on disk")
-    text = "\n".join(head) + "\n\n" + Table("Fields", heads, rows, left=2).text().rstrip()
+    text = "\n".join(map(one_line, head)) + "\n\n" + Table("Fields", heads, rows, left=2).text().rstrip()
     return text + _equations(found, equations)
 
 
 def _checkpoints(found: dict[str, Any], equations: bool) -> str:
     from halocline.io.table import Table
-    from halocline.words import amount
 
     rows = tuple(
         (

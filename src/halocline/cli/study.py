@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -200,13 +199,13 @@ def _lead(what: str, found: Sequence[Measurement]) -> str:
 
 def _alone() -> None:
     """A study starts ranks of its own, so it cannot be one of several."""
-    if launcher() is not None:
+    started = launcher()
+    if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
 
 
 def _prepare() -> None:
     """Before the first run of a study."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run under way ends too
     name = terminal()
     if name:
         os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are

@@ -39,12 +39,23 @@ def cache_folder() -> Path:
     """
     given, base = os.environ.get("HALOCLINE_CACHE"), os.environ.get("XDG_CACHE_HOME")
     if given:
-        return Path(given).absolute()  # the loader looks elsewhere for a name without a folder
+        return _expanded(Path(given)).absolute()  # the loader looks elsewhere for a name without a folder
     try:
         return (Path(base).absolute() if base else Path.home() / ".cache") / "halocline"
     except RuntimeError as error:
         raise CompileError(
             f"no folder for compiled kernels: {error}; set HALOCLINE_CACHE to a folder of your own"
+        ) from None
+
+
+def _expanded(folder: Path) -> Path:
+    """Return a path with the home folder in place of a leading ``~``, which no shell may have seen."""
+    try:
+        return folder.expanduser()
+    except RuntimeError:
+        raise CompileError(
+            f"HALOCLINE_CACHE is {str(folder)!r}: there is no such home folder; "
+            "set it to a folder of your own"
         ) from None
 
 

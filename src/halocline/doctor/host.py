@@ -103,7 +103,7 @@ def mpi(machine: Machine) -> Iterator[Finding]:
 
 def _two_ranks() -> Finding:
     """Start two ranks with mpiexec; they check that mpi4py and native code load the same library."""
-    from halocline.run.ranks.launch import mpiexec
+    from halocline.run.ranks.library import mpiexec
 
     program = mpiexec()
     begun = time.monotonic()

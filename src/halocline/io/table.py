@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from halocline.words import one_line
+
 RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"  # a line below the heads
 WIDEST = 10_000  # characters: nothing is wrapped
 
@@ -51,14 +53,14 @@ class Table:
             side: Any = "left" if i < self.left else "right"
             made.add_column(head, justify=side, vertical="bottom", no_wrap=True)
         for row in self.rows:
-            made.add_row(*row)
+            made.add_row(*map(one_line, row))
         console = Console(width=WIDEST, color_system=None, markup=False, emoji=False, highlight=False)
         with console.capture() as captured:
             console.print(made)
         above = [self.heading, "=" * len(self.heading), ""] if self.heading else []
         lines = [line.rstrip() for line in captured.get().splitlines()]
         note = ["", *self.note.splitlines()] if self.note else []
-        return "\n".join([*above, self.title, "", *lines, *note]) + "\n"
+        return "\n".join([*above, one_line(self.title), "", *lines, *note]) + "\n"
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> str:

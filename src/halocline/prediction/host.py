@@ -25,7 +25,8 @@ from halocline.prediction.predict import Case
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.ranks.launch import environment, mpiexec
+from halocline.run.ranks.launch import environment
+from halocline.run.ranks.library import mpiexec
 from halocline.words import amount, counted, duration
 
 HOST = "host"

@@ -20,6 +20,7 @@ from halocline.physics.cases import case_named
 from halocline.problems.case import CaseRun
 from halocline.problems.record import Timing, checksums
 from halocline.problems.result import Result
+from halocline.run.engine.watch import interruption
 from halocline.run.fields.fields import Fields
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
@@ -179,7 +180,7 @@ class LinearCase(CaseRun):
             on_progress=on_progress,
         )  # fmt: skip
         if solution.reason == "interrupted":
-            raise KeyboardInterrupt(f"interrupted after {solution.iterations} iterations")
+            raise interruption(f"interrupted after {solution.iterations} iterations")
         return replace(self._solved(problem, solution), tuned=problem.prepared.tuned, most=steps)
 
     def _solved(self, problem: LinearProblem, solution: Solution) -> Result:

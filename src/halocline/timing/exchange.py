@@ -23,6 +23,7 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.watch import interruption
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import communicator_of
 
@@ -195,7 +196,7 @@ class Bench:
         """The seconds of one exchange on the slowest rank, the mean of 30."""
         outcome = self.prepared.run({"passes": float(PASSES)})
         if outcome.reason == "interrupted":
-            raise KeyboardInterrupt
+            raise interruption()
         return outcome.loop_seconds / PASSES
 
     def timing(self, seconds: Sequence[float]) -> Timing:

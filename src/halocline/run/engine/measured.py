@@ -16,6 +16,7 @@ from halocline.errors import RunError
 from halocline.lang.trace import OWN
 from halocline.plan.candidates import candidates
 from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.watch import interruption
 from halocline.run.memory.store import FieldStore
 from halocline.run.tuning import kernels, patches
 from halocline.run.tuning.patches import BY_CACHES, TUNE, Tuned, largest
@@ -162,7 +163,7 @@ class _Passes:
         def seconds(passes: int) -> float:
             outcome = prepared.run({**self.values, PASSES: float(passes)})
             if outcome.reason == "interrupted":
-                raise KeyboardInterrupt
+                raise interruption()
             return outcome.loop_seconds
 
         return seconds

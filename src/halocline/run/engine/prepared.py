@@ -19,7 +19,7 @@ from halocline.run.domain.domain import Domain
 from halocline.run.engine.binding import Binding
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.planning import check_scalars, compiled, has_loop, planned
-from halocline.run.engine.watch import watching
+from halocline.run.engine.watch import interruption, watching
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import OverlapTrial
@@ -182,7 +182,7 @@ class Prepared:
             raise RunError(report["reason"])
         interrupted = report["stopped_process"] or late
         if interrupted and not report["loops"]:
-            raise KeyboardInterrupt
+            raise interruption()
         whole = functools.reduce(Outcome.followed_by, outcomes)
         if interrupted and whole.reason in ("completed", "paused"):
             whole = replace(whole, reason="interrupted")
@@ -211,7 +211,7 @@ class Prepared:
         with watching(self.engine), self._guarded():
             report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
         if report["stopped"]:
-            raise KeyboardInterrupt
+            raise interruption()
         return float(report["loop_seconds"])
 
     def _outcome(self, report: Mapping[str, Any]) -> Outcome:

@@ -9,12 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from halocline.errors import Terminated
 from halocline.native import native
 
 INTERVAL = 0.2  # seconds between reports of progress
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 _listening: list[signal.Signals] = []  # what an outer block listens to
+
+
+def interruption(text: str = "") -> KeyboardInterrupt:
+    """Return the exception of a run that a signal has stopped, with a text for the user."""
+    if native().stopping_signal() == signal.SIGTERM:
+        return Terminated(text)
+    return KeyboardInterrupt(text)
 
 
 @contextmanager

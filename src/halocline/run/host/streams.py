@@ -10,6 +10,8 @@ import os
 import sys
 from typing import TextIO
 
+from halocline.words import printable
+
 # What a stream reports that takes no more. Errors that carry the name of a file are not about streams.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
@@ -44,7 +46,7 @@ def is_lost_output(error: OSError) -> bool:
 def complain(text: str) -> None:
     """Print on the error stream; where that takes nothing, the text is lost and the exit status shows it."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
     except OSError:
         give_up(sys.stderr)
 
@@ -65,6 +67,10 @@ class Warnings(logging.StreamHandler):  # type: ignore[type-arg]
     def __init__(self) -> None:
         super().__init__(sys.stderr)
         self.setLevel(logging.WARNING)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record without control characters."""
+        return printable(super().format(record))
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Let it go where the stream takes nothing."""

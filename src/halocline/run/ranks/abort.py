@@ -10,7 +10,7 @@ import time
 from array import array
 from typing import Any
 
-from halocline.errors import HaloclineError
+from halocline.errors import HaloclineError, Terminated
 from halocline.run.host import segments
 from halocline.run.host.streams import complain
 from halocline.run.ranks import launch_socket
@@ -26,7 +26,7 @@ RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
 def ends(error: BaseException) -> int | None:
     """Report an exception that nobody caught, and return the exit status; None where it is Python's matter:
     it is no error of ours, and this process is alone."""
-    return report(error) if isinstance(error, HaloclineError) or has_ranks() else None
+    return report(error) if isinstance(error, (HaloclineError, Terminated)) or has_ranks() else None
 
 
 def report(error: BaseException) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from halocline.errors import HaloclineError, RunError, Stopped
+from halocline.errors import HaloclineError, RunError, Stopped, Terminated
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _NOT_THE_USERS = tuple(
@@ -25,7 +25,7 @@ _NOT_THE_USERS = tuple(
 
 def exit_code(error: BaseException) -> int:
     """The exit status of a command that ends by `error`: 130 for Ctrl-C, what our errors say, else 1."""
-    if isinstance(error, HaloclineError):
+    if isinstance(error, (HaloclineError, Terminated)):
         return error.exit_status
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
@@ -42,7 +42,8 @@ def describe(error: BaseException) -> str:
     if text is not None:
         return text
     if isinstance(error, (KeyboardInterrupt, Stopped)):
-        return f"halocline: {str(error) or 'interrupted'}"
+        by = "terminated by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+        return f"halocline: {str(error) or by}"
     lacking = _lacks_memory(error) and not _raised_by_user(error)
     if not (lacking or isinstance(error, HaloclineError)):
         return _story(error)

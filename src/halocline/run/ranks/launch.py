@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -17,17 +16,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import IO, TextIO
 
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError
 from halocline.native import native
 from halocline.ranges import RANKS
 from halocline.run.host import limits, segments
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.launchers import launcher, unlaunched
+from halocline.run.ranks.library import mpiexec
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -40,29 +39,6 @@ HOSTS = (
 )
 
 
-def mpiexec() -> Path:
-    """The mpiexec of the MPI library that native code uses: beside the library, else on PATH.
-
-    Raises
-    ------
-    RunError
-        There is none.
-    """
-    library = Path(native().mpi_library())
-    names = ["mpiexec"]
-    if ".so.40" in library.name:
-        names.insert(0, "mpiexec.openmpi")  # Debian's names: plain mpiexec may be another MPI's
-    elif ".so.12" in library.name:
-        names.insert(0, "mpiexec.mpich")
-    folders = [str(folder / "bin") for folder in library.resolve().parents]
-    for path in (os.pathsep.join(folders), None):
-        for name in names:
-            found = shutil.which(name, path=path)
-            if found:
-                return Path(found)
-    raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
-
-
 def environment() -> dict[str, str]:
     """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless these
     variables allow it; other MPIs ignore these variables."""
@@ -73,7 +49,7 @@ def environment() -> dict[str, str]:
     }
     if os.geteuid() == 0:
         allowed |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**allowed, **os.environ}
+    return {**allowed, **unlaunched(os.environ)}
 
 
 def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
@@ -93,7 +69,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
     RANKS.check("ranks", ranks)
     ranks += io_ranks
     started = launcher()
-    if started is not None:
+    if started is not None and started.size != 1:  # a shell that srun --pty started may start ranks
         size = "some" if started.size is None else started.size
         raise InputError(
             f"cannot start {ranks} ranks from inside a run: a launcher ({started.name}) started this process "

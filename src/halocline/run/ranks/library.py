@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import warnings
+from pathlib import Path
 from typing import Any
 
 from halocline import forks
 from halocline.errors import RunError
 from halocline.native import native
+from halocline.run.ranks.launchers import kind_of
 
 
 def initialised() -> Any:
@@ -57,6 +60,49 @@ def check_library(ours: str, theirs: str) -> None:
             "MPI: with its mpicc first on PATH, "
             "pip install --force-reinstall --no-cache-dir --no-binary mpi4py mpi4py, then Halocline anew"
         )
+
+
+# Names of the programs that start ranks, behind all links.
+PROGRAMS = {
+    "Open MPI": ("mpiexec.openmpi", "orterun", "prterun"),
+    "MPICH": ("mpiexec.mpich", "mpiexec.hydra"),
+}
+
+
+def mpiexec(library: Path | None = None) -> Path:
+    """Return the mpiexec of an MPI library: the nearest one beside the library, else one on PATH.
+
+    Parameters
+    ----------
+    library : Path, optional
+        File of the library. Without one, that of native code.
+
+    Raises
+    ------
+    RunError
+        There is none, or only that of another MPI.
+    """
+    library = Path(native().mpi_library()) if library is None else library
+    kind = kind_of(library.name)
+    # Debian's names: plain mpiexec may be another MPI's
+    names = {"Open MPI": ["mpiexec.openmpi", "mpiexec"], "MPICH": ["mpiexec.mpich", "mpiexec"]}.get(
+        kind or "", ["mpiexec"]
+    )
+    others = {name for other, programs in PROGRAMS.items() if kind not in (None, other) for name in programs}
+    folders = [str(folder / "bin") for folder in library.resolve().parents]
+    foreign = []
+    for folder in (*folders, *os.environ.get("PATH", os.defpath).split(os.pathsep)):
+        for name in names:
+            if program := shutil.which(name, path=folder):
+                if Path(program).resolve().name not in others:
+                    return Path(program)
+                foreign.append(program)
+    if foreign:
+        raise RunError(
+            f"{foreign[0]} belongs to another MPI than the library in use, {library}: install the mpiexec of "
+            "that library, or put it first on PATH"
+        )
+    raise RunError(f"no mpiexec is installed beside the MPI library {library}, and there is none on PATH")
 
 
 class _SymbolInfo(ctypes.Structure):

@@ -16,13 +16,14 @@ from typing import Any
 
 from halocline import forks
 from halocline.errors import InputError, RunError
+from halocline.native import native
 from halocline.run.host import segments
 from halocline.run.host.limits import affinity
 from halocline.run.ranks import excepthook, launch_socket
 from halocline.run.ranks.communicator import Communicator, nodes_of
 from halocline.run.ranks.io_ranks import IORanks
-from halocline.run.ranks.launchers import launcher
-from halocline.run.ranks.library import initialised, library_of_mpi4py
+from halocline.run.ranks.launchers import Launcher, is_foreign, launcher
+from halocline.run.ranks.library import initialised, library_of_mpi4py, mpiexec
 
 IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, are I/O ranks
 
@@ -45,6 +46,8 @@ def world() -> Communicator:
         return Communicator()
     launch_socket.send(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
     _at_exit(launch_socket.send, "end")
+    if is_foreign(native().mpi_library()):
+        raise RunError(_foreign(started))  # before the library ends this process with an error of its own
     segments.prepare()
     MPI = initialised()
     comm = MPI.COMM_WORLD
@@ -64,6 +67,19 @@ def world() -> Communicator:
             f"{IO_RANKS} is {given!r}; expected fewer I/O ranks than the {comm.size} ranks there are"
         )
     return _beside_io_ranks(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
+
+
+def _foreign(started: Launcher) -> str:
+    library = os.path.realpath(native().mpi_library())
+    try:
+        program = str(mpiexec())
+    except RunError:
+        program = "its mpiexec, which is not installed"
+    return (
+        f"the launcher ({started.name}) started {started.size} processes, but it belongs to another MPI "
+        f"than the library in use, {library}: start the ranks with `halocline run FILE.py --ranks R`, or "
+        f"with {program}"
+    )
 
 
 def _at_exit(function: Callable[..., Any], *args: Any) -> None:

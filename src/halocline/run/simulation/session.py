@@ -18,6 +18,7 @@ from halocline.lang.program import OWN_SCALARS, Program
 from halocline.lang.stepping import BAD_STEP, Stepping
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.watch import interruption
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 
@@ -262,7 +263,7 @@ class Session:
             self.keep_rows(history)
             outcome = replace(outcome, history=history[:0, :0])
         if outcome.reason == "interrupted":
-            raise KeyboardInterrupt
+            raise interruption()
         return outcome
 
     def _begin_delayed(self) -> None:

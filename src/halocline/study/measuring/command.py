@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError, RunError, Terminated
 from halocline.io.table import as_rows
 from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, summary, where
@@ -207,6 +207,8 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
             return {**record, **record.pop("run")}
     if done.returncode in (130, -2):
         raise KeyboardInterrupt
+    if done.returncode in (Terminated.exit_status, -15):
+        raise Terminated
     said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
     kind = InputError if done.returncode == 2 else RunError
     raise kind(f"{shlex.join(['halocline', *words])}:\n{said}")

@@ -1,0 +1,52 @@
+"""Build backend: scikit-build-core, which first checks that there is a C++ compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+from scikit_build_core import build
+from scikit_build_core.build import (  # hooks of PEP 517 and PEP 660
+    build_editable,
+    build_sdist,
+    build_wheel,
+    get_requires_for_build_sdist,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+]
+
+COMPILERS = ("c++", "g++", "clang++")
+
+
+def check_compiler() -> None:
+    """End with a message for the user where there is no C++ compiler."""
+    wanted = os.environ.get("CXX", "").split()
+    if any(shutil.which(name) for name in wanted[:1] or COMPILERS):
+        return
+    what = "neither c++, g++ nor clang++ is on PATH"
+    if wanted:
+        what = f"CXX is {wanted[0]!r}, which is no program on PATH"
+    raise SystemExit(
+        f"Halocline cannot be built without a C++ compiler: {what}. "
+        "Install one (Debian: apt-get install g++) or set CXX to its path."
+    )
+
+
+def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """Return the requirements of a wheel, where there is a compiler."""
+    check_compiler()
+    return build.get_requires_for_build_wheel(config_settings)
+
+
+def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """Return the requirements of an editable installation, where there is a compiler."""
+    check_compiler()
+    return build.get_requires_for_build_editable(config_settings)
