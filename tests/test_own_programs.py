@@ -706,7 +706,7 @@ for kappa in (0.1, 0.2):
     if kappa == 0.1:
         sim.run(steps=8)
     else:
-        sim.run(steps=5, every=3, callback=stop)
+        sim.run(steps=5, every=hc.steps(3), callback=stop)
     found.append((sim.steps, sim.checksum(T)))
 Path("left.json").write_text(json.dumps(found))
 """
@@ -851,7 +851,7 @@ def note(sim):
 
 sim.restart()
 for _ in range(3):
-    sim.run(steps=4, every=2, callback=note)
+    sim.run(steps=4, every=hc.steps(2), callback=note)
     sim[T] = sim[T] + 1.0
 """
 

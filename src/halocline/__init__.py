@@ -39,6 +39,7 @@ _HOMES = {
     "run.simulation.simulation": ("Simulation",),
     "run.engine.outcome": ("Outcome",),
     "run.output.checkpoint": ("Checkpoint",),
+    "run.output.every": ("steps",),
     "run.output.output": ("Output",),
     "run.fields.regions": ("Box", "Coarsen", "Points", "Slice"),
     "run.output.statistics": ("time_max", "time_mean", "time_min", "time_variance"),

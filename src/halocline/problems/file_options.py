@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from halocline.errors import InputError, RunError
 from halocline.run.engine.outcome import NO_STEP
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.run.ranks.communicator import Communicator
@@ -215,7 +216,7 @@ class FileRuns(Observer):
             own = self._remaining(problem, place, own)
         if own.callback is not None and options.every is not None:
             self._used("--every")
-            own = own._replace(every=options.every, exact=False)  # a count of steps shortens no step
+            own = own._replace(every=number_of_steps(options.every), exact=False)
         output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
         if options.output is not None and place.number >= self._resume_point.number:
             output.append(self._output(options.output, place.simulation))

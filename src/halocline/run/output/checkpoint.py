@@ -21,10 +21,11 @@ class Checkpoint:
     ----------
     path : str or path
         A folder that holds them.
-    every : float, int or str, optional
-        How often: a float is simulated time, an int a number of steps or iterations, a text such as "30 min"
-        wall-clock time. One is written at the end too, and where the run is asked to stop: by SIGTERM,
-        SIGUSR1 or SIGINT, by a file named "stop" in the folder, or shortly before its time is up.
+    every : float, hc.steps or str, optional
+        Interval between two checkpoints: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of
+        steps or iterations, and a text such as "30 min" wall-clock time. The run writes a checkpoint at the
+        end too, and at a request to stop: by SIGTERM, SIGUSR1 or SIGINT, by a file named "stop" in the
+        folder, or shortly before its time is up.
     keep : int
         How many remain, the newest ones.
     overwrite : bool
@@ -42,7 +43,7 @@ class Checkpoint:
     """
 
     path: str | Path
-    every: float | int | str | None = None
+    every: Every | float | str | None = None
     keep: int = 2
     overwrite: bool = False
     time_limit: str | None = None

@@ -20,7 +20,7 @@ from halocline.lang.program import Program
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.checkpoint_folder import CheckpointFolder
-from halocline.run.output.every import Every
+from halocline.run.output.every import Every, warn_of_number
 from halocline.run.output.output import Output, OutputStore
 from halocline.run.output.restart import Resumable
 from halocline.run.output.saved import Saved, newest
@@ -189,12 +189,14 @@ def _check_apart(paths: Sequence[str | Path]) -> None:
 
 
 def _check_every(what: str, given: object, session: Resumable) -> None:
-    """Raise InputError for an interval of simulated time where a program has none."""
+    """Raise InputError for an interval of simulated time where a program has none; warn of bare numbers."""
     if given is not None and Every.parse("every", given).time is not None and not session.timed:
         raise InputError(
             f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
-            '50, or wall-clock time, such as "30 min"'
+            'hc.steps(50), or wall-clock time, such as "30 min"'
         )
+    if session.fields.domain.comm.rank == 0:
+        warn_of_number(given)
 
 
 class RunFiles:

@@ -50,10 +50,11 @@ class Output:
     fields : sequence of Field, or mapping of str to expression, optional
         What is written, by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``,
         and numbers such as ``{"energy": hc.sum(0.5 * u**2)}``. All fields of the user by default.
-    every : float, int or str, optional
-        How often: a float is simulated time, an int a number of steps, a text such as "30 min" wall-clock
-        time. At a time that no step meets it is written after the first step past it. The state at the start
-        is written too. Without it, what is written is the start and the end.
+    every : float, hc.steps or str, optional
+        Interval between two rows: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of steps,
+        and a text such as "30 min" wall-clock time. At a time that no step meets, the run writes after the
+        first step past it. It writes the state at the start too. Without an interval, the run writes the
+        start and the end.
     exact : bool
         Shorten steps to meet these times instead, which changes the result; for times only.
     region : Slice, Box, Coarsen or Points, optional
@@ -80,7 +81,7 @@ class Output:
 
     path: str | Path
     fields: Sequence[Any] | Mapping[str, Any] | None = None
-    every: float | int | str | None = None
+    every: Every | float | str | None = None
     exact: bool = False
     region: Region = field(default_factory=Whole)
     window: str = "output"

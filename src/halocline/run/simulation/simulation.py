@@ -29,6 +29,7 @@ from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import Every, warn_of_number
 from halocline.run.output.ledger import Ledger
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved
@@ -369,7 +370,7 @@ class Simulation(Fields):
         *,
         until: float | None = None,
         steps: int | None = None,
-        every: float | int | str | None = None,
+        every: Every | float | str | None = None,
         exact: bool = False,
         callback: Callable[[Simulation], Any] | None = None,
         output: Output | Sequence[Output] | None = (),
@@ -384,12 +385,12 @@ class Simulation(Fields):
             The time to reach; the last step is shortened to end there.
         steps : int, optional
             The greatest number of steps. Without `until` and `steps` a program runs once.
-        every : float, int, or str, optional
-            How often `callback` is called: a float is simulated time, an int a number of steps, a text such
-            as "30 s" wall-clock time. At a time that no step meets, it is called after the first step past
-            it.
+        every : float, hc.steps or str, optional
+            Interval between two calls of `callback`: a float is simulated time, ``hc.steps(5)`` or "5 steps"
+            a number of steps, and a text such as "30 s" wall-clock time. At a time that no step meets, the
+            call follows the first step past it.
         exact : bool
-            Shorten steps to meet these times instead, so that how often one looks changes the result.
+            Shorten steps to meet these times instead, so that the interval changes the result.
         callback : callable, optional
             Called with the simulation, on every rank, as often as `every` says, and at the end, unless an
             ``hc.stop`` has ended the run.
@@ -434,6 +435,8 @@ class Simulation(Fields):
         ):
             if function is not None:
                 check_callback(function, name, expected)
+        if self.domain.comm.rank == 0:
+            warn_of_number(every)
         self._ready()
         first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))

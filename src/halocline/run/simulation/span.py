@@ -47,7 +47,7 @@ def finite_time(name: str, value: object) -> float:
 def span_of(
     until: float | None,
     steps: int | None,
-    every: float | int | str | None,
+    every: Every | float | str | None,
     *,
     exact: bool,
     called: bool,
