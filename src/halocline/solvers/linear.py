@@ -225,6 +225,9 @@ class LinearProblem(Sealed):
         self._operator = linear
         with trace.tracing(Program("matrix")) as statements:
             formula = linear(unknown_field)
+        if store.domain.comm.rank == 0:
+            for notice in statements.notices:
+                log.warning("%s", notice)
         self._matrix = Matrix(formula, unknown_field, statements)
         matrix = self._matrix.properties(self.fields.values)
         # a later value of a parameter may give a null space, as a shift of 0 does
