@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
-from reprlib import repr as shortened
+from reprlib import Repr
 from typing import Any
+
+_SHORT = Repr()
+_SHORT.maxlong, _SHORT.maxstring, _SHORT.maxother = 60, 120, 160  # characters
+
+
+def shown(value: Any) -> str:
+    """Return the representation of a value for a message, shortened where it is long."""
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # such as an int with more digits than Python prints
+        return f"an object of type {type(value).__name__}"
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -70,5 +81,5 @@ def invalid(problem: Mapping[str, Any]) -> str:
     """Return key, requirement and value of an entry of `pydantic.ValidationError.errors()`."""
     place = ".".join(map(str, problem["loc"]))
     message = problem["msg"].removeprefix("Value error, ")
-    value = f", but it is {shortened(problem['input'])}" if message.startswith("Input should") else ""
+    value = f", but it is {shown(problem['input'])}" if message.startswith("Input should") else ""
     return f"{place}: {message}{value}" if place else f"{message}{value}"

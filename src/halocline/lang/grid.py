@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
@@ -565,6 +566,11 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
     name: str = ""
     settable: ClassVar[Mapping[str, str]] = {"name": "name of the vector on its grid"}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'Vector' object has no attribute {name!r}")
+        raise missing_attribute("Vector", name, dir(self))
 
     def _combine(self, other: Any, operation: Any) -> Vector:
         if isinstance(other, (tuple, list)):

@@ -31,9 +31,11 @@ from halocline.lang.program import (
     stop,
 )
 from halocline.lang.values import as_quantity
+from halocline.words import shown
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
+SCHEMES = ("Euler", "RK2", "RK3", "RK4", "SSPRK3")  # public names of those of halocline.solvers
 
 
 class Scheme(Protocol):
@@ -124,6 +126,7 @@ def stepping(
         raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
     title = name_of(plain)
     program = Program(title)
+    _check_scheme(scheme)
     program.scheme = scheme
     program.parameter("until")
     steps, pause, reached = program.parameter("steps"), program.own("pause"), program.own("t_reached")
@@ -289,6 +292,20 @@ def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Prog
         first.own("dt_next").set(_number(trace.call(dt, **arguments)))
     (value,) = program.reduced(_number(trace.call(dt, **kept)))
     return first, value
+
+
+def _check_scheme(scheme: Any) -> None:
+    """Raise InputError for a text, a class or another value in the place of a scheme."""
+    if scheme is None or (not isinstance(scheme, type) and callable(getattr(scheme, "step", None))):
+        return
+    name = scheme if isinstance(scheme, str) else getattr(scheme, "__name__", "")
+    known = {each.lower(): each for each in SCHEMES}
+    close = known.get(name.lower().removesuffix("()").removeprefix("hc."))
+    advice = f"; write scheme=hc.{close}()" if close else ""
+    raise InputError(
+        f"scheme is {shown(scheme)}; expected a time integration scheme, such as "
+        f"{', '.join(f'hc.{each}()' for each in SCHEMES)}{advice}"
+    )
 
 
 def _check_walls(program: Program, changing: Collection[str]) -> None:

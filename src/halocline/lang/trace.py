@@ -84,7 +84,18 @@ def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     except HaloclineError:
         raise
     except Exception as error:
-        raise InputError(f"function {name_of(function)!r} raised {error!r}") from error
+        raise InputError(f"function {name_of(function)!r} raised {error!r}{_line_of(error)}") from error
+
+
+def _line_of(error: Exception) -> str:
+    """Return the place in the user's text where an error was raised, as " at file:line"."""
+    step, place = error.__traceback__, ""
+    while step is not None:
+        code, module = step.tb_frame.f_code, str(step.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in ("halocline", "numpy") and not code.co_filename.startswith("<"):
+            place = f" at {code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
 
 
 @contextmanager

@@ -165,8 +165,9 @@ class Fields(Sealed):
 
     def __setitem__(self, field: Field | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
-        coordinates, an xarray DataArray, or an array of a store by its path, such as "heat.zarr/T", of which
-        the last time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
+        coordinates, an xarray DataArray, a file of NumPy such as "T.npy" or "all.npz", which holds an array
+        by the name of the field, or an array of a store by its path, such as "heat.zarr/T", of which the last
+        time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
 
         Of a store or DataArray each rank reads its own part. From other points than the field's it is
         interpolated: averages of cells conservatively, values on faces and nodes linearly.
@@ -281,7 +282,7 @@ class Fields(Sealed):
             time = last_time(value) if comm.rank == 0 else None
         time = comm.bcast(time)
         with comm.agreement(what):
-            reader = Reader(field, source_of(value, time))
+            reader = Reader(field, source_of(value, field, time))
         self._made(field)
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)

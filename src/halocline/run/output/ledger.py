@@ -26,6 +26,7 @@ from halocline.run.output.restart import Resumable
 from halocline.run.output.saved import Saved, newest
 from halocline.run.output.statistics import PREFIX, Statistics
 from halocline.run.ranks.communicator import Communicator
+from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
@@ -115,12 +116,14 @@ class Ledger:
         InputError
             What cannot be; something else lies in the way.
         """
-        given = [output] if isinstance(output, Output) else list(output or ())
-        for how in given:
-            if not isinstance(how, Output):
-                raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
+        given = _outputs_of(output)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            raise InputError(f"checkpoint is {checkpoint!r}; expected an hc.Checkpoint")
+            text = (
+                f"hc.Checkpoint({str(checkpoint)!r})"
+                if isinstance(checkpoint, (str, Path))
+                else "an hc.Checkpoint"
+            )
+            raise InputError(f"checkpoint is {shown(checkpoint)}; expected {text}")
         every: list[Output | Checkpoint] = [*given, *([] if checkpoint is None else [checkpoint])]
         paths = [how.path for how in every]
         wanted = [(str(how.path), how.every, how.overwrite) for how in every]
@@ -175,6 +178,25 @@ class Ledger:
         """What these hold is this run's from now on."""
         for store, _ in files.stores:
             self._owners[store.path.resolve()] = store.owner
+
+
+def _outputs_of(output: Any) -> list[Output]:
+    """Return the outputs of a run as a list.
+
+    Raises
+    ------
+    InputError
+        The value is not an Output, and not a sequence of them.
+    """
+    if output is None or isinstance(output, Output):
+        return [] if output is None else [output]
+    if isinstance(output, (list, tuple)):
+        wrong = [how for how in output if not isinstance(how, Output)]
+        if not wrong:
+            return list(output)
+        output = wrong[0]
+    text = f"hc.Output({str(output)!r})" if isinstance(output, (str, Path)) else "an hc.Output"
+    raise InputError(f"output is {shown(output)}; expected {text}, or a list of such outputs")
 
 
 def _check_apart(paths: Sequence[str | Path]) -> None:

@@ -36,6 +36,14 @@ from halocline.run.output.writers import writer
 log = logging.getLogger("halocline")
 
 WINDOWS = ("output", "run")
+_BY_XARRAY = 'xarray.open_zarr("{store}").to_netcdf("{path}")'
+_BY_EXPORT = "halocline export {store} fields.pvd"
+OTHER_FORMATS = {
+    **dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), ("NetCDF", _BY_XARRAY)),
+    **dict.fromkeys((".h5", ".hdf5", ".he5"), ("HDF5", _BY_XARRAY)),
+    **dict.fromkeys((".vtk", ".vti", ".vtr", ".vtu", ".pvd", ".xdmf", ".xmf"), ("VTK or XDMF", _BY_EXPORT)),
+    **dict.fromkeys((".npy", ".npz"), ("NumPy", "numpy.save with sim.gather(field)")),
+}  # formats that a run does not write, with the way to get them
 COMMIT_PAUSE = 4.0  # least time between two commits of rows during a run, in durations of the first
 
 
@@ -93,6 +101,7 @@ class Output:
 
     def __post_init__(self) -> None:
         check_text(Path(self.path))
+        _check_format(Path(self.path))
         IO_THREADS.check("io_threads", self.io_threads)
         if self.every is not None:
             Every.parse("every", self.every)
@@ -114,6 +123,18 @@ class Output:
             raise unknown("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
             raise InputError(f"region is {self.region!r}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points")
+
+
+def _check_format(path: Path) -> None:
+    """Raise InputError for a path whose name is that of another format."""
+    if path.suffix.lower() not in OTHER_FORMATS:
+        return
+    name = path.with_suffix(".zarr")
+    kind, text = OTHER_FORMATS[path.suffix.lower()]
+    raise InputError(
+        f"output {path} has the name of a {kind} file, but a run writes Zarr stores; expected a name such as "
+        f"{name}. To convert a store, use {text.format(store=name, path=path)}"
+    )
 
 
 class OutputStore:

@@ -40,6 +40,7 @@ from halocline.run.simulation.observers import RunArguments
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
 from halocline.run.simulation.span import finite_time, span_of
+from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
@@ -367,7 +368,7 @@ class Simulation(Fields):
 
     def run(
         self,
-        *,
+        *positional: Any,
         until: float | None = None,
         steps: int | None = None,
         every: Every | float | str | None = None,
@@ -423,6 +424,11 @@ class Simulation(Fields):
         Stopped
             With `checkpoint`: the run was asked to end, and has left a checkpoint.
         """
+        if positional:
+            number = ", ".join(map(shown, positional))
+            raise InputError(
+                f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
+            )
         until, steps, every, exact, callback, output, checkpoint = observers.run_arguments(
             self, RunArguments(until, steps, every, exact, callback, output, checkpoint)
         )
