@@ -17,7 +17,8 @@ def shown(value: Any) -> str:
     try:
         return _SHORT.repr(value)
     except Exception:  # such as an int with more digits than Python prints
-        return f"an object of type {type(value).__name__}"
+        size = f" of {value.bit_length():,} bits" if isinstance(value, int) else ""
+        return f"<{type(value).__name__}{size}>"
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ from halocline.lang.expression import (
 from halocline.lang.expression import branch as branch
 from halocline.lang.grid import Vector
 from halocline.lang.values import as_real
+from halocline.words import shown
 
 LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 
@@ -168,7 +169,7 @@ def _counter(value: Operand, name: str) -> Expr:
         if found.condition:
             raise InputError(f"{name} of random is the condition {found!r}; expected a whole number")
     if not (0 <= number < 2**53 and number == int(number)):
-        raise InputError(f"{name} of random is {number!r}; expected a whole number from 0 to 2**53 - 1")
+        raise InputError(f"{name} of random is {shown(number)}; expected a whole number from 0 to 2**53 - 1")
     return as_expr(value, name)
 
 
@@ -213,7 +214,9 @@ def _entry(value: Any, position: int) -> float:
     """An entry of a table, where it can be one."""
     number = as_real(value)
     if number is None or not math.isfinite(number):
-        raise InputError(f"entry {position} of the values of lookup is {value!r}; expected a finite number")
+        raise InputError(
+            f"entry {position} of the values of lookup is {shown(value)}; expected a finite number"
+        )
     return number
 
 

@@ -31,7 +31,7 @@ from halocline.lang.location import Place, location, locations, sorted_places, s
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.lang.values import as_quantity
 from halocline.ranges import POINTS
-from halocline.words import near
+from halocline.words import near, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,17 +103,19 @@ class Grid(Sealed):
     ) -> None:
         counts: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
         if not 1 <= len(counts) <= 3:
-            raise InputError(f"shape {shape!r} has {len(counts)} axes; a grid has 1, 2 or 3")
+            raise InputError(f"shape {shown(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
             if whole(n) is None:
                 raise InputError(
-                    f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number"
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; expected a whole number"
                 )
             if int(n) < 1:
-                raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at least 1 is needed")
+                raise InputError(
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at least 1 is needed"
+                )
             if int(n) > POINTS.most:
                 raise InputError(
-                    f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at most {POINTS.most} can be numbered"
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at most {POINTS.most} can be numbered"
                 )
         self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
@@ -121,11 +123,11 @@ class Grid(Sealed):
         self.origin = per_axis(origin, self.ndim, "origin", as_quantity, "a number", default=0.0)
         self.periodic = axis_flags(periodic, self.ndim, "periodic")
         if not all(map(math.isfinite, self.origin)):
-            raise InputError(f"origin {origin!r}: expected finite numbers")
+            raise InputError(f"origin {shown(origin)}: expected finite numbers")
         for axis, length in enumerate(self.extent):
             if not (math.isfinite(length) and length > 0):
                 raise InputError(
-                    f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
+                    f"extent {shown(extent)}: axis {AXES[axis]} has length {length}; expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
         if isinstance(walls, Mapping):  # other forms give a value to periodic axes too
@@ -310,13 +312,13 @@ class Grid(Sealed):
         expected = f"expected some of {tuple(range(self.ndim))}, in this order"
         names = range(self.ndim) if axes is None else axes
         if not (isinstance(names, str) or is_sequence(names)):
-            raise InputError(f"axes {axes!r}: {expected}")
+            raise InputError(f"axes {shown(axes)}: {expected}")
         try:
             numbered_axes = [axis_number(axis, self.ndim) for axis in names]
         except InputError as error:
-            raise InputError(f"axes {axes!r}: {expected}; {error}") from None
+            raise InputError(f"axes {shown(axes)}: {expected}; {error}") from None
         if not numbered_axes or numbered_axes != sorted(set(numbered_axes)):
-            raise InputError(f"axes {axes!r}: {expected}")
+            raise InputError(f"axes {shown(axes)}: {expected}")
 
         def at(place: Sequence[bool | None]) -> Expr:
             number = index(self, numbered_axes[0])
@@ -617,7 +619,7 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     def set(self, value: Sequence[Any]) -> None:
         """Assign all components at once; see Field.set."""
         if not isinstance(value, (tuple, list)) or len(value) != len(self):
-            raise InputError(f"vector {self.name!r} has {len(self)} components; got {value!r}")
+            raise InputError(f"vector {self.name!r} has {len(self)} components; got {shown(value)}")
         trace.current("vector.set(...)").assign(dict(zip(self, value, strict=True)))
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:

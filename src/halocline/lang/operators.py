@@ -33,6 +33,7 @@ from halocline.lang.ghost_products import forming, note_difference, operand_of_c
 from halocline.lang.grid import Grid, Vector, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
+from halocline.words import shown
 
 
 def first_coefficients(order: int) -> list[Fraction]:
@@ -175,7 +176,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e, a = as_expr(f), axis_number(axis)
     cells = whole(by)
     if cells is None:
-        raise InputError(f"shift by {by!r}: expected a whole number of cells")
+        raise InputError(f"shift by {shown(by)}: expected a whole number of cells")
     e = bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
@@ -312,7 +313,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
         return Vector(to(c, place, order=order) for c, place in zip(f, places, strict=True))
     e = as_expr(f)
     if not isinstance(location, str):
-        raise InputError(f"hc.to: location is {location!r}; expected text such as 'cell' or 'face-x'")
+        raise InputError(f"hc.to: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
     order = trace.check_order(trace.default_order() if order is None else order)
     if not e.varies:
         return e
@@ -485,7 +486,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     e, a = as_expr(f), axis_number(axis)
     even = whole(count)
     if even is None or even < 2 or even % 2:
-        raise InputError(f"difference of count {count!r}; expected an even number from 2")
+        raise InputError(f"difference of count {shown(count)}; expected an even number from 2")
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return constant(0.0)
     grid, half = _grid(e, "a difference"), even // 2
@@ -580,5 +581,5 @@ def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple
 
 def _vector(v: Any, what: str) -> Sequence[Any]:
     if not isinstance(v, (tuple, list)):
-        raise InputError(f"{what} needs a vector (grid.vector or a tuple of expressions), got {v!r}")
+        raise InputError(f"{what} needs a vector (grid.vector or a tuple of expressions), got {shown(v)}")
     return v

@@ -41,6 +41,7 @@ from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
 from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.trace import OWN
 from halocline.ranges import SOME_STEPS
+from halocline.words import shown
 
 K = TypeVar("K")
 
@@ -222,8 +223,8 @@ def stage(
         raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
     if location is not None and not isinstance(location, str):
         raise InputError(
-            f"stage {label!r}: location is {location!r}; expected text such as 'cell' or 'face-x', since a "
-            "stage of one expression has one location"
+            f"stage {label!r}: location is {shown(location)}; expected text such as 'cell' or 'face-x', since "
+            "a stage of one expression has one location"
         )
     staggered: tuple[bool, ...] | None
     if location is not None:
@@ -518,7 +519,7 @@ class Program:
         """Record scalar.set(expression)."""
         if expression.varies:
             raise InputError(
-                f"scalar {target.name!r} is set to {expression!r}, which varies from cell to cell; "
+                f"scalar {target.name!r} is set to {shown(expression)}, which varies from cell to cell; "
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
         # a reduction of what holds a reduction needs a pass of its own before
@@ -532,8 +533,8 @@ class Program:
         """Record stop(condition, reason)."""
         if not condition.condition or condition.varies:
             raise InputError(
-                f"hc.stop: the condition is {condition!r}; expected a comparison of scalars, such as rho > "
-                "limit: reduce a field to a number first, with hc.max for example"
+                f"hc.stop: the condition is {shown(condition)}; expected a comparison of scalars, such as rho "
+                "> limit: reduce a field to a number first, with hc.max for example"
             )
         (condition,) = self.reduced(condition)
         self._open[-1].append(StopWhen(condition, reason, _line()))
@@ -544,13 +545,13 @@ class Program:
         stop = None if until is None else as_expr(until, "until")
         if stop is not None and (not stop.condition or stop.varies):
             raise InputError(
-                f"hc.loop: until is {stop!r}; expected a comparison of scalars, such as rho <= stop"
+                f"hc.loop: until is {shown(stop)}; expected a comparison of scalars, such as rho <= stop"
             )
         most = None if limit is None else as_expr(limit, "limit")
         if most is not None and (most.varies or most.condition):
-            raise InputError(f"hc.loop: limit is {most!r}; expected a whole number or a scalar")
+            raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
         if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
-            raise InputError(f"hc.loop: limit is {limit!r}; expected a whole number from 0, or a scalar")
+            raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
         if stop is None and most is None:
             raise InputError(
                 "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
@@ -563,8 +564,8 @@ class Program:
         """Record statements of a with block that run where a condition on scalars holds."""
         if not condition.condition or condition.varies:
             raise InputError(
-                f"hc.when: the condition is {condition!r}; expected a comparison of scalars, such as error > "
-                "limit; to choose cell by cell use hc.where or hc.branch"
+                f"hc.when: the condition is {shown(condition)}; expected a comparison of scalars, such as "
+                "error > limit; to choose cell by cell use hc.where or hc.branch"
             )
         (condition,) = self.reduced(condition)
         once = as_expr(1.0)

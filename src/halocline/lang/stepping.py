@@ -118,7 +118,7 @@ def stepping(
         raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
     if time_step == "delayed" and not callable(dt):
         raise InputError(
-            f"time_step is 'delayed', but dt is {dt!r}; expected a function of fields, which is reduced"
+            f"time_step is 'delayed', but dt is {shown(dt)}; expected a function of fields, which is reduced"
         )
     function = program_in(function) or function
     plain = function.function if isinstance(function, ProgramFunction) else function
@@ -341,7 +341,7 @@ def time_step_of(dt: Any) -> float:
     """
     number = as_quantity(dt)
     if number is None or not (math.isfinite(number) and number > 0):
-        raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")
+        raise InputError(f"dt is {shown(dt)}; expected a positive number, or a function of fields")
     return number
 
 

@@ -19,6 +19,7 @@ from halocline.lang.axes import whole
 from halocline.lang.callables import arguments_taken, captured, name_of
 from halocline.lang.expression import Expr, as_expr, bare, node
 from halocline.ranges import ORDER
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -242,7 +243,7 @@ def check_order(accuracy: Any) -> int:
     order = whole(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(
-            f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even "
+            f"order {shown(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or any even "
             f"number up to {ORDER.most}"
         )
     return order

@@ -17,6 +17,7 @@ from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation.observers import Observer, RunArguments, SolveArguments
+from halocline.words import counted
 
 log = logging.getLogger("halocline")
 
@@ -197,6 +198,12 @@ class FileRuns(Observer):
         place.run += 1
         is_resumed = place.number == self._resume_point.number
         if is_resumed and place.run < self._resume_point.first_run:  # complete before the checkpoint
+            if place.run == 1 and self._comm.rank == 0:
+                runs = counted(self._resume_point.first_run - 1, "earlier run")
+                log.warning(
+                    "%s: %s skips %s of this simulation, which the checkpoint follows",
+                    options.given["--resume"], self.file, runs,
+                )  # fmt: skip
             return NOTHING
         ends = options.steps is not None or options.until is not None
         if ends and place.end == (problem.steps, problem.time):

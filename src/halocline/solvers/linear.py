@@ -54,6 +54,7 @@ from halocline.solvers.linearity import check_linear
 from halocline.solvers.matrix import Matrix
 from halocline.solvers.probe import Probe, ProbedProperties
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
+from halocline.words import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -201,9 +202,14 @@ class LinearProblem(Sealed):
     ) -> None:
         check_options(execution, LinearProblem.__init__, Execution.__init__)
         method_named(method)
-        arguments_taken(operator, "the operator", (1,), "the unknown field")
+        arguments_taken(
+            operator,
+            "the operator",
+            (1,),
+            "the unknown field alone: read a parameter as hc.parameter(name), with its value in parameters=",
+        )
         if not isinstance(unknown_field, Field):
-            raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
+            raise InputError(f"the unknown is {shown(unknown_field)}; expected a Field of a grid")
         execution = observers.options({"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
         self.unknown, self.method = unknown_field, method
@@ -280,7 +286,7 @@ class LinearProblem(Sealed):
         shape, points = getattr(rhs, "shape", None), u.points
         if shape is None:
             raise InputError(
-                f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a "
+                f"the right-hand side is {shown(rhs)}; expected a field, an expression, a number, an array or a "
                 "function"
             )
         if tuple(shape) != points:
@@ -615,7 +621,7 @@ def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -
     """
     tolerance = as_quantity(rtol)
     if tolerance is None or not 0 < tolerance < 1:
-        raise InputError(f"rtol is {rtol!r}; expected a positive number below 1, such as 1e-6")
+        raise InputError(f"rtol is {shown(rtol)}; expected a positive number below 1, such as 1e-6")
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
     if start not in STARTS:

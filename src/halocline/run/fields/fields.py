@@ -184,13 +184,7 @@ class Fields(Sealed):
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
-                if self.domain.comm.rank == 0:
-                    log.warning(
-                        "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
-                        target.name,
-                        traced,
-                    )
-                self._by_rows(target, value)
+                self._by_rows(target, value, traced)
                 return
             value = traced
         if isinstance(value, (Operators, int, float)):
@@ -221,9 +215,17 @@ class Fields(Sealed):
             raise InputError(f"{what} reads a field of another grid")
         return found
 
-    def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
-        """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the
-        decomposition."""
+    def _by_rows(self, field: Field, function: Callable[..., Any], reason: Exception) -> None:
+        """Evaluate a function in NumPy over whole rows of the grid, so that the bits do not depend on the
+        decomposition.
+
+        Parameters
+        ----------
+        field : Field
+        function : callable
+        reason : Exception
+            Error that prevents tracing. A warning reports it once the function gives real numbers.
+        """
         import numpy as np
 
         points, lines = field.points, field.positions
@@ -243,6 +245,12 @@ class Fields(Sealed):
         first = (0,) * (len(points) - 1)
         if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
             raise InputError(f"{what} {trace.OTHER_VALUES}")
+        if self.domain.comm.rank == 0:
+            log.warning(
+                "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
+                field.name,
+                reason,
+            )
         self._made(field)
 
         def values(origin: Place, shape: Place) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from halocline.errors import InputError
 from halocline.lang.attributes import KnownAttributes
 from halocline.lang.grid import GRID_SCALARS, unknown
 from halocline.lang.values import as_real
+from halocline.words import shown
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
@@ -76,7 +77,9 @@ def _finite(name: str, value: Any) -> float:
         )
     number = as_real(value)
     if number is None:
-        raise InputError(f"parameter {name!r} is {value!r}; expected a number, which is real and not masked")
+        raise InputError(
+            f"parameter {name!r} is {shown(value)}; expected a number, which is real and not masked"
+        )
     if not math.isfinite(number):
         raise InputError(f"parameter {name!r} is {number}; expected a finite number")
     return number

@@ -12,6 +12,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import AXES, Grid, unknown
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
+from halocline.words import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +94,9 @@ class Slice(Region):
             number = _axis("Slice", axis, grid)
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             if not (isinstance(value, (int, float)) and low <= value <= high):
-                raise InputError(f"Slice: {axis} is {value!r}; expected a number from {low:g} to {high:g}")
+                raise InputError(
+                    f"Slice: {axis} is {shown(value)}; expected a number from {low:g} to {high:g}"
+                )
         if len(self.at) == grid.ndim:
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
 
@@ -139,7 +142,7 @@ class Box(Region):
             given = tuple(ends) if isinstance(ends, (tuple, list)) else ()
             if len(given) != 2 or not all(isinstance(e, (int, float)) for e in given) or given[0] >= given[1]:
                 raise InputError(
-                    f"Box: {axis} is {ends!r}; expected its lower and upper end, such as (0.2, 0.4)"
+                    f"Box: {axis} is {shown(ends)}; expected its lower and upper end, such as (0.2, 0.4)"
                 )
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             slack = ROUNDING * grid.extent[number]
@@ -147,11 +150,11 @@ class Box(Region):
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
                     around = ", and a box does not continue around it" if grid.periodic[number] else ""
                     raise InputError(
-                        f"Box: {axis} is {ends!r}; expected ends from {low:g} to {high:g}, where the axis "
+                        f"Box: {axis} is {shown(ends)}; expected ends from {low:g} to {high:g}, where the axis "
                         f"lies{around}; -inf and inf stand for its ends"
                     )
             if not len(_within(grid.positions()[number], *given)):
-                raise InputError(f"Box: {axis} is {ends!r}; no cell of {grid!r} lies there")
+                raise InputError(f"Box: {axis} is {shown(ends)}; no cell of {grid!r} lies there")
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
         """See Region."""
@@ -162,7 +165,7 @@ class Box(Region):
             inside = _within(lines[axis], *ends)
             if not len(inside):
                 raise InputError(
-                    f"Box: {name} is {ends!r}; no face of {grid!r} lies there, and a field on faces along "
+                    f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces along "
                     f"{name} is to be written: expected a box that holds some of its points"
                 )
             first[axis], shape[axis] = int(inside[0]), len(inside)
@@ -190,7 +193,7 @@ class Coarsen(Region):
 
     def __init__(self, cells: int) -> None:
         if isinstance(cells, bool) or not hasattr(cells, "__index__") or int(cells) < 2:
-            raise InputError(f"Coarsen: cells is {cells!r}; expected a whole number from 2")
+            raise InputError(f"Coarsen: cells is {shown(cells)}; expected a whole number from 2")
         self.block = int(cells)
 
     def check(self, grid: Grid) -> None:
@@ -283,7 +286,9 @@ class Points(Region):
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
         if not isinstance(interpolate, str):
-            raise InputError(f"interpolate is {interpolate!r}; expected one of {', '.join(INTERPOLATIONS)}")
+            raise InputError(
+                f"interpolate is {shown(interpolate)}; expected one of {', '.join(INTERPOLATIONS)}"
+            )
         if interpolate not in INTERPOLATIONS:
             raise unknown("interpolate", interpolate, list(INTERPOLATIONS))
         try:

@@ -9,6 +9,7 @@ from halocline.archive.files import check_text
 from halocline.errors import InputError
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.output.every import Every, wall_clock
+from halocline.words import shown
 
 MARGIN = 60.0  # seconds before its time is up in which a run ends by itself, at least
 
@@ -59,6 +60,6 @@ class Checkpoint:
             given = wall_clock("time_limit", self.time_limit)
             if given <= MARGIN:
                 raise InputError(
-                    f"time_limit is {self.time_limit!r}; expected more than {MARGIN:g} s: a run ends as long "
+                    f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as long "
                     "before its time is up"
                 )

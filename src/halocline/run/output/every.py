@@ -10,6 +10,7 @@ from operator import index
 from halocline.errors import InputError
 from halocline.ranges import SOME_STEPS
 from halocline.run.domain.notices import say_once
+from halocline.words import shown
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _STEPS = re.compile(r"\s*(\d+)\s*steps?\s*")
@@ -33,13 +34,13 @@ def wall_clock(name: str, text: str, alternative: str = "") -> float:
         The text is not a wall-clock time.
     """
     if not isinstance(text, str):
-        raise InputError(f'{name} is {text!r}; expected a text such as "30 min" (s, min, h, d)')
+        raise InputError(f'{name} is {shown(text)}; expected a text such as "30 min" (s, min, h, d)')
     parts = _PART.findall(text)
     whole = "".join(number + unit for number, unit in parts) == "".join(text.split())
     seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
     if not (parts and whole and 0 < seconds < math.inf):
         raise InputError(
-            f'{name} is {text!r}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
+            f'{name} is {shown(text)}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
             + alternative
         )
     return seconds
@@ -98,7 +99,7 @@ class Every:
         elif is_number_of_steps(given) and index(given) > 0:  # type: ignore[arg-type]
             return cls(steps=index(given))  # type: ignore[arg-type]
         raise InputError(
-            f"{name} is {given!r}; expected a positive time such as 0.5, a number of steps such as "
+            f"{name} is {shown(given)}; expected a positive time such as 0.5, a number of steps such as "
             'hc.steps(50) or "50 steps", or a wall-clock time such as "30 min" (s, min, h, d)'
         )
 

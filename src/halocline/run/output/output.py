@@ -32,6 +32,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.saved import Saved
 from halocline.run.output.variables import OutputContents
 from halocline.run.output.writers import writer
+from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
@@ -110,7 +111,9 @@ class Output:
             if self.dtype not in DTYPES:
                 raise unknown("dtype", self.dtype, DTYPES)
         if not isinstance(self.units, Mapping):
-            raise InputError(f'units is {self.units!r}; expected a mapping such as {{"T": "K", "x": "m"}}')
+            raise InputError(
+                f'units is {shown(self.units)}; expected a mapping such as {{"T": "K", "x": "m"}}'
+            )
         for name, unit in self.units.items():
             if not (isinstance(name, str) and isinstance(unit, str)):
                 raise InputError(
@@ -122,7 +125,9 @@ class Output:
         if self.compression not in COMPRESSIONS:
             raise unknown("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
-            raise InputError(f"region is {self.region!r}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points")
+            raise InputError(
+                f"region is {shown(self.region)}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points"
+            )
 
 
 def _check_format(path: Path) -> None:
@@ -194,7 +199,7 @@ class OutputStore:
         )
         if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
             raise InputError(
-                f"output {self.path}: exact=True shortens steps to meet times, but every is {how.every!r}; "
+                f"output {self.path}: exact=True shortens steps to meet times, but every is {shown(how.every)}; "
                 "give a time (a float)"
             )
         self.writer = writer(self.comm, how.io_threads)

@@ -135,7 +135,7 @@ class Simulation(Fields):
         **execution: Any,
     ) -> None:
         if not isinstance(grid, Grid):
-            raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
+            raise InputError(f"grid is {shown(grid)}; expected a halocline.Grid")
         check_options(execution, Simulation.__init__, Execution.__init__)
         execution = observers.options({"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
@@ -257,7 +257,7 @@ class Simulation(Fields):
         if self._stepping.wanted is None:
             why = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {value!r}, but the time step of this simulation {why}; give a number as dt= "
+                f"dt is set to {shown(value)}, but the time step of this simulation {why}; give a number as dt= "
                 "when it is made, or let the function read a parameter"
             )
         self.values[WANTED_STEP] = time_step_of(value)
