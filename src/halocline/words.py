@@ -21,9 +21,9 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}{size}>"
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: Any, known: Iterable[str]) -> str:
     """Return the suggestion " (did you mean 'name'?)", or an empty string where no known name is close."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from halocline.errors import InputError, RunError
+from halocline.words import shown
 
 LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
 
@@ -104,6 +105,20 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path} is damaged: it holds a {type(found).__name__}; expected an object")
     return found
+
+
+def path_of(what: str, value: Any) -> Path:
+    """Return a path that a user gives, for a store.
+
+    Raises
+    ------
+    InputError
+        The value is not a path, or has another encoding than UTF-8. `what` is its name in the message.
+    """
+    if not isinstance(value, (str, Path)):
+        raise InputError(f"{what} is {shown(value)}; expected a text such as 'out/heat', or a pathlib.Path")
+    check_text(Path(value))
+    return Path(value)
 
 
 def check_text(path: Path) -> None:

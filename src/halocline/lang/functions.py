@@ -99,6 +99,11 @@ def symmetric_sum(*terms: Any) -> Any:
     *terms : fields, expressions or numbers; or vectors of them, which are added by component
     """
     if any(isinstance(t, tuple) for t in terms):
+        if not all(isinstance(t, tuple) and len(t) == len(terms[0]) for t in terms):
+            raise InputError(
+                f"terms of symmetric_sum are {shown(terms)}; expected expressions only, or vectors "
+                "of the same number of components only"
+            )
         return Vector(symmetric_sum(*components) for components in zip(*terms, strict=True))
     values = [as_expr(t) for t in terms]
     if len(values) == 3:

@@ -29,7 +29,7 @@ from halocline.lang.expression import (
 )
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
-from halocline.lang.values import as_quantity
+from halocline.lang.values import as_quantity, identifier
 from halocline.ranges import POINTS
 from halocline.words import near, shown
 
@@ -115,7 +115,8 @@ class Grid(Sealed):
                 )
             if int(n) > POINTS.most:
                 raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at most {POINTS.most} can be numbered"
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at most "
+                    f"{POINTS.most} can be numbered"
                 )
         self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
@@ -127,7 +128,8 @@ class Grid(Sealed):
         for axis, length in enumerate(self.extent):
             if not (math.isfinite(length) and length > 0):
                 raise InputError(
-                    f"extent {shown(extent)}: axis {AXES[axis]} has length {length}; expected a positive number"
+                    f"extent {shown(extent)}: axis {AXES[axis]} has length {length}; "
+                    "expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
         if isinstance(walls, Mapping):  # other forms give a value to periodic axes too
@@ -415,7 +417,7 @@ class Grid(Sealed):
         """
         count = self.ndim if components is None else components
         if whole(count) is None or not 1 <= count <= 3:
-            raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
+            raise InputError(f"vector {name!r}: {shown(components)} components; expected 1 to 3")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
         if len(places) != count or len(conditions) != count:
@@ -480,8 +482,8 @@ class Field(Sealed, Assignable):
     def __init__(
         self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
     ) -> None:
-        if not internal and not name.isidentifier():
-            raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
+        if not internal:
+            identifier(name, "field name", "rho_1")
         if not internal and name.startswith(STATISTIC):
             raise InputError(
                 f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "
@@ -649,11 +651,18 @@ def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
         yield 0.0
 
 
-def unknown(kind: str, name: str, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
+def chosen(kind: str, value: Any, known: Sequence[str]) -> str:
+    """Return a value that is one of a few words, and raise InputError for any other value."""
+    if not isinstance(value, str) or value not in known:
+        raise unknown(kind, value, known)
+    return value
+
+
+def unknown(kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
     """The error for a name that is not known, with the nearest one that is; `listed` is how they are
     printed."""
     names = ", ".join(known if listed is None else listed) or "none"
-    return InputError(f"{kind} {name!r} is unknown{near(name, known)}; known: {names}")
+    return InputError(f"{kind} {shown(name)} is unknown{near(name, known)}; known: {names}")
 
 
 def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
@@ -664,4 +673,16 @@ def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
             raise unknown("option", name, known)
 
 
-__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "check_options", "near", "pad", "unknown"]
+__all__ = [
+    "AXES",
+    "SIDES",
+    "Field",
+    "Grid",
+    "Value",
+    "Vector",
+    "check_options",
+    "chosen",
+    "near",
+    "pad",
+    "unknown",
+]

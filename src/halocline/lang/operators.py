@@ -33,6 +33,7 @@ from halocline.lang.ghost_products import forming, note_difference, operand_of_c
 from halocline.lang.grid import Grid, Vector, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
+from halocline.ranges import ORDER
 from halocline.words import shown
 
 
@@ -485,8 +486,10 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     """
     e, a = as_expr(f), axis_number(axis)
     even = whole(count)
-    if even is None or even < 2 or even % 2:
-        raise InputError(f"difference of count {shown(count)}; expected an even number from 2")
+    if even is None or not 2 <= even <= ORDER.most or even % 2:
+        raise InputError(
+            f"difference of count {shown(count)}; expected an even number from 2 to {ORDER.most}"
+        )
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return constant(0.0)
     grid, half = _grid(e, "a difference"), even // 2

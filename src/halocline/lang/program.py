@@ -37,9 +37,10 @@ from halocline.lang.expression import (
     unary,
     walk,
 )
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, unknown
 from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.trace import OWN
+from halocline.lang.values import identifier
 from halocline.ranges import SOME_STEPS
 from halocline.words import shown
 
@@ -87,8 +88,7 @@ class Scalar(Sealed, Assignable):
     advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
 
     def __init__(self, name: str, *, own: bool = False) -> None:
-        if not name.isidentifier():
-            raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
+        identifier(name, "scalar name", "rho")
         self._name = own_name(name) if own else name
 
     def __repr__(self) -> str:
@@ -211,20 +211,17 @@ def stage(
             for i, (v, place) in enumerate(zip(value, places, strict=True))
         )
     expression = as_expr(value, "stage")
-    if storage not in STORAGES:
-        raise unknown("stage storage", storage, STORAGES)
+    chosen("stage storage", storage, STORAGES)
     if not expression.varies or expression.grid is None:
         raise InputError(f"stage of {expression!r}: it does not vary from cell to cell; use a scalar")
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    label = name or program.fresh("stage")
-    if not label.isidentifier():
-        raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
+    label = program.fresh("stage") if name is None else identifier(name, "stage name", "flux_x")
     if location is not None and not isinstance(location, str):
         raise InputError(
-            f"stage {label!r}: location is {shown(location)}; expected text such as 'cell' or 'face-x', since "
-            "a stage of one expression has one location"
+            f"stage {label!r}: location is {shown(location)}; expected text such as 'cell' or 'face-x', "
+            "since a stage of one expression has one location"
         )
     staggered: tuple[bool, ...] | None
     if location is not None:
@@ -604,7 +601,9 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     --------
     ``with hc.loop(until=rho <= stop, limit=1000, record=rho): ...``
     """
-    scalars = (record,) if isinstance(record, Scalar) else tuple(record)
+    scalars = (record,) if isinstance(record, Scalar) else record
+    if not isinstance(scalars, (list, tuple)):
+        raise InputError(f"hc.loop: record is {shown(record)}; expected a scalar, or a list of scalars")
     return trace.current("hc.loop(...)").repeat(until, limit, scalars, _line())
 
 
@@ -672,7 +671,13 @@ def assign(changes: Mapping[Field, Any]) -> None:
     >>> a, b = grid.field("a"), grid.field("b")
     >>> swap = hc.program(lambda: hc.assign({a: b, b: a}))
     """
-    trace.current("hc.assign(...)").assign(changes)
+    program = trace.current("hc.assign(...)")
+    if not isinstance(changes, Mapping) or not all(isinstance(field, Field) for field in changes):
+        raise InputError(
+            f"changes of hc.assign are {shown(changes)}; expected a mapping of fields to expressions, such as "
+            "{u: a, v: b}"
+        )
+    program.assign(changes)
 
 
 def stop(when: Operand, reason: str) -> None:
@@ -682,11 +687,13 @@ def stop(when: Operand, reason: str) -> None:
 
 def scalar(name: str) -> Scalar:
     """A new scalar of the program that is being traced."""
-    return trace.current("hc.scalar(...)").scalar(name)
+    return trace.current("hc.scalar(...)").scalar(identifier(name, "scalar name", "rho"))
 
 
 def scalars(names: str) -> tuple[Scalar, ...]:
     """Several new scalars, named in one string and separated by blanks."""
+    if not isinstance(names, str):
+        raise InputError(f"names of scalars are {shown(names)}; expected one text, such as 'rho old'")
     return tuple(scalar(name) for name in names.split())
 
 
@@ -706,6 +713,10 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
         Its unit, "1" for a pure number, and what it is: named in the error where it is read and has no value.
     """
     program = trace.active()
+    identifier(name, "parameter name", "kappa")
+    for what, text in (("unit", unit), ("about", about)):
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"{what} of parameter {name!r} is {shown(text)}; expected a text")
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
     return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 

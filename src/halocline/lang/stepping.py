@@ -114,7 +114,7 @@ def stepping(
     ------
     InputError
     """
-    if time_step not in TIME_STEPS:
+    if not isinstance(time_step, str) or time_step not in TIME_STEPS:
         raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
     if time_step == "delayed" and not callable(dt):
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,19 @@ def as_quantity(value: Any) -> float | None:
     """
     is_flag = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
     return None if is_flag else as_real(value)
+
+
+def identifier(value: Any, what: str, example: str) -> str:
+    """Return a name that Python accepts as an identifier.
+
+    Raises
+    ------
+    InputError
+        The value is another one. `what` is its name in the message.
+    """
+    if not isinstance(value, str) or not value.isidentifier():
+        raise InputError(f"{what} {shown(value)} is not an identifier such as {example!r}")
+    return value
 
 
 def real_array(value: Any, what: str) -> NDArray[Any]:

@@ -215,7 +215,7 @@ class LinearProblem(Sealed):
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
         store = FieldStore(Domain(grid, comm, Execution(**execution)))
-        self.fields = Fields(store, parameters or {})
+        self.fields = Fields(store, {} if parameters is None else parameters)
         b, filling = self._right_hand_side(rhs)
         self._keep: Prepared | None = None
         if any(read is unknown_field for read, _ in reads_of(as_expr(b))):

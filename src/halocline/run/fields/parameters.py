@@ -33,6 +33,8 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
     def __init__(
         self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
     ) -> None:
+        if not isinstance(given, Mapping):
+            raise InputError(f'parameters is {shown(given)}; expected a mapping, such as {{"kappa": 0.1}}')
         self._names = tuple(given)
         self._values, self._before_change = values, WeakMethod(before_change)
         values.update((name, _finite(name, value)) for name, value in given.items())

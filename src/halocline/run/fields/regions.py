@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.lang.axes import whole
 from halocline.lang.grid import AXES, Grid, unknown
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
@@ -192,9 +193,10 @@ class Coarsen(Region):
     """
 
     def __init__(self, cells: int) -> None:
-        if isinstance(cells, bool) or not hasattr(cells, "__index__") or int(cells) < 2:
+        block = whole(cells)
+        if block is None or block < 2:
             raise InputError(f"Coarsen: cells is {shown(cells)}; expected a whole number from 2")
-        self.block = int(cells)
+        self.block = block
 
     def check(self, grid: Grid) -> None:
         """See Region."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from halocline.archive.files import check_text
+from halocline.archive.files import path_of
 from halocline.errors import InputError
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.output.every import Every, wall_clock
@@ -51,7 +51,7 @@ class Checkpoint:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
-        check_text(Path(self.path))
+        path_of("the path of a checkpoint", self.path)
         CHECKPOINTS.check("keep", self.keep)
         IO_THREADS.check("io_threads", self.io_threads)
         if self.every is not None:

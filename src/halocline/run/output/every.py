@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from operator import index
 
 from halocline.errors import InputError
+from halocline.lang.axes import whole
 from halocline.ranges import SOME_STEPS
 from halocline.run.domain.notices import say_once
 from halocline.words import shown
@@ -127,7 +128,7 @@ def steps(count: int) -> Every:
 
 def is_number_of_steps(given: object) -> bool:
     """Return True for a bare whole number."""
-    return hasattr(given, "__index__") and not isinstance(given, bool)
+    return whole(given) is not None
 
 
 def warn_of_number(given: object) -> None:

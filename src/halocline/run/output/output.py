@@ -13,14 +13,14 @@ from typing import Any
 
 from halocline import __version__, forks
 from halocline.archive.arrays import COMPRESSIONS, narrowed
-from halocline.archive.files import FolderLock, check_text
+from halocline.archive.files import FolderLock, path_of
 from halocline.archive.integrity import STEP, TIME
 from halocline.archive.series import ROWS, Series, SeriesSpec, columns
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.dtype import dtype_name
-from halocline.lang.grid import DTYPES, unknown
+from halocline.lang.grid import DTYPES, chosen, unknown
 from halocline.lang.program import Program
 from halocline.plan.chunks import ChunkGrid
 from halocline.ranges import IO_THREADS
@@ -101,8 +101,7 @@ class Output:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
-        check_text(Path(self.path))
-        _check_format(Path(self.path))
+        _check_format(path_of("the path of an output", self.path))
         IO_THREADS.check("io_threads", self.io_threads)
         if self.every is not None:
             Every.parse("every", self.every)
@@ -120,10 +119,8 @@ class Output:
                     f'units has {name!r}: {unit!r}; expected texts on both sides, such as {{"T": "K"}}. Use '
                     '"1" for a number without a unit.'
                 )
-        if self.window not in WINDOWS:
-            raise unknown("window", self.window, WINDOWS)
-        if self.compression not in COMPRESSIONS:
-            raise unknown("compression", self.compression, COMPRESSIONS)
+        chosen("window", self.window, WINDOWS)
+        chosen("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
             raise InputError(
                 f"region is {shown(self.region)}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points"

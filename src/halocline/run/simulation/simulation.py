@@ -139,7 +139,9 @@ class Simulation(Fields):
         check_options(execution, Simulation.__init__, Execution.__init__)
         execution = observers.options({"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
-        super().__init__(FieldStore(Domain(grid, comm, Execution(**execution))), parameters or {})
+        super().__init__(
+            FieldStore(Domain(grid, comm, Execution(**execution))), {} if parameters is None else parameters
+        )
         self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0, 0.0  # steps and seconds
         self.given = dict(self.parameters)
