@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,10 @@ WRONG: dict[str, Any] = {
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Grid": (
         hc.Grid,
-        {"0": (6, 5), "extent": 1.0, "origin": 0.0, "periodic": False, "walls": "face", "stretch": None, "active": None},
+        {
+            "0": (6, 5), "extent": 1.0, "origin": 0.0, "periodic": False, "walls": "face", "stretch": None,
+            "active": None,
+        },
     ),
     "grid.field": (
         lambda *a, **k: hc.Grid((6, 5)).field(*a, **k),
@@ -89,7 +92,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         hc.Output,
         {
             "0": "a.zarr", "every": "5 steps", "exact": False, "region": hc.Coarsen(2), "window": "output",
-            "dtype": "float32", "compression": "zstd", "units": {"T": "K"}, "overwrite": False, "io_threads": 1,
+            "dtype": "float32", "compression": "zstd", "units": {"T": "K"}, "overwrite": False,
+            "io_threads": 1,
         },
     ),
     "Box": (lambda *a, **k: hc.Box(*a, **k).check(GRID), {"x": (0.2, 0.4)}),
@@ -182,12 +186,9 @@ def test_every_public_callable_is_called() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _quiet(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def _quiet(caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     caplog.set_level(logging.ERROR, "halocline")
     monkeypatch.chdir(tmp_path)
-    yield
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

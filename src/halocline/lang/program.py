@@ -530,8 +530,8 @@ class Program:
         """Record stop(condition, reason)."""
         if not condition.condition or condition.varies:
             raise InputError(
-                f"hc.stop: the condition is {shown(condition)}; expected a comparison of scalars, such as rho "
-                "> limit: reduce a field to a number first, with hc.max for example"
+                f"hc.stop: the condition is {shown(condition)}; expected a comparison of scalars, such as "
+                "rho > limit: reduce a field to a number first, with hc.max for example"
             )
         (condition,) = self.reduced(condition)
         self._open[-1].append(StopWhen(condition, reason, _line()))
@@ -674,8 +674,8 @@ def assign(changes: Mapping[Field, Any]) -> None:
     program = trace.current("hc.assign(...)")
     if not isinstance(changes, Mapping) or not all(isinstance(field, Field) for field in changes):
         raise InputError(
-            f"changes of hc.assign are {shown(changes)}; expected a mapping of fields to expressions, such as "
-            "{u: a, v: b}"
+            f"changes of hc.assign are {shown(changes)}; expected a mapping of fields to expressions, such "
+            "as {u: a, v: b}"
         )
     program.assign(changes)
 

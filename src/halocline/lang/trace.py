@@ -243,7 +243,7 @@ def check_order(accuracy: Any) -> int:
     order = whole(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(
-            f"order {shown(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or any even "
-            f"number up to {ORDER.most}"
+            f"order {shown(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or any "
+            f"even number up to {ORDER.most}"
         )
     return order

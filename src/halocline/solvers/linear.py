@@ -286,8 +286,8 @@ class LinearProblem(Sealed):
         shape, points = getattr(rhs, "shape", None), u.points
         if shape is None:
             raise InputError(
-                f"the right-hand side is {shown(rhs)}; expected a field, an expression, a number, an array or a "
-                "function"
+                f"the right-hand side is {shown(rhs)}; expected a field, an expression, a number, an array "
+                "or a function"
             )
         if tuple(shape) != points:
             raise InputError(

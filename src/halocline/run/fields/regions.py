@@ -151,8 +151,8 @@ class Box(Region):
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
                     around = ", and a box does not continue around it" if grid.periodic[number] else ""
                     raise InputError(
-                        f"Box: {axis} is {shown(ends)}; expected ends from {low:g} to {high:g}, where the axis "
-                        f"lies{around}; -inf and inf stand for its ends"
+                        f"Box: {axis} is {shown(ends)}; expected ends from {low:g} to {high:g}, where the "
+                        f"axis lies{around}; -inf and inf stand for its ends"
                     )
             if not len(_within(grid.positions()[number], *given)):
                 raise InputError(f"Box: {axis} is {shown(ends)}; no cell of {grid!r} lies there")
@@ -166,8 +166,8 @@ class Box(Region):
             inside = _within(lines[axis], *ends)
             if not len(inside):
                 raise InputError(
-                    f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces along "
-                    f"{name} is to be written: expected a box that holds some of its points"
+                    f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces "
+                    f"along {name} is to be written: expected a box that holds some of its points"
                 )
             first[axis], shape[axis] = int(inside[0]), len(inside)
         chosen = zip(lines, first, shape, strict=True)

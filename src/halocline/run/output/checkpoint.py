@@ -60,6 +60,6 @@ class Checkpoint:
             given = wall_clock("time_limit", self.time_limit)
             if given <= MARGIN:
                 raise InputError(
-                    f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as long "
-                    "before its time is up"
+                    f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as "
+                    "long before its time is up"
                 )

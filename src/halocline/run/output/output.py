@@ -196,8 +196,8 @@ class OutputStore:
         )
         if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
             raise InputError(
-                f"output {self.path}: exact=True shortens steps to meet times, but every is {shown(how.every)}; "
-                "give a time (a float)"
+                f"output {self.path}: exact=True shortens steps to meet times, but every is "
+                f"{shown(how.every)}; give a time (a float)"
             )
         self.writer = writer(self.comm, how.io_threads)
         self.count = self.synced = 0

@@ -259,8 +259,8 @@ class Simulation(Fields):
         if self._stepping.wanted is None:
             why = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {shown(value)}, but the time step of this simulation {why}; give a number as dt= "
-                "when it is made, or let the function read a parameter"
+                f"dt is set to {shown(value)}, but the time step of this simulation {why}; give a number as "
+                "dt= when it is made, or let the function read a parameter"
             )
         self.values[WANTED_STEP] = time_step_of(value)
         self._session.forget_time_steps()
