@@ -29,9 +29,6 @@ _TABLE = "write hc.lookup(values, index) for a table of numbers"
 _REAL = "values are real numbers"
 _REAL_DTYPE = "the dtype of a field is given to grid.field(name, dtype='float32')"
 _FINITE = "a run reports the first value that is not finite; u == u is false for NaN"
-_NUMPY_ONLY = (
-    "no generated code has this function; set a field to values of NumPy, sim[a] = array, and read it"
-)
 
 _BY_ADVICE: Mapping[str, str] = {
     _NEIGHBOURS: "roll take take_along_axis",
@@ -71,10 +68,6 @@ _BY_ADVICE: Mapping[str, str] = {
     "write u * (math.pi / 180)": "deg2rad radians",
     "write u * (180 / math.pi)": "rad2deg degrees",
     _FINITE: "isnan isfinite isinf nan_to_num",
-    _NUMPY_ONLY: (
-        "arctan arctan2 arcsin arccos arcsinh arccosh arctanh mod remainder fmod floor ceil round rint trunc "
-        "sinc"
-    ),
 }
 
 _ADVICE = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}

@@ -149,8 +149,8 @@ class Operators:
                 raise InputError(f"NumPy's {name} with {keywords} cannot be traced; leave {keywords} out")
             reductions = {"add.reduce": "sum", "maximum.reduce": "max", "minimum.reduce": "min"}
             advice = numpy_advice(reductions.get(name, name))
-            known = "" if advice else f"; these functions can: {', '.join(sorted(UFUNCS))}"
-            raise InputError(f"NumPy's {name} cannot be traced{advice}{known}")
+            known = "" if advice else f"; these can: {', '.join(sorted(UFUNCS))}"
+            raise InputError(f"NumPy's {name} cannot be traced into a kernel{advice}{known}")
         return function(*(as_expr(x) if _is_numpy_scalar(x) else x for x in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -163,7 +163,7 @@ class Operators:
             return minimum(maximum(*args[:2]), args[2])
         advice = numpy_advice(name)
         raise InputError(
-            f"NumPy's {name} cannot be traced{advice or ': write a formula of halocline for one cell'}"
+            f"NumPy's {name} cannot be traced into a kernel{advice or ': write a formula for one cell'}"
         )
 
     def __getattr__(self, name: str) -> Any:

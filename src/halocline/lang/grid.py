@@ -483,7 +483,7 @@ class Field(Sealed, Assignable):
         self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
     ) -> None:
         if not internal:
-            identifier(name, "field name", "rho_1")
+            identifier(name, "field name", "'T' or 'rho_1'")
         if not internal and name.startswith(STATISTIC):
             raise InputError(
                 f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "

@@ -88,7 +88,7 @@ class Scalar(Sealed, Assignable):
     advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
 
     def __init__(self, name: str, *, own: bool = False) -> None:
-        identifier(name, "scalar name", "rho")
+        identifier(name, "scalar name", "'rho'")
         self._name = own_name(name) if own else name
 
     def __repr__(self) -> str:
@@ -217,7 +217,7 @@ def stage(
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    label = program.fresh("stage") if name is None else identifier(name, "stage name", "flux_x")
+    label = program.fresh("stage") if name is None else identifier(name, "stage name", "'flux_x'")
     if location is not None and not isinstance(location, str):
         raise InputError(
             f"stage {label!r}: location is {shown(location)}; expected text such as 'cell' or 'face-x', "
@@ -687,7 +687,7 @@ def stop(when: Operand, reason: str) -> None:
 
 def scalar(name: str) -> Scalar:
     """A new scalar of the program that is being traced."""
-    return trace.current("hc.scalar(...)").scalar(identifier(name, "scalar name", "rho"))
+    return trace.current("hc.scalar(...)").scalar(identifier(name, "scalar name", "'rho'"))
 
 
 def scalars(names: str) -> tuple[Scalar, ...]:
@@ -713,7 +713,7 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
         Its unit, "1" for a pure number, and what it is: named in the error where it is read and has no value.
     """
     program = trace.active()
-    identifier(name, "parameter name", "kappa")
+    identifier(name, "parameter name", "'kappa'")
     for what, text in (("unit", unit), ("about", about)):
         if text is not None and not isinstance(text, str):
             raise InputError(f"{what} of parameter {name!r} is {shown(text)}; expected a text")

@@ -48,7 +48,7 @@ def identifier(value: Any, what: str, example: str) -> str:
         The value is another one. `what` is its name in the message.
     """
     if not isinstance(value, str) or not value.isidentifier():
-        raise InputError(f"{what} {shown(value)} is not an identifier such as {example!r}")
+        raise InputError(f"{what} {shown(value)} is not an identifier such as {example}")
     return value
 
 

@@ -118,12 +118,8 @@ class Ledger:
         """
         given = _outputs_of(output)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            text = (
-                f"hc.Checkpoint({str(checkpoint)!r})"
-                if isinstance(checkpoint, (str, Path))
-                else "an hc.Checkpoint"
-            )
-            raise InputError(f"checkpoint is {shown(checkpoint)}; expected {text}")
+            example = _example("hc.Checkpoint", checkpoint)
+            raise InputError(f"checkpoint is {shown(checkpoint)}; expected an hc.Checkpoint{example}")
         every: list[Output | Checkpoint] = [*given, *([] if checkpoint is None else [checkpoint])]
         paths = [how.path for how in every]
         wanted = [(str(how.path), how.every, how.overwrite) for how in every]
@@ -195,8 +191,13 @@ def _outputs_of(output: Any) -> list[Output]:
         if not wrong:
             return list(output)
         output = wrong[0]
-    text = f"hc.Output({str(output)!r})" if isinstance(output, (str, Path)) else "an hc.Output"
-    raise InputError(f"output is {shown(output)}; expected {text}, or a list of such outputs")
+    example = _example("hc.Output", output)
+    raise InputError(f"output is {shown(output)}; expected an hc.Output{example}, or a list of them")
+
+
+def _example(kind: str, value: Any) -> str:
+    """Return the call that a path stands for, as words of a message; empty for another value."""
+    return f", such as {kind}({str(value)!r})" if isinstance(value, (str, Path)) else ""
 
 
 def _check_apart(paths: Sequence[str | Path]) -> None:
