@@ -224,7 +224,7 @@ class Fields(Sealed):
         field : Field
         function : callable
         reason : Exception
-            Error that prevents tracing. A warning reports it once the function gives real numbers.
+            Error that prevents tracing. A warning reports it, unless the function returns what is no number.
         """
         import numpy as np
 
@@ -242,15 +242,24 @@ class Fields(Sealed):
                     "value for each"
                 ) from None
 
+        def warn() -> None:
+            if self.domain.comm.rank == 0:
+                log.warning(
+                    "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
+                    field.name,
+                    reason,
+                )
+
         first = (0,) * (len(points) - 1)
-        if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
+        try:
+            is_repeated = np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True)
+        except InputError as error:
+            if error.__cause__ is not None:  # the function fails for arrays, unlike a value that is no number
+                warn()
+            raise
+        if not is_repeated:
             raise InputError(f"{what} {trace.OTHER_VALUES}")
-        if self.domain.comm.rank == 0:
-            log.warning(
-                "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
-                field.name,
-                reason,
-            )
+        warn()
         self._made(field)
 
         def values(origin: Place, shape: Place) -> NDArray[np.float64]:
