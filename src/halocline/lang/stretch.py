@@ -96,8 +96,9 @@ def mapped(function: Map, even: Any, name: str) -> Any:
             values = function(even)
     except Exception as error:
         raise InputError(f"{name} raised {error!r} on an array of coordinates") from error
-    coordinates = real_array(values, f"{name} makes")
-    if coordinates.shape != even.shape or coordinates.dtype.kind == "b":
+    is_unusable = values is None or np.ma.is_masked(values)
+    coordinates = real_array(values, f"{name} makes") if is_unusable else np.asarray(values)
+    if coordinates.shape != even.shape or coordinates.dtype.kind not in "fiu":
         raise InputError(
             f"{name} makes {coordinates.shape} {coordinates.dtype} numbers of {even.shape}; expected as many "
             "real ones"
