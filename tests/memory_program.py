@@ -48,7 +48,7 @@ def growth(n: int, folder: Path) -> list[int]:
     """Of output, of a checkpoint, of reading a field, of resuming."""
     sim = heat(n)
     sim.run(steps=1)
-    output = hc.Output(folder / "T.zarr", every=1)
+    output = hc.Output(folder / "T.zarr", every=hc.steps(1))
     return [
         grown(sim, lambda: sim.run(steps=1, output=output)),
         grown(sim, lambda: sim.run(steps=1, checkpoint=hc.Checkpoint(folder / "checkpoints"))),

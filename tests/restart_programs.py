@@ -96,9 +96,9 @@ def store_of(path: Path) -> Path:
 
 def kept(phase: str, path: Path) -> dict[str, Any]:
     """What a phase leaves. One that died before its first checkpoint begins anew, over what it has left."""
-    found: dict[str, Any] = {"output": hc.Output(store_of(path), every=2, overwrite=True)}
+    found: dict[str, Any] = {"output": hc.Output(store_of(path), every=hc.steps(2), overwrite=True)}
     if phase in ("first", "slow"):
-        found["checkpoint"] = hc.Checkpoint(path, every=5 if phase == "first" else 1)
+        found["checkpoint"] = hc.Checkpoint(path, every=hc.steps(5 if phase == "first" else 1))
     return found
 
 
@@ -120,7 +120,7 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
         sim = make()
         if goes_on(phase, path):
             sim.resume(path)
-        slow = {"every": 1, "callback": lambda sim: time.sleep(STEP)} if phase == "slow" else {}
+        slow = {"every": hc.steps(1), "callback": lambda sim: time.sleep(STEP)} if phase == "slow" else {}
         sim.run(steps=max(0, (PART if phase == "first" else WHOLE) - sim.steps), **kept(phase, path), **slow)
         names = sorted(f.name for f in sim.grid.fields.values() if f.name in sim.store.storages)
         sums = [sim.checksum(name) for name in names]
@@ -131,7 +131,11 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
 
 def case(phase: str, path: Path) -> str:
     run = forced()
-    how: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
+    how: dict[str, Any] = {
+        "steps": PART if phase == "first" else WHOLE,
+        "every": hc.steps(4),
+        **kept(phase, path),
+    }
     if goes_on(phase, path):
         how["resume"] = path
     if phase == "slow":

@@ -692,10 +692,10 @@ def test_a_simulation_runs_equations_and_callbacks_of_any_kind(caplog: pytest.Lo
     sim = hc.Simulation(grid, partial(heat, kappa=0.1), scheme=hc.Euler(), dt=1e-3, threads=1)
     assert sim.title == "heat"
     sim[T] = lambda x, a=2.0: np.sin(a * np.pi * x)
-    sim.run(steps=2, every=1, callback=partial(note, seen))
+    sim.run(steps=2, every=hc.steps(1), callback=partial(note, seen))
     assert seen == [1, 2]
     for function in (lambda sim=None: seen.append(sim.steps), lambda sim=None, *, k=0: seen.append(k)):
-        sim.run(steps=1, every=1, callback=function, on_progress=lambda steps=0: None)
+        sim.run(steps=1, every=hc.steps(1), callback=function, on_progress=lambda steps=0: None)
     assert seen == [1, 2, 3, 0]
     for name, function in (("callback", lambda: None), ("on_progress", lambda a, b: None)):
         with pytest.raises(InputError, match=f"^{name} takes . arguments? without a default; expected the "):

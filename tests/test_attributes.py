@@ -99,7 +99,7 @@ def test_subclasses_set_their_own_attributes_while_they_are_made() -> None:
 
     sim = Noted()
     sim["u"] = 0.0
-    sim.run(steps=2, every=1, callback=Noted.look)
+    sim.run(steps=2, every=hc.steps(1), callback=Noted.look)
     assert (sim._looks, len(sim.seen)) == (2, 2)
     with pytest.raises(InputError, match=r"a Noted has no attribute 'sen' \(did you mean 'seen'\?\)"):
         sim.sen = []

@@ -494,12 +494,12 @@ def test_the_time_step_can_be_set_where_it_is_a_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["number", "delayed"])
 def test_a_restart_is_a_new_run(kind: str, tmp_path: Path) -> None:
     sim, u = placed(kind, 0.1), "u"
-    sim.run(until=1.0, output=hc.Output(tmp_path / "u.zarr", [u], every=2))
+    sim.run(until=1.0, output=hc.Output(tmp_path / "u.zarr", [u], every=hc.steps(2)))
     before = sim.checksum(u)
     sim.restart(time=5)
     assert (sim.time, sim.steps, sim.checksum(u), sim.resumed) == (5.0, 0, before, None)
     with pytest.raises(InputError, match="holds output of another run"):
-        sim.run(steps=1, output=hc.Output(tmp_path / "u.zarr", [u], every=2))
+        sim.run(steps=1, output=hc.Output(tmp_path / "u.zarr", [u], every=hc.steps(2)))
     sim.run(until=5.25)
     assert (sim.time, sim.steps) == (5.25, 3)
     sim.restart()
@@ -512,7 +512,7 @@ def test_a_restart_is_a_new_run(kind: str, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="restart is called while the simulation runs"):
             sim.restart()
 
-    sim.run(steps=2, every=1, callback=within)
+    sim.run(steps=2, every=hc.steps(1), callback=within)
     assert sim.steps == 2
 
 

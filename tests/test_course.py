@@ -18,7 +18,9 @@ import xarray
 import halocline as hc
 from halocline.archive.writer import Writer
 from halocline.errors import InputError, RunError, Stopped
+from halocline.run.domain.notices import say_once
 from halocline.run.output import saved as checkpoints
+from halocline.run.output.every import Every
 from hang import HANG
 
 
@@ -76,7 +78,10 @@ def test_a_signal_in_a_callback_leaves_a_checkpoint_of_that_step(name: str, shar
     )
     with pytest.raises(kind, match=words):
         sim.run(
-            steps=20, every=3, callback=asks(name, 6), checkpoint=hc.Checkpoint(shared_tmp_path, every=100)
+            steps=20,
+            every=hc.steps(3),
+            callback=asks(name, 6),
+            checkpoint=hc.Checkpoint(shared_tmp_path, every=hc.steps(100)),
         )
     sim.domain.comm.barrier()
     again, alone = heat(), heat()
@@ -94,14 +99,14 @@ def test_a_signal_between_outputs_of_every_step_costs_no_row(shared_tmp_path: Pa
     def outputs(sim: hc.Simulation) -> list[hc.Output]:
         T = sim.grid.fields["T"]
         return [
-            hc.Output(path / "most.zarr", {"most": hc.max(T)}, every=1),
-            hc.Output(path / "T.zarr", [T], every=2),
+            hc.Output(path / "most.zarr", {"most": hc.max(T)}, every=hc.steps(1)),
+            hc.Output(path / "T.zarr", [T], every=hc.steps(2)),
         ]
 
     sim = heat()
     with pytest.raises(Stopped):
         sim.run(
-            steps=20, every=1, callback=asks("SIGTERM", 7), output=outputs(sim),
+            steps=20, every=hc.steps(1), callback=asks("SIGTERM", 7), output=outputs(sim),
             checkpoint=hc.Checkpoint(path / "checkpoints"),
         )  # fmt: skip
     again = heat()
@@ -151,7 +156,10 @@ def test_a_signal_without_checkpoints_ends_the_run_at_once(tmp_path: Path) -> No
     sim = heat()
     with pytest.raises(KeyboardInterrupt):
         sim.run(
-            steps=20, every=3, callback=asks("SIGTERM", 6), output=hc.Output(tmp_path / "T.zarr", every=2)
+            steps=20,
+            every=hc.steps(3),
+            callback=asks("SIGTERM", 6),
+            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(2)),
         )
     assert steps_of(tmp_path / "T.zarr")[:4] == [0, 2, 4, 6]
 
@@ -170,7 +178,7 @@ def test_output_of_the_end_is_written_where_the_program_stops_the_run(tmp_path: 
 
     sim, seen = hc.Simulation(grid, step, threads=1), []
     outcome = sim.run(
-        steps=20, every=3, callback=lambda sim: seen.append(sim.steps),
+        steps=20, every=hc.steps(3), callback=lambda sim: seen.append(sim.steps),
         output=hc.Output(tmp_path / "u.zarr", [u]), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
     )  # fmt: skip
     assert outcome.reason == "five are enough"
@@ -193,8 +201,8 @@ def test_a_run_that_fails_leaves_what_was_on_its_way(tmp_path: Path) -> None:
     sim = heat(dt=1.0)  # unstable
     with pytest.raises(RunError, match="must be finite"):
         sim.run(
-            steps=2000, output=hc.Output(tmp_path / "T.zarr", every=8),
-            checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=16),
+            steps=2000, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(8)),
+            checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(16)),
         )  # fmt: skip
     assert len(steps_of(tmp_path / "T.zarr")) > 4
     again = heat()
@@ -253,8 +261,9 @@ def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
 
     with held_up(monkeypatch, "T.zarr") as may:
         sim.run(
-            steps=30, every=2, callback=look, output=hc.Output(tmp_path / "T.zarr", every=10),
-            checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=12),
+            steps=30, every=hc.steps(2), callback=look,
+            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
+            checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(12)),
         )  # fmt: skip
     assert [there for step, there in named if step <= 20] == [False] * 10
     assert named[-1] == (30, True)
@@ -267,8 +276,8 @@ def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
     sim, seen = heat(), []
     sim.notes = lambda: {"seen": seen}
     sim.run(
-        steps=9, every=1, callback=lambda sim: seen.append(sim.steps),
-        checkpoint=hc.Checkpoint(tmp_path, every=2, keep=9),
+        steps=9, every=hc.steps(1), callback=lambda sim: seen.append(sim.steps),
+        checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(2), keep=9),
     )  # fmt: skip
     for folder in checkpoints.folders(tmp_path):
         facts = checkpoints.Saved(folder).facts
@@ -277,12 +286,12 @@ def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [1, 4, 6])
 def test_as_many_checkpoints_remain_as_asked_for(keep: int, tmp_path: Path) -> None:
-    heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=1, keep=keep))
+    heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
     steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path)]
     assert steps == list(range(10 - keep, 10))
     again = heat()
     again.resume(tmp_path)
-    again.run(steps=3, checkpoint=hc.Checkpoint(tmp_path, every=1, keep=keep))
+    again.run(steps=3, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
     steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path)]
     assert steps == list(range(13 - keep, 13))
 
@@ -303,13 +312,13 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
             seen.append(str(no.value))
 
     how = {
-        "output": hc.Output(tmp_path / "T.zarr", every=1, overwrite=True),
-        "checkpoint": hc.Checkpoint(tmp_path / "checkpoints", every=1, overwrite=True),
+        "output": hc.Output(tmp_path / "T.zarr", every=hc.steps(1), overwrite=True),
+        "checkpoint": hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(1), overwrite=True),
     }
     for _ in range(2):  # where there is something to be overwritten, too
         seen.clear()
         first = heat()
-        first.run(steps=4, every=2, callback=second, **how)
+        first.run(steps=4, every=hc.steps(2), callback=second, **how)
         assert len(seen) == 4
         assert steps_of(tmp_path / "T.zarr") == [0, 1, 2, 3, 4]
     heat().run(steps=1, **how)
@@ -362,7 +371,7 @@ def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path)
     """All is looked at before anything is overwritten."""
     heat().run(
         steps=4,
-        output=hc.Output(tmp_path / "T.zarr", every=2),
+        output=hc.Output(tmp_path / "T.zarr", every=hc.steps(2)),
         checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
     )
     with pytest.raises(InputError, match="holds checkpoints of another run"):
@@ -389,8 +398,8 @@ def test_a_checkpoint_with_output_beside_is_named_before_the_next_one(tmp_path: 
             seen.append(sim.steps)
 
     sim.run(
-        steps=60, every=1, callback=look, output=hc.Output(tmp_path / "T.zarr", every=10),
-        checkpoint=hc.Checkpoint(tmp_path / "c", every=25),
+        steps=60, every=hc.steps(1), callback=look, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
+        checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(25)),
     )  # fmt: skip
     assert 25 <= seen[0] < 50
 
@@ -419,22 +428,23 @@ def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
 
     with pytest.raises(RunError, match="No space left"):
         sim.run(
-            steps=100_000, every=1, callback=fail_after_a_checkpoint,
-            output=hc.Output(tmp_path / "T.zarr", every=1), checkpoint=hc.Checkpoint(tmp_path / "c", every=3),
+            steps=100_000, every=hc.steps(1), callback=fail_after_a_checkpoint,
+            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(1)),
+            checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(3)),
         )  # fmt: skip
     fail.clear()
     again = heat()
     again.resume(tmp_path / "c")
     assert again.steps > 0
-    again.run(steps=5, output=hc.Output(tmp_path / "T.zarr", every=1))
+    again.run(steps=5, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(1)))
     assert steps_of(tmp_path / "T.zarr") == list(range(again.steps + 1))
 
 
 def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_path: Path) -> None:
     def output(name: str = "T.zarr") -> hc.Output:
-        return hc.Output(tmp_path / name, every=1)
+        return hc.Output(tmp_path / name, every=hc.steps(1))
 
-    heat().run(steps=15, output=output(), checkpoint=hc.Checkpoint(tmp_path / "c", every=5, keep=9))
+    heat().run(steps=15, output=output(), checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(5), keep=9))
     folders = {int(each.name.split("-")[1]): each for each in checkpoints.folders(tmp_path / "c")}
     again = heat()
     again.resume(folders[5])
@@ -448,8 +458,8 @@ def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_pat
     again.resume(folders[5])
     with pytest.raises(ValueError, match="now"):
         again.run(
-            steps=9, every=1, callback=raises(ValueError("now")), output=output(),
-            checkpoint=hc.Checkpoint(tmp_path / "c", every=5, keep=9),
+            steps=9, every=hc.steps(1), callback=raises(ValueError("now")), output=output(),
+            checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(5), keep=9),
         )  # fmt: skip
     assert newest_step(tmp_path / "c") == 5
 
@@ -463,9 +473,9 @@ def raises(error: Exception, at: int = 0) -> Any:
 
 
 def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
-    sim, output = heat(), hc.Output(tmp_path / "T.zarr", every=1)
+    sim, output = heat(), hc.Output(tmp_path / "T.zarr", every=hc.steps(1))
     with pytest.raises(ValueError, match="mine"):
-        sim.run(steps=10, every=1, callback=raises(ValueError("mine"), 5), output=output)
+        sim.run(steps=10, every=hc.steps(1), callback=raises(ValueError("mine"), 5), output=output)
     assert steps_of(tmp_path / "T.zarr") == list(range(6))
     sim.run(steps=5, output=output)
     assert steps_of(tmp_path / "T.zarr") == list(range(11))
@@ -483,22 +493,23 @@ def test_an_error_of_a_callback_on_one_rank_is_the_one_that_is_seen(
 
     with pytest.raises(kind, match=f"on rank {sim.domain.comm.rank}"):
         sim.run(
-            steps=10, every=2, callback=callback, output=hc.Output(shared_tmp_path / "T.zarr", every=1),
-            checkpoint=hc.Checkpoint(shared_tmp_path / "c", every=2),
+            steps=10, every=hc.steps(2), callback=callback,
+            output=hc.Output(shared_tmp_path / "T.zarr", every=hc.steps(1)),
+            checkpoint=hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(2)),
         )  # fmt: skip
     sim.domain.comm.barrier()
 
 
 def test_the_last_checkpoint_holds_the_end_of_the_run(tmp_path: Path) -> None:
     """What callbacks do at the end too, and what was set since the last run."""
-    how = hc.Checkpoint(tmp_path, every=5, keep=99)
+    how = hc.Checkpoint(tmp_path, every=hc.steps(5), keep=99)
 
     def warm(sim: hc.Simulation) -> None:
         if sim.steps == 10:
             sim["T"] = 10.0
 
     sim = heat()
-    sim.run(steps=10, every=5, callback=warm, checkpoint=how)
+    sim.run(steps=10, every=hc.steps(5), callback=warm, checkpoint=how)
     again = heat()
     again.resume(tmp_path)
     assert (again["T"] == 10.0).all()
@@ -586,7 +597,7 @@ def test_checkpoints_are_ours_by_run_and_not_by_place(tmp_path: Path) -> None:
 
 
 def test_nothing_is_overwritten_where_something_else_is_locked(tmp_path: Path) -> None:
-    outputs = [hc.Output(tmp_path / f"{n}.zarr", every=1, overwrite=True) for n in (1, 2)]
+    outputs = [hc.Output(tmp_path / f"{n}.zarr", every=hc.steps(1), overwrite=True) for n in (1, 2)]
     how = hc.Checkpoint(tmp_path / "c", overwrite=True)
     heat().run(steps=3, output=outputs, checkpoint=how)
     seen = []
@@ -643,3 +654,61 @@ def test_notes_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
     sim.notes = lambda: {"most": float("nan")}
     with pytest.raises(InputError, match="notes of a checkpoint cannot be written as JSON"):
         sim.run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+
+
+# -- intervals -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (hc.steps(5), Every(steps=5)),
+        ("5 steps", Every(steps=5)),
+        ("1 step", Every(steps=1)),
+        (" 12steps ", Every(steps=12)),
+        (5, Every(steps=5)),
+        (np.int64(5), Every(steps=5)),
+        (5.0, Every(time=5.0)),
+        ("5 min", Every(seconds=300.0)),
+    ],
+)
+def test_an_interval_is_steps_simulated_time_or_wall_clock_time(given: Any, expected: Every) -> None:
+    assert Every.parse("every", given) == expected
+
+
+@pytest.mark.parametrize("given", [0, "0 steps", "-1 steps", "2.5 steps", "steps", "5", "", None, True, [5]])
+def test_what_is_no_interval_is_rejected_with_what_is_one(given: Any) -> None:
+    with pytest.raises(InputError, match=r"^every is .* steps"):
+        Every.parse("every", given)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "5", None, True])
+def test_a_number_of_steps_is_a_whole_number_from_1(count: Any) -> None:
+    with pytest.raises(InputError, match=r"^steps is .*; expected a whole number from 1"):
+        hc.steps(count)
+
+
+@pytest.mark.parametrize("where", ["run", "output", "checkpoint"])
+def test_a_bare_number_of_steps_warns_once(
+    where: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(sim: hc.Simulation, every: Any) -> None:
+        if where == "run":
+            sim.run(steps=4, every=every, callback=seen[-1].append)
+        elif where == "output":
+            sim.run(steps=4, output=hc.Output(tmp_path / "T.zarr", every=every, overwrite=True))
+        else:
+            sim.run(steps=4, checkpoint=hc.Checkpoint(tmp_path / "c", every=every, keep=9, overwrite=True))
+
+    sim, seen = heat(), list[Any]()
+    say_once.cache_clear()
+    caplog.clear()
+    for every in (hc.steps(2), "2 steps", 2, 2):
+        sim.restart()
+        seen.append([])
+        run(sim, every)
+    assert [len(each) for each in seen] == [2 if where == "run" else 0] * 4
+    said = [r.getMessage() for r in caplog.records if "whole number" in r.getMessage()]
+    assert len(said) == 1
+    assert "hc.steps(5)" in said[0]
+    assert "later release rejects" in said[0]

@@ -46,9 +46,9 @@ def outputs(sim: hc.Simulation, path: Path) -> list[hc.Output]:
     T = sim.grid.fields["T"]
     points = hc.Points([(0.1, 0.3), (0.7, 1.2)])
     return [
-        hc.Output(path / "fields.zarr", every=1),
-        hc.Output(path / "numbers.zarr", {"total": hc.sum(T), "most": hc.max(T)}, every=1),
-        hc.Output(path / "points.zarr", {"T": T}, every=1, region=points),
+        hc.Output(path / "fields.zarr", every=hc.steps(1)),
+        hc.Output(path / "numbers.zarr", {"total": hc.sum(T), "most": hc.max(T)}, every=hc.steps(1)),
+        hc.Output(path / "points.zarr", {"T": T}, every=hc.steps(1), region=points),
     ]
 
 
@@ -445,7 +445,7 @@ def test_rows_lost_during_a_run_end_the_run(
 
     sim = simulation()
     with pytest.raises(RunError, match=r"numbers\.zarr/total.*c\.0") as caught:
-        sim.run(steps=6, every=1, callback=lose, output=outputs(sim, tmp_path)[1])
+        sim.run(steps=6, every=hc.steps(1), callback=lose, output=outputs(sim, tmp_path)[1])
     assert {"remove": "with time number 0", "cut": "nothing was written", "dangling": "is a link"}[
         kind
     ] in str(caught.value)

@@ -53,7 +53,7 @@ grid = hc.Grid((4,), periodic=True)
 T = grid.field("T")
 sim = hc.Simulation(grid, lambda T: {T: T}, scheme=hc.Euler(), dt=1e-3)
 sim[T] = 1.0
-sim.run(steps=2, output=hc.Output("o.zarr", every=1), checkpoint=hc.Checkpoint("ck"))
+sim.run(steps=2, output=hc.Output("o.zarr", every=hc.steps(1)), checkpoint=hc.Checkpoint("ck"))
 """
 
 # lines of each command: for a case, a linear problem and a file, if the command accepts them

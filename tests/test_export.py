@@ -40,10 +40,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sim = hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, threads=1)
         for f in (T, v):
             sim[f] = np.random.default_rng(len(shape)).uniform(size=f.points)
-        how = {"checkpoint": hc.Checkpoint(path / "checkpoints", every=2)} if len(shape) == 2 else {}
+        how = (
+            {"checkpoint": hc.Checkpoint(path / "checkpoints", every=hc.steps(2))} if len(shape) == 2 else {}
+        )
         outputs = [
-            hc.Output(path / f"{len(shape)}.zarr", every=1, units={"T": "K"}),
-            hc.Output(path / f"numbers{len(shape)}.zarr", {"sum": hc.sum(T)}, every=1),
+            hc.Output(path / f"{len(shape)}.zarr", every=hc.steps(1), units={"T": "K"}),
+            hc.Output(path / f"numbers{len(shape)}.zarr", {"sum": hc.sum(T)}, every=hc.steps(1)),
         ]
         sim.run(steps=3, output=outputs, **how)
     return path

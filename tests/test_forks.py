@@ -62,7 +62,7 @@ def use(name):
     elif kind == "a device":
         bits(simulation(device="opencl:0"))
     elif kind == "TensorStore":
-        bits(simulation(threads=2), output=hc.Output(f"{{folder}}/{{name}}.zarr", ["u"], every=2))
+        bits(simulation(threads=2), output=hc.Output(f"{{folder}}/{{name}}.zarr", ["u"], every=hc.steps(2)))
 
 process = os.fork()
 if process == 0:  # the parent has not used the resource

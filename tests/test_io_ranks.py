@@ -47,14 +47,14 @@ sim = heat(shape=(64, 48))
 T = sim.grid.fields["T"]
 
 def outputs():
-    return [hc.Output(stores / "T.zarr", every=3), hc.Output(stores / "more.zarr", {"square": T * T,
-            "most": hc.max(T)}, every=1)]
+    return [hc.Output(stores / "T.zarr", every=hc.steps(3)), hc.Output(stores / "more.zarr", {"square": T * T,
+            "most": hc.max(T)}, every=hc.steps(1))]
 
-sim.run(steps=4, output=outputs(), checkpoint=hc.Checkpoint(folder, every=2))
+sim.run(steps=4, output=outputs(), checkpoint=hc.Checkpoint(folder, every=hc.steps(2)))
 if full.is_dir() and sim.domain.comm.rank == 0:
     (full / "ballast").write_bytes(bytes(shutil.disk_usage(full).free - 4096))
 sim.domain.comm.barrier()
-sim.run(steps=8, output=outputs(), checkpoint=hc.Checkpoint(folder, every=2))
+sim.run(steps=8, output=outputs(), checkpoint=hc.Checkpoint(folder, every=hc.steps(2)))
 """
 
 

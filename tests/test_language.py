@@ -584,7 +584,7 @@ def test_a_function_that_cannot_be_traced_runs_in_numpy_with_the_same_bits(
     with caplog.at_level(logging.WARNING, logger="halocline"):
         alone = make(communicator=MPI.COMM_SELF)
     assert (
-        "field u: its function cannot be traced (NumPy's interp cannot be traced into a kernel)"
+        "field u: its function cannot be traced (NumPy's interp cannot be traced into a kernel: "
         in caplog.text
     )
     x, y = np.meshgrid((np.arange(9) + 0.5) / 9, np.arange(6) / 6, indexing="ij")

@@ -113,6 +113,62 @@ def test_a_file_runs_with_other_values(tmp_path: Path) -> None:
     assert before == (sys.argv, sys.path, sys.modules["__main__"])
 
 
+ASSIGNMENTS = """g, f0, H = 9.81, -1e-4, 100.0
+(a, (b, [c, d])), e = (1, ("two", [3, 4.5])), 6
+first = second = 7
+annotated: int = 8
+declared: int
+whole = (64, 32)
+h, k = 1, g * 2
+start, *rest = 1, 2, 3
+p, q = divmod(7, 2)
+twice = 1
+twice = 2
+later = 1
+later = later + 1
+"""
+
+
+def test_names_of_every_kind_of_assignment_can_be_set(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(ASSIGNMENTS)
+    script = Script(path)
+    values = {
+        "g": 9.81, "f0": -1e-4, "H": 100.0, "a": 1, "b": "two", "c": 3, "d": 4.5, "e": 6, "first": 7,
+        "second": 7, "annotated": 8, "h": 1, "later": 1,
+    }  # fmt: skip
+    assert script.names == values
+    before = script.run()
+    for name, value in values.items():
+        other = "word" if isinstance(value, str) else value + 10
+        top = Script(path).run(given=script.values({name: str(other)}))
+        expected = before | {name: other} | ({"k": 2 * other} if name == "g" else {})
+        expected |= {"later": other + 1} if name == "later" else {}
+        assert {n: top[n] for n in (*values, "k", "whole", "rest")} == {
+            n: expected[n] for n in (*values, "k", "whole", "rest")
+        }
+    assert script.run(given={"g": 1.0, "H": 2.0})["k"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("whole", "line 6 sets it to an expression; expected one assignment of a number or a text"),
+        ("k", "line 7 sets it to an expression"),
+        ("start", "line 8 sets it with a starred target or value"),
+        ("rest", "line 8 sets it with a starred target or value"),
+        ("q", "line 9 sets it to a part of an expression"),
+        ("twice", "lines 10 and 11 set it"),
+        ("declared", "number or text 'declared' is unknown"),
+    ],
+)
+def test_a_name_that_cannot_be_set_is_reported_with_the_reason(tmp_path: Path, name: str, words: str) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(ASSIGNMENTS)
+    with pytest.raises(InputError, match=words):
+        Script(path).values({name: "1"})
+
+
 def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("n = 1\nraise SystemExit(3)\n")
     with pytest.raises(InputError, match=r"makes no hc\.Simulation"):
@@ -650,7 +706,7 @@ for kappa in (0.1, 0.2):
     if kappa == 0.1:
         sim.run(steps=8)
     else:
-        sim.run(steps=5, every=3, callback=stop)
+        sim.run(steps=5, every=hc.steps(3), callback=stop)
     found.append((sim.steps, sim.checksum(T)))
 Path("left.json").write_text(json.dumps(found))
 """
@@ -795,7 +851,7 @@ def note(sim):
 
 sim.restart()
 for _ in range(3):
-    sim.run(steps=4, every=2, callback=note)
+    sim.run(steps=4, every=hc.steps(2), callback=note)
     sim[T] = sim[T] + 1.0
 """
 

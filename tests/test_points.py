@@ -267,17 +267,17 @@ def test_output_and_gathered_values_of_every_location(shared_tmp_path: Path) -> 
     for f in fields:
         written |= {f.name: f, f"{f.name}_twice": 2.0 * f}
     written |= {f"{f.name}_above": f > 0.5 for f in fields[:3]}
-    outputs = [hc.Output(path / "all.zarr", {**written, "mean": hc.time_mean(fields[1])}, every=1)]
+    outputs = [hc.Output(path / "all.zarr", {**written, "mean": hc.time_mean(fields[1])}, every=hc.steps(1))]
     outputs += [
         hc.Output(
             path / f"{how}.zarr",
             written if how == "linear" else fields,
-            every=1,
+            every=hc.steps(1),
             region=hc.Points(places, interpolate=how),
         )
         for how in INTERPOLATIONS
     ]
-    outputs += [hc.Output(path / "slice.zarr", fields, every=1, region=hc.Slice(x=0.97, z=0.31))]
+    outputs += [hc.Output(path / "slice.zarr", fields, every=hc.steps(1), region=hc.Slice(x=0.97, z=0.31))]
     sim.run(steps=1, output=outputs)
     gathered = {f.name: sim.gather(f) for f in fields}
     twice = sim.gather(2.0 * fields[3])
@@ -349,13 +349,15 @@ def test_receivers_continue_after_a_restart(shared_tmp_path: Path) -> None:
 
     def output(sim: hc.Simulation, folder: str, how: str = "cubic") -> hc.Output:
         fields = [sim.grid.fields[name] for name in ("f0", "f3")]
-        return hc.Output(path / folder, fields, every=1, region=hc.Points(places, interpolate=how))
+        return hc.Output(path / folder, fields, every=hc.steps(1), region=hc.Points(places, interpolate=how))
 
     sim = on_all_locations()
     sim.run(steps=5, output=output(sim, "whole.zarr"))
     sim = on_all_locations()
     sim.run(
-        steps=3, output=output(sim, "parts.zarr"), checkpoint=hc.Checkpoint(path / "checkpoints", every=2)
+        steps=3,
+        output=output(sim, "parts.zarr"),
+        checkpoint=hc.Checkpoint(path / "checkpoints", every=hc.steps(2)),
     )
     sim = on_all_locations()
     sim.resume(path / "checkpoints")
@@ -374,7 +376,9 @@ def test_chunks_of_many_points_hold_fewer_times(tmp_path: Path, monkeypatch: pyt
     places = np.random.default_rng(3).uniform(size=(30, 3))
 
     def output(sim: hc.Simulation, folder: str) -> hc.Output:
-        return hc.Output(tmp_path / folder, [sim.grid.fields["f0"]], every=1, region=hc.Points(places))
+        return hc.Output(
+            tmp_path / folder, [sim.grid.fields["f0"]], every=hc.steps(1), region=hc.Points(places)
+        )
 
     sim = on_all_locations()
     sim.run(steps=9, output=output(sim, "whole.zarr"))
@@ -407,7 +411,7 @@ def test_devices_send_only_the_values_of_points(tmp_path: Path, monkeypatch: pyt
     sim = hc.Simulation(grid, lambda T, v: {T: -T, v: -v}, scheme=hc.Euler(), dt=0.1, device="opencl:0,1")
     sim[T], sim[v] = (lambda x, y: x * y + 1.0), (lambda x, y: x + y)
     region = hc.Points([(0.0, 0.0), (1.0, 1.0), (0.33, 0.99)])
-    sim.run(steps=2, output=hc.Output(tmp_path / "a.zarr", [T, v], every=1, region=region))
+    sim.run(steps=2, output=hc.Output(tmp_path / "a.zarr", [T, v], every=hc.steps(1), region=region))
     assert not fetched
     found = opened(tmp_path / "a.zarr")
     for f in (T, v):

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "halocline"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Each layer imports only from itself and those before it.
-MODULES = ("errors", "forks", "native", "ranges", "words")  # first layers with one file each
+MODULES = ("errors", "forks", "native", "words", "ranges")  # first layers with one file each
 LAYERS = (
     *MODULES,
     "lang",

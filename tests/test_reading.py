@@ -38,7 +38,7 @@ def stored(path: Path, shape: tuple[int, ...], **how: Any) -> hc.Simulation:
     draw = np.random.default_rng(3)
     for name in ("T", "v"):
         sim[name] = draw.uniform(size=sim.grid.fields[name].points)
-    sim.run(steps=2, output=hc.Output(path, every=1))
+    sim.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     return sim
 
 
@@ -237,7 +237,7 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
     for path, steps in ((early, 1), (late, 2)):
         sim = fields((9, 12))
         sim["T"] = lambda x, y: x + y
-        sim.run(steps=steps, output=hc.Output(path, every=1))
+        sim.run(steps=steps, output=hc.Output(path, every=hc.steps(1)))
     first = sim.domain.comm.rank == 0
     sim.domain.comm.barrier()
     sim["T"] = (early if first else late) / "T"

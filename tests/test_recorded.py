@@ -29,7 +29,7 @@ def diffusion(**how: Any) -> hc.Simulation:
 
 def numbers(sim: hc.Simulation) -> dict[str, Any]:
     T = sim.grid.fields["T"]
-    return {"total": hc.sum(T * T), "most": hc.max(abs(T)), "mixed": hc.sum(T) / hc.max(T)}
+    return {"total": hc.sum(T * T + 0.3 * T), "most": hc.max(abs(T)), "mixed": hc.sum(T) / hc.max(T)}
 
 
 VARYING = {"dt": lambda T: 1e-3 / (1.0 + hc.max(abs(T)))}
@@ -45,12 +45,12 @@ def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, how: dict[
         rows.append((sim.time, sim.steps, *(sim.evaluate(e) for e in numbers(sim).values())))
 
     look(plain)
-    plain.run(until=0.0101, every=1, callback=look)
+    plain.run(until=0.0101, every=hc.steps(1), callback=look)
     outputs = [
         hc.Output(
             tmp_path / f"{n}.zarr",
             numbers(sim) if n == 1 else {"most": hc.max(sim.grid.fields["T"])},
-            every=n,
+            every=hc.steps(n),
         )
         for n in (1, 4)
     ]
@@ -62,6 +62,30 @@ def test_steps_compute_the_numbers_that_a_pause_would(tmp_path: Path, how: dict[
     np.testing.assert_array_equal(np.array(columns).T, np.array(rows))
     steps = opened(tmp_path / "4.zarr")["step"].values
     assert steps.tolist() == list(range(0, sim.steps + 1, 4))
+
+
+@pytest.mark.parametrize("kind", ["number", "mean"])
+def test_fields_have_the_same_bits_with_any_output(tmp_path: Path, kind: str) -> None:
+    """The output computes a product that the step multiplies and adds in one rounding."""
+
+    def after(T: hc.Field, E: hc.Field) -> None:
+        E.set(0.3 * T * E + T)
+
+    def checksums(*outputs: str) -> list[str]:
+        grid = hc.Grid((12, 8), periodic=True)
+        T, E = grid.field("T"), grid.field("E")
+        how = {"scheme": hc.RK2(), "dt": 1e-3, "after_step": after}
+        sim = hc.Simulation(grid, lambda T: {T: 0.1 * hc.laplacian(T)}, **how)
+        sim[T], sim[E] = np.random.default_rng(3).standard_normal((2, 12, 8))
+        product = 0.3 * T * E
+        numbers = {"number": hc.sum(product), "mean": hc.time_mean(product)}
+        sim.run(
+            steps=6,
+            output=[hc.Output(tmp_path / f"{o}.zarr", {"a": numbers[o]}, every=hc.steps(1)) for o in outputs],
+        )
+        return [sim.checksum(T), sim.checksum(E)]
+
+    assert checksums(kind) == checksums()
 
 
 @pytest.mark.parametrize("kind", ["number", "slice"])
@@ -87,9 +111,11 @@ def test_a_thousand_rows_are_published_in_a_few_writes(
     sim.run(steps=1)
     began = time.monotonic()
     if kind == "number":
-        sim.run(steps=1000, output=hc.Output(tmp_path / "a.zarr", {"total": hc.sum(T)}, every=1))
+        sim.run(steps=1000, output=hc.Output(tmp_path / "a.zarr", {"total": hc.sum(T)}, every=hc.steps(1)))
     else:
-        sim.run(steps=1000, output=hc.Output(tmp_path / "a.zarr", [T], every=1, region=hc.Slice(x=0.5)))
+        sim.run(
+            steps=1000, output=hc.Output(tmp_path / "a.zarr", [T], every=hc.steps(1), region=hc.Slice(x=0.5))
+        )
     seconds = time.monotonic() - began
     assert len(opened(tmp_path / "a.zarr")["time"]) == 1001
     arrays = 3  # time, step and the values
@@ -114,11 +140,11 @@ def test_all_rows_are_on_disk_when_a_run_ends_early(tmp_path: Path, end: str) ->
     sim = diffusion(after_step=after)
     T = sim.grid.fields["T"]
     outputs = [
-        hc.Output(tmp_path / "n.zarr", {"most": hc.max(abs(T))}, every=1),
-        hc.Output(tmp_path / "f.zarr", [T], every=1),
+        hc.Output(tmp_path / "n.zarr", {"most": hc.max(abs(T))}, every=hc.steps(1)),
+        hc.Output(tmp_path / "f.zarr", [T], every=hc.steps(1)),
     ]
     error = {"callback": ValueError, "interrupt": KeyboardInterrupt, "nan": RunError}.get(end)
-    run = {"steps": 50, "every": 1, "callback": failing, "output": outputs}
+    run = {"steps": 50, "every": hc.steps(1), "callback": failing, "output": outputs}
     if error is None:
         assert sim.run(**run).reason == "enough"
     else:
@@ -138,15 +164,15 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
         T = sim.grid.fields["T"]
         how = {"total": hc.sum(T * T), "most": hc.max(T)}
         return [
-            hc.Output(shared_tmp_path / f"{name}-numbers.zarr", how, every=1),
-            hc.Output(shared_tmp_path / f"{name}-third.zarr", how, every=3),
-            hc.Output(shared_tmp_path / f"{name}-line.zarr", [T], every=2, region=hc.Slice(x=0.5)),
+            hc.Output(shared_tmp_path / f"{name}-numbers.zarr", how, every=hc.steps(1)),
+            hc.Output(shared_tmp_path / f"{name}-third.zarr", how, every=hc.steps(3)),
+            hc.Output(shared_tmp_path / f"{name}-line.zarr", [T], every=hc.steps(2), region=hc.Slice(x=0.5)),
         ]
 
     whole = diffusion()
     whole.run(steps=20, output=output(whole, "whole"))
     begun = diffusion()
-    saved = hc.Checkpoint(shared_tmp_path / "c", every=7)
+    saved = hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(7))
     begun.run(steps=11, output=output(begun, "parts"), checkpoint=saved)
     begun.run(steps=4, output=output(begun, "parts"))  # rows after the checkpoint, to be written again
     again = diffusion()
@@ -172,7 +198,7 @@ def test_rows_after_a_restart_are_those_of_a_run_without_a_stop(shared_tmp_path:
 
 def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run without any other reason to pause publishes the rows of its steps several times."""
-    monkeypatch.setattr(course, "PUBLISH", 0.1)
+    monkeypatch.setattr(course, "PUBLISH", 0.01)
     sim, commits = diffusion(), list[int]()
     T = sim.grid.fields["T"]
     commit = series.Series.commit
@@ -185,7 +211,7 @@ def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("halocline.run.simulation.occasions.MOST_ROWS", 10**9)
     monkeypatch.setattr("halocline.run.output.output.BUFFER_BYTES", 10**12)
     monkeypatch.setattr("halocline.run.simulation.session.FIRST_CHECK", 10**9)
-    sim.run(steps=400_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=100))
+    sim.run(steps=400_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=hc.steps(100)))
     assert len(commits) > 3
     assert commits == sorted(commits)
     assert commits[-1] == 4001

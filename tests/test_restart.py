@@ -109,7 +109,7 @@ def test_threads_patches_and_cuts_may_be_others(shared_tmp_path: Path) -> None:
 def test_runs_that_follow_each_other_share_a_folder_and_leave_as_many_as_asked_for(
     shared_tmp_path: Path,
 ) -> None:
-    how = hc.Checkpoint(shared_tmp_path, every=3, keep=3)
+    how = hc.Checkpoint(shared_tmp_path, every=hc.steps(3), keep=3)
     sim = heat()
     for _ in range(2):
         sim.run(steps=7, checkpoint=how)
@@ -154,9 +154,11 @@ def test_parameters_that_the_run_itself_changed_are_kept(tmp_path: Path) -> None
         sim.parameters["kappa"] *= 1.5
 
     alone = heat()
-    alone.run(steps=12, every=4, callback=warmer)
+    alone.run(steps=12, every=hc.steps(4), callback=warmer)
     stopped = heat()
-    stopped.run(steps=8, every=4, callback=warmer, checkpoint=hc.Checkpoint(tmp_path, every=4))
+    stopped.run(
+        steps=8, every=hc.steps(4), callback=warmer, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(4))
+    )
     sim = heat()
     sim.resume(tmp_path)
     assert sim.parameters["kappa"] == 0.1 * 1.5 * 1.5
@@ -309,7 +311,7 @@ def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> Non
     with pytest.raises(
         RunError, match=r"checkpoint: .*No space left on device; the newest|cannot be written: No"
     ):
-        large.run(steps=2, checkpoint=hc.Checkpoint(small_disk, every=1))
+        large.run(steps=2, checkpoint=hc.Checkpoint(small_disk, every=hc.steps(1)))
     again = heat(shape=(64, 64))
     again.resume(small_disk)
     assert again.steps == 2
@@ -532,8 +534,8 @@ def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-@pytest.mark.parametrize("every", [3, 0.0037, "0.01 s", None])
-def test_looking_changes_no_bit(every: float | int | str | None) -> None:
+@pytest.mark.parametrize("every", ["3 steps", 0.0037, "0.01 s", None])
+def test_looking_changes_no_bit(every: float | str | None) -> None:
     alone, looked = heat(), heat()
     alone.run(until=0.05)
     times: list[float] = []

@@ -69,25 +69,34 @@ def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
 
     keep(sim)
     outputs = [
-        hc.Output(path / "all.zarr", every=4, units={"T": "K", "time": "s", "x": "m"}),
+        hc.Output(path / "all.zarr", every=hc.steps(4), units={"T": "K", "time": "s", "x": "m"}),
         hc.Output(
-            path / "slice.zarr", {"twice": 2 * T, "v": v}, every=4, region=hc.Slice(z=0.31), dtype=np.float32
+            path / "slice.zarr",
+            {"twice": 2 * T, "v": v},
+            every=hc.steps(4),
+            region=hc.Slice(z=0.31),
+            dtype=np.float32,
         ),
         hc.Output(
             path / "box.zarr",
             [T, "v"],
-            every=4,
+            every=hc.steps(4),
             region=hc.Box(x=(0.2, 0.75), y=(0.0, 0.5)),
             compression="none",
         ),
-        hc.Output(path / "coarse.zarr", {"T": T, "square": T**2}, every=4, region=hc.Coarsen(2)),
+        hc.Output(path / "coarse.zarr", {"T": T, "square": T**2}, every=hc.steps(4), region=hc.Coarsen(2)),
         hc.Output(
-            path / "points.zarr", [T], every=4, region=hc.Points([(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)])
+            path / "points.zarr",
+            [T],
+            every=hc.steps(4),
+            region=hc.Points([(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]),
         ),
-        hc.Output(path / "line.zarr", [T], every=4, region=hc.Slice(x=0.0, y=1.0)),
-        hc.Output(path / "numbers.zarr", {"sum": hc.sum(T), "kappa": hc.parameter("kappa")}, every=4),
+        hc.Output(path / "line.zarr", [T], every=hc.steps(4), region=hc.Slice(x=0.0, y=1.0)),
+        hc.Output(
+            path / "numbers.zarr", {"sum": hc.sum(T), "kappa": hc.parameter("kappa")}, every=hc.steps(4)
+        ),
     ]
-    sim.run(steps=10, every=4, callback=keep, output=outputs)
+    sim.run(steps=10, every=hc.steps(4), callback=keep, output=outputs)
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
@@ -145,14 +154,20 @@ def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) ->
 
     def outputs(folder: str) -> list[hc.Output]:
         return [
-            hc.Output(path / folder / "fields.zarr", every=3),
-            hc.Output(path / folder / "numbers.zarr", {"most": hc.max(sim.grid.fields["T"])}, every=1),
+            hc.Output(path / folder / "fields.zarr", every=hc.steps(3)),
+            hc.Output(
+                path / folder / "numbers.zarr", {"most": hc.max(sim.grid.fields["T"])}, every=hc.steps(1)
+            ),
         ]
 
     sim = heat()
     sim.run(steps=14, output=outputs("whole"))
     sim = heat()
-    sim.run(steps=8, output=outputs("parts"), checkpoint=hc.Checkpoint(path / "checkpoints", every=5, keep=9))
+    sim.run(
+        steps=8,
+        output=outputs("parts"),
+        checkpoint=hc.Checkpoint(path / "checkpoints", every=hc.steps(5), keep=9),
+    )
     older = next(each for each in (path / "checkpoints").iterdir() if "005-" in each.name)
     sim = heat()
     sim.resume(older)  # steps 6 to 8 come once more
@@ -177,8 +192,8 @@ def test_devices_write_the_same(tmp_path: Path) -> None:
         sim.run(
             steps=4,
             output=[
-                hc.Output(where / "a.zarr", {"T": T, "E": T * T}, every=2),
-                hc.Output(where / "b.zarr", {"T": T}, every=2, region=hc.Coarsen(2)),
+                hc.Output(where / "a.zarr", {"T": T, "E": T * T}, every=hc.steps(2)),
+                hc.Output(where / "b.zarr", {"T": T}, every=hc.steps(2), region=hc.Coarsen(2)),
             ],
         )
     for name in ("a.zarr", "b.zarr"):
@@ -193,7 +208,7 @@ def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
     u = grid.field("u")
     sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
     sim[u] = 1.0
-    sim.run(steps=2, output=hc.Output(shared_tmp_path / "u.zarr", every=2))
+    sim.run(steps=2, output=hc.Output(shared_tmp_path / "u.zarr", every=hc.steps(2)))
     gathered = sim.gather(u)
     sim.domain.comm.barrier()
     if gathered is not None:
@@ -237,7 +252,7 @@ def test_iterations_are_written_too(tmp_path: Path) -> None:
     u = grid.field("u", boundary=hc.Value(0.0))
     solution = hc.solve(
         lambda u: -hc.laplacian(u), u, 1.0, rtol=1e-6, threads=1,
-        output=hc.Output(tmp_path / "u.zarr", {"u": u, "most": hc.max(u)}, every=10),
+        output=hc.Output(tmp_path / "u.zarr", {"u": u, "most": hc.max(u)}, every=hc.steps(10)),
     )  # fmt: skip
     found = opened(tmp_path / "u.zarr")
     assert list(found["step"].values) == list(range(0, solution.iterations + 1, 10))
@@ -247,8 +262,8 @@ def test_iterations_are_written_too(tmp_path: Path) -> None:
 def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid, path = hc.Grid((16, 16), walls="node"), tmp_path / "u.zarr"
     u = grid.field("u", boundary=hc.Value(0.0))
-    output = hc.Output(path, {"u": u, "most": hc.max(u)}, every=10)
-    points = hc.Output(tmp_path / "p.zarr", {"u": u}, every=10, region=hc.Points([(0.5, 0.5)]))
+    output = hc.Output(path, {"u": u, "most": hc.max(u)}, every=hc.steps(10))
+    points = hc.Output(tmp_path / "p.zarr", {"u": u}, every=hc.steps(10), region=hc.Points([(0.5, 0.5)]))
     solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=[output, points])
     found, few = opened(path), opened(tmp_path / "p.zarr")
     count = solution.iterations // 10 + 1
@@ -280,7 +295,7 @@ def test_values_beyond_float32_are_reported_once(
     large[5, 5, 5] = 3.4e38  # within the range
     sim[T] = large
     wanted = {"T": T, "v": v, "most": hc.max(T)}
-    sim.run(steps=2, output=hc.Output(shared_tmp_path / "a.zarr", wanted, every=1, dtype="float32"))
+    sim.run(steps=2, output=hc.Output(shared_tmp_path / "a.zarr", wanted, every=hc.steps(1), dtype="float32"))
     sim.domain.comm.barrier()
     if sim.domain.comm.rank != 0:
         return
@@ -362,7 +377,7 @@ def test_readers_see_whole_times_only(tmp_path: Path, monkeypatch: pytest.Monkey
         seen.append(len(found["time"]))
         time.sleep(0.05)  # for the writer
 
-    sim.run(steps=40, every=3, callback=look, output=hc.Output(path, every=2))
+    sim.run(steps=40, every=hc.steps(3), callback=look, output=hc.Output(path, every=hc.steps(2)))
     assert seen == sorted(seen)
     assert seen[-1] > 5
     assert len(opened(path)["time"]) == 21
@@ -452,7 +467,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(
 
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
-    heat().run(steps=2, output=hc.Output(path, every=1))
+    heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     with pytest.raises(InputError, match=r"holds output of another run: .*--overwrite"):
         heat().run(steps=1, output=hc.Output(path))
     assert len(opened(path)["time"]) == 3
@@ -479,17 +494,17 @@ def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
     sim = heat()
     sim.run(
         steps=2,
-        output=hc.Output(tmp_path / "a.zarr", every=1),
+        output=hc.Output(tmp_path / "a.zarr", every=hc.steps(1)),
         checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
     )
     again = heat()
     again.resume(tmp_path / "checkpoints")
     with pytest.raises(InputError, match="holds other output of this run"):
-        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", ["T"], every=1))
+        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", ["T"], every=hc.steps(1)))
     group = tmp_path / "a.zarr" / "zarr.json"
     group.write_text(json.dumps({"zarr_format": 3}))
     with pytest.raises(InputError, match="Halocline did not make"):
-        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=1))
+        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=hc.steps(1)))
 
 
 @pytest.mark.parametrize(
@@ -514,7 +529,7 @@ def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_pa
         known = {"T": T, "2 T": 2 * T, "sum": hc.sum(T)}
         how = {"fields": {"T": "T"}, "region": region, **how}
         how["fields"] = {name: known[value] for name, value in how["fields"].items()}
-        return hc.Output(path, every=1, **how)
+        return hc.Output(path, every=hc.steps(1), **how)
 
     sim = heat()
     sim.run(steps=2, output=output(sim), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
@@ -534,7 +549,7 @@ def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_pa
 def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> None:
     """Those who always allow it lose nothing when they go on."""
     tmp_path = shared_tmp_path
-    output = hc.Output(tmp_path / "a.zarr", every=1, overwrite=True)
+    output = hc.Output(tmp_path / "a.zarr", every=hc.steps(1), overwrite=True)
     heat().run(steps=3, output=output)
     heat().run(steps=2, output=output, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", overwrite=True))
     assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2]
@@ -548,12 +563,12 @@ def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> N
 def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.zarr"
     monkeypatch.setattr(sys, "argv", ["first.py"])
-    heat().run(steps=3, output=hc.Output(path, every=1), checkpoint=hc.Checkpoint(tmp_path / "c"))
+    heat().run(steps=3, output=hc.Output(path, every=hc.steps(1)), checkpoint=hc.Checkpoint(tmp_path / "c"))
     monkeypatch.setattr(sys, "argv", ["second.py", "--set", "kappa=0.2"])
     again = heat(parameters={"kappa": 0.2})
     again.resume(tmp_path / "c", change=["kappa"])
-    again.run(steps=2, output=hc.Output(path, every=1))
-    again.run(steps=2, output=hc.Output(path, every=1))  # the same once more
+    again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
+    again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))  # the same once more
     found = opened(path)
     parts = found.attrs["halocline"]["parts"]
     assert [(each["step"], each["command"][0], each["parameters"]) for each in parts] == [
@@ -573,12 +588,12 @@ def test_a_store_that_was_never_made_is_no_obstacle(tmp_path: Path) -> None:
     path.mkdir()
     (path / ".lock").write_text("process 1 on elsewhere")
     (path / ".making-zarr.json-12345678").write_text("{")
-    heat().run(steps=1, output=hc.Output(path, every=1))
+    heat().run(steps=1, output=hc.Output(path, every=hc.steps(1)))
     assert len(opened(path)["time"]) == 2
     group = json.loads((path / "zarr.json").read_text())
     group["consolidated_metadata"]["metadata"] = {}
     (path / "zarr.json").write_text(json.dumps(group))
-    heat().run(steps=1, output=hc.Output(path, every=1, overwrite=True))
+    heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
     assert len(opened(path)["time"]) == 2
 
 
@@ -598,7 +613,8 @@ def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Pat
     sim, path = heat((32, 32, 16)), small_disk / "a.zarr"
     with pytest.raises(RunError, match=r"a\.zarr.* cannot be written: No space left on device"):
         sim.run(
-            steps=40, output=hc.Output(path, every=1), every=1, callback=lambda sim: time.sleep(0.02)
+            steps=40, output=hc.Output(path, every=hc.steps(1)), every=hc.steps(1),
+            callback=lambda sim: time.sleep(0.02),
         )  # fmt: skip
     found = opened(path)
     assert 1 < len(found["time"]) < 30
@@ -633,7 +649,7 @@ def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
         sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", what, overwrite=True))
         np.testing.assert_array_equal(opened(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
     for f in (T, v):
-        how = hc.Output(tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=2, overwrite=True)
+        how = hc.Output(tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=hc.steps(2), overwrite=True)
         sim.run(steps=2, output=how)
         assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
 
@@ -660,12 +676,12 @@ def test_half_of_a_store_that_was_removed_is_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.zarr"
-    heat().run(steps=2, output=hc.Output(path, every=1))
+    heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     with monkeypatch.context() as patch:
         patch.setattr(files.shutil, "rmtree", killed)
         with pytest.raises(SystemError):
-            heat().run(steps=1, output=hc.Output(path, every=1, overwrite=True))
-    heat().run(steps=1, output=hc.Output(path, every=1, overwrite=True))
+            heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
+    heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
     assert len(opened(path)["time"]) == 2
 
 
@@ -676,16 +692,16 @@ def killed(*_: Any) -> None:
 def test_a_store_whose_metadata_is_damaged_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
     sim = heat()
-    sim.run(steps=2, output=hc.Output(path, every=1))
+    sim.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
     group = path / "zarr.json"
     whole = json.loads(group.read_text())
     del whole["consolidated_metadata"]
     group.write_text(json.dumps(whole))
     with pytest.raises(InputError, match="its consolidated metadata cannot be read"):
-        sim.run(steps=1, output=hc.Output(path, every=1))
+        sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
     group.write_text("[]")
     with pytest.raises(InputError, match="is damaged: it holds a list; expected an object"):
-        sim.run(steps=1, output=hc.Output(path, every=1))
+        sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
 
 
 # -- statistics over time ------------------------------------------------------------------------------------
@@ -700,7 +716,7 @@ def statistics(path: Path, sim: hc.Simulation, **how: Any) -> hc.Output:
         "least": hc.time_min(T),
         "greatest": hc.time_max(v),
     }
-    return hc.Output(path, wanted, **{"every": 5, **how})
+    return hc.Output(path, wanted, **{"every": hc.steps(5), **how})
 
 
 def courant(T: Any) -> Any:
@@ -714,7 +730,9 @@ def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: P
     sim, alone = (heat(dt=courant, time_step="delayed") for _ in range(2))
     steps: list[tuple[float, Any, Any]] = []
     alone.run(
-        steps=11, every=1, callback=lambda sim: steps.append((sim.time, sim.gather("T"), sim.gather("v")))
+        steps=11,
+        every=hc.steps(1),
+        callback=lambda sim: steps.append((sim.time, sim.gather("T"), sim.gather("v"))),
     )
     sim.run(steps=11, output=statistics(shared_tmp_path / "s.zarr", sim, window=window))
     assert sim.checksum("T") == alone.checksum("T")
@@ -764,7 +782,7 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     first.run(
         steps=8,
         output=statistics(path / "parts" / "s.zarr", first),
-        checkpoint=hc.Checkpoint(path / "checkpoints", every=7),
+        checkpoint=hc.Checkpoint(path / "checkpoints", every=hc.steps(7)),
     )
     second = heat(dt=courant, time_step="delayed")
     second.resume(path / "checkpoints")
@@ -778,8 +796,8 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
 def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None:
     def outputs(sim: hc.Simulation, folder: Path) -> list[hc.Output]:
         return [
-            statistics(folder / "a" / "s.zarr", sim, every=4),
-            statistics(folder / "b" / "s.zarr", sim, every=6, window="run"),
+            statistics(folder / "a" / "s.zarr", sim, every=hc.steps(4)),
+            statistics(folder / "b" / "s.zarr", sim, every=hc.steps(6), window="run"),
         ]
 
     whole = heat()

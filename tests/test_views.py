@@ -36,11 +36,14 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sim.run(
         steps=3,
         output=[
-            hc.Output(path / "fields.zarr", every=1, units={"T": "K", "x": "m", "time": "s"}),
-            hc.Output(path / "line.zarr", {"T": T}, every=1, region=hc.Slice(y=0.4, z=0.3)),
-            hc.Output(path / "numbers.zarr", {"most": hc.max(T)}, every=1),
+            hc.Output(path / "fields.zarr", every=hc.steps(1), units={"T": "K", "x": "m", "time": "s"}),
+            hc.Output(path / "line.zarr", {"T": T}, every=hc.steps(1), region=hc.Slice(y=0.4, z=0.3)),
+            hc.Output(path / "numbers.zarr", {"most": hc.max(T)}, every=hc.steps(1)),
             hc.Output(
-                path / "points.zarr", {"T": T}, every=1, region=hc.Points([(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)])
+                path / "points.zarr",
+                {"T": T},
+                every=hc.steps(1),
+                region=hc.Points([(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)]),
             ),
         ],
     )
@@ -284,7 +287,7 @@ def test_times_far_from_those_of_a_store_are_rejected(tmp_path: Path) -> None:
     grid = hc.Grid((4, 4), periodic=True)
     grid.field("T")
     sim = hc.Simulation(grid, lambda T: {T: -T}, scheme=hc.Euler(), dt=0.1, threads=1)
-    sim.run(steps=2, output=hc.Output(tmp_path / "a.zarr", every=1))  # at 0, 0.1 and 0.2
+    sim.run(steps=2, output=hc.Output(tmp_path / "a.zarr", every=hc.steps(1)))  # at 0, 0.1 and 0.2
     store = Store(tmp_path / "a.zarr")
     assert [_number(store, time) for time in (-0.09, 0.06, 0.29, None)] == [0, 1, 2, 2]
     for time in (-0.2, 0.4, 1e9):

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from halocline.run.ranks import excepthook
@@ -39,6 +40,7 @@ _HOMES = {
     "run.simulation.simulation": ("Simulation",),
     "run.engine.outcome": ("Outcome",),
     "run.output.checkpoint": ("Checkpoint",),
+    "run.output.every": ("steps",),
     "run.output.output": ("Output",),
     "run.fields.regions": ("Box", "Coarsen", "Points", "Slice"),
     "run.output.statistics": ("time_max", "time_mean", "time_min", "time_variance"),
@@ -58,7 +60,11 @@ __all__ = sorted([*_HOME, "__version__"])
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'halocline' has no attribute {name!r}")
+        if name.startswith("_") or find_spec(f"halocline.{name}") is not None:  # a module inside
+            raise AttributeError(f"module 'halocline' has no attribute {name!r}")
+        from halocline.lang.advice import missing_name
+
+        raise missing_name(name, __all__)
     value = getattr(import_module(f"halocline.{_HOME[name]}"), name)
     globals()[name] = value
     return value

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from operator import index
 
 from halocline.errors import InputError
+from halocline.words import shown
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Range:
         except TypeError:
             number = None
         if number is None or not self.least <= number <= self.most:
-            raise InputError(f"{name} is {value!r}; expected {self}")
+            raise InputError(f"{name} is {shown(value)}; expected {self}")
         return number
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
-from reprlib import repr as shortened
+from reprlib import Repr
 from typing import Any
 
 # Characters that a terminal takes as commands: control characters but line feed and tab, marks of the
@@ -33,9 +33,22 @@ def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode("ascii")
 
 
-def near(name: str, known: Iterable[str]) -> str:
+_SHORT = Repr()
+_SHORT.maxlong, _SHORT.maxstring, _SHORT.maxother = 60, 120, 160  # characters
+
+
+def shown(value: Any) -> str:
+    """Return the representation of a value for a message, shortened where it is long."""
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # such as an int with more digits than Python prints
+        size = f" of {value.bit_length():,} bits" if isinstance(value, int) else ""
+        return f"<{type(value).__name__}{size}>"
+
+
+def near(name: Any, known: Iterable[str]) -> str:
     """Return the suggestion " (did you mean 'name'?)", or an empty string where no known name is close."""
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -94,5 +107,5 @@ def invalid(problem: Mapping[str, Any]) -> str:
     """Return key, requirement and value of an entry of `pydantic.ValidationError.errors()`."""
     place = ".".join(map(str, problem["loc"]))
     message = problem["msg"].removeprefix("Value error, ")
-    value = f", but it is {shortened(problem['input'])}" if message.startswith("Input should") else ""
+    value = f", but it is {shown(problem['input'])}" if message.startswith("Input should") else ""
     return f"{place}: {message}{value}" if place else f"{message}{value}"

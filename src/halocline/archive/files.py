@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from halocline.errors import InputError, RunError
 from halocline.lang.values import json_value
+from halocline.words import shown
 
 LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
 
@@ -120,7 +121,9 @@ def as_path(value: Any, what: str) -> Path:
     try:
         return Path(value)
     except TypeError:
-        raise InputError(f"{what} is {value!r}; expected a path, as text or as pathlib.Path") from None
+        raise InputError(
+            f"{what} is {shown(value)}; expected a text such as 'out/heat', or a pathlib.Path"
+        ) from None
 
 
 def check_text(path: Path) -> None:

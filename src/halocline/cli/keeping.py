@@ -131,7 +131,10 @@ def _of(option: str, path: Path, kind: type[Any], how: dict[str, Any]) -> Any:
 
 
 def often(text: str | None) -> int | float | str | None:
-    """How often: "50" is a number of steps, "0.5" simulated time, and "30 min" wall-clock time."""
+    """Return the interval of an option: "50" and "50 steps" count steps, "0.5" is simulated time.
+
+    Any other text is returned as it is, such as the wall-clock time "30 min".
+    """
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
     try:

@@ -213,7 +213,7 @@ KEPT = Group(
             PLACE,
         ),
         keeping(
-            "--output-every K|T|'30 min'",
+            "--output-every 'K steps'|T|'30 min'",
             "How often, as for --checkpoint-every; by default at the start and at the end.",
         ),
         keeping(
@@ -224,9 +224,9 @@ KEPT = Group(
             PLACE,
         ),
         keeping(
-            "--checkpoint-every K|T|'30 min'",
-            "How often: a number of steps or iterations (50), simulated time (0.5), or wall-clock time (s, "
-            "min, h, d).",
+            "--checkpoint-every 'K steps'|T|'30 min'",
+            "How often: a number of steps or iterations ('50 steps'), simulated time (0.5), or wall-clock "
+            "time ('30 min'; s, min, h, d).",
         ),
         keeping("--keep K", "How many remain, the newest ones; 2 by default.", whole(ranges.CHECKPOINTS)),
         keeping(

@@ -2,7 +2,7 @@
 
 A statement joins the sweep before it unless it reads what would not be there yet: at another cell what the
 sweep assigns, ghosts that follow it, or a scalar that is set after it. And a sweep ends before a statement
-that overwrites what a later one, of another sweep, still reads as it was.
+that overwrites what a later one, of another sweep, still reads as it was, and where the program is cut.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def beginnings(program: Program) -> frozenset[int]:
         A statement uses a value that was overwritten before it, and no cut keeps it.
     """
     walls, uses = Walls(program), Uses()
-    cuts: frozenset[int] = frozenset()
+    cuts = frozenset(program.cuts)
     while True:
         scan = _Scan(program, Progress(walls), uses, cuts)
         lost = scan.statements(program.statements)

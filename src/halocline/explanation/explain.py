@@ -39,6 +39,7 @@ from halocline.run.ranks.mpi import has_ranks
 from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO
 from halocline.run.tuning.patches import BY_CACHES, TUNE
+from halocline.words import shown
 
 
 class Explanation(Explained):
@@ -214,7 +215,9 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     >>> hc.explain(sim, ranks=4).plan.memory < 64 * 64 * 8
     True
     """
-    domain = problem.domain
+    domain = getattr(problem, "domain", None)
+    if domain is None:
+        raise InputError(f"problem is {shown(problem)}; expected an hc.Simulation or an hc.LinearProblem")
     own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
     if domain.how.kernels == TUNE:
         own["kernels"] = AUTO  # nothing is measured here

@@ -577,5 +577,6 @@ def _check_wall(name: str, side: str, condition: BoundaryCondition) -> None:
     """Raise InputError where the condition of a wall is `Periodic`."""
     if isinstance(condition, Periodic):
         raise InputError(
-            f"field {name!r}: side {side!r} is periodic but its axis is not; make the grid periodic there"
+            f"field {name!r}: side {side!r} is periodic but its axis is not; write "
+            f"hc.Grid(..., periodic={side[0]!r}), or another condition such as hc.Value(0)"
         )

@@ -16,7 +16,7 @@ from types import CodeType, FunctionType, MemberDescriptorType
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.words import counted
+from halocline.words import counted, shown
 
 
 def name_of(function: Any) -> str:
@@ -36,7 +36,7 @@ def signature_of(function: Any, what: str) -> inspect.Signature | None:
         The function cannot be called. `what` is its name in the message.
     """
     if not callable(function):
-        raise InputError(f"{what} is {function!r}; expected a function")
+        raise InputError(f"{what} is {shown(function)}; expected a function")
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):

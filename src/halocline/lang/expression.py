@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
+from halocline.lang.advice import missing_attribute, numpy_advice
 from halocline.lang.axes import whole
 from halocline.lang.location import Place, Placement, common_places, formed_at
 from halocline.lang.values import as_real, plain
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -141,14 +143,33 @@ class Operators:
 
         function = UFUNCS.get(ufunc.__name__)
         if function is None or method != "__call__" or kwargs:
-            known = ", ".join(sorted(UFUNCS))
-            raise InputError(f"NumPy's {ufunc.__name__} cannot be traced into a kernel; these can: {known}")
+            name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            if function is not None and kwargs:
+                keywords = ", ".join(f"{keyword}=" for keyword in kwargs)
+                raise InputError(f"NumPy's {name} with {keywords} cannot be traced; leave {keywords} out")
+            reductions = {"add.reduce": "sum", "maximum.reduce": "max", "minimum.reduce": "min"}
+            advice = numpy_advice(reductions.get(name, name))
+            known = "" if advice else f"; these can: {', '.join(sorted(UFUNCS))}"
+            raise InputError(f"NumPy's {name} cannot be traced into a kernel{advice}{known}")
         return function(*(as_expr(x) if _is_numpy_scalar(x) else x for x in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function.__name__ == "where" and len(args) == 3:
+        name = function.__name__
+        if name == "where" and len(args) == 3:
             return where(*args)
-        raise InputError(f"NumPy's {function.__name__} cannot be traced into a kernel")
+        if name == "clip" and len(args) == 3 and not kwargs and None not in args[1:]:
+            from halocline.lang.functions import maximum, minimum
+
+            return minimum(maximum(*args[:2]), args[2])
+        advice = numpy_advice(name)
+        raise InputError(
+            f"NumPy's {name} cannot be traced into a kernel{advice or ': write a formula for one cell'}"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise missing_attribute(type(self).__name__, name, dir(self))
 
 
 def _is_numpy_scalar(value: Any) -> bool:
@@ -393,13 +414,25 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
             f"{what} is an array of shape {shape}; expected a field, a scalar, an expression or a number: "
             "let a field hold it, sim[f] = array"
         )
-    advice = ""
-    if isinstance(value, (tuple, list)):
-        advice = ": take one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
+    kind = type(value).__name__
+    if getattr(getattr(value, "dtype", None), "kind", "") == "O":
+        raise InputError(
+            f"{what} is an array that NumPy made of a field; expected the field itself: np.array and "
+            "np.vectorize cannot be traced"
+        )
     raise InputError(
-        f"{what} is {value!r} of type {type(value).__name__}; expected a field, a scalar, an expression or a "
-        f"number{advice}"
+        f"{what} is {shown(value)} of type {kind}; expected a field, a scalar, an expression or a number"
+        + _number_advice(value)
     )
+
+
+def _number_advice(value: Any) -> str:
+    """Return the reason why a number cannot be an operand; empty for other values."""
+    if isinstance(value, int):
+        return " in the range of float64"
+    if isinstance(value, (tuple, list)):
+        return ": take one component, v[0], or the length, hc.sqrt(hc.dot(v, v))"
+    return ": fields hold real numbers, so give a field to each part" if isinstance(value, complex) else ""
 
 
 def as_offset(offset: Any, grid: Grid | None) -> Offset:

@@ -25,6 +25,7 @@ from halocline.lang.expression import (
 from halocline.lang.expression import branch as branch
 from halocline.lang.grid import Vector, by_component
 from halocline.lang.values import as_real
+from halocline.words import shown
 
 LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 
@@ -111,6 +112,11 @@ def symmetric_sum(*terms: Any) -> Any:
     *terms : fields, expressions or numbers; or vectors of them, which are added by component
     """
     if any(isinstance(t, tuple) for t in terms):
+        if not all(isinstance(t, tuple) and len(t) == len(terms[0]) for t in terms):
+            raise InputError(
+                f"terms of symmetric_sum are {shown(terms)}; expected expressions only, or vectors "
+                "of the same number of components only"
+            )
         return Vector(symmetric_sum(*components) for components in zip(*terms, strict=True))
     values = [as_expr(t) for t in terms]
     if len(values) == 3:
@@ -181,7 +187,7 @@ def _counter(value: Operand, name: str) -> Expr:
         if found.condition:
             raise InputError(f"{name} of random is the condition {found!r}; expected a whole number")
     if not (0 <= number < 2**53 and number == int(number)):
-        raise InputError(f"{name} of random is {number!r}; expected a whole number from 0 to 2**53 - 1")
+        raise InputError(f"{name} of random is {shown(number)}; expected a whole number from 0 to 2**53 - 1")
     return as_expr(value, name)
 
 
@@ -226,7 +232,9 @@ def _entry(value: Any, position: int) -> float:
     """An entry of a table, where it can be one."""
     number = as_real(value)
     if number is None or not math.isfinite(number):
-        raise InputError(f"entry {position} of the values of lookup is {value!r}; expected a finite number")
+        raise InputError(
+            f"entry {position} of the values of lookup is {shown(value)}; expected a finite number"
+        )
     return number
 
 

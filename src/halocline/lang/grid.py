@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
@@ -31,9 +32,9 @@ from halocline.lang.expression import (
 )
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
-from halocline.lang.values import as_name, as_quantity, as_real
+from halocline.lang.values import as_name, as_quantity, as_real, identifier
 from halocline.ranges import POINTS
-from halocline.words import near
+from halocline.words import near, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,17 +110,20 @@ class Grid(Sealed):
     ) -> None:
         counts: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
         if not 1 <= len(counts) <= 3:
-            raise InputError(f"shape {shape!r} has {len(counts)} axes; a grid has 1, 2 or 3")
+            raise InputError(f"shape {shown(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
             if whole(n) is None:
                 raise InputError(
-                    f"shape {shape!r}: axis {AXES[axis]} has {n!r} cells; expected a whole number"
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; expected a whole number"
                 )
             if int(n) < 1:
-                raise InputError(f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at least 1 is needed")
+                raise InputError(
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at least 1 is needed"
+                )
             if int(n) > POINTS.most:
                 raise InputError(
-                    f"shape {shape!r}: axis {AXES[axis]} has {n} cells; at most {POINTS.most} can be numbered"
+                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at most "
+                    f"{POINTS.most} can be numbered"
                 )
         self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
@@ -127,11 +131,12 @@ class Grid(Sealed):
         self.origin = per_axis(origin, self.ndim, "origin", as_quantity, "a number", default=0.0)
         self.periodic = axis_flags(periodic, self.ndim, "periodic")
         if not all(map(math.isfinite, self.origin)):
-            raise InputError(f"origin {origin!r}: expected finite numbers")
+            raise InputError(f"origin {shown(origin)}: expected finite numbers")
         for axis, length in enumerate(self.extent):
             if not (math.isfinite(length) and length > 0):
                 raise InputError(
-                    f"extent {extent!r}: axis {AXES[axis]} has length {length}; expected a positive number"
+                    f"extent {shown(extent)}: axis {AXES[axis]} has length {length}; "
+                    "expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
         if isinstance(walls, Mapping):  # other forms give a value to periodic axes too
@@ -316,13 +321,13 @@ class Grid(Sealed):
         expected = f"expected some of {tuple(range(self.ndim))}, in this order"
         names = range(self.ndim) if axes is None else axes
         if not (isinstance(names, str) or is_sequence(names)):
-            raise InputError(f"axes {axes!r}: {expected}")
+            raise InputError(f"axes {shown(axes)}: {expected}")
         try:
             numbered_axes = [axis_number(axis, self.ndim) for axis in names]
         except InputError as error:
-            raise InputError(f"axes {axes!r}: {expected}; {error}") from None
+            raise InputError(f"axes {shown(axes)}: {expected}; {error}") from None
         if not numbered_axes or numbered_axes != sorted(set(numbered_axes)):
-            raise InputError(f"axes {axes!r}: {expected}")
+            raise InputError(f"axes {shown(axes)}: {expected}")
 
         def at(place: Sequence[bool | None]) -> Expr:
             number = index(self, numbered_axes[0])
@@ -420,7 +425,7 @@ class Grid(Sealed):
         """
         count = whole(self.ndim if components is None else components)
         if count is None or not 1 <= count <= 3:
-            raise InputError(f"vector {name!r}: {components} components; expected 1 to 3")
+            raise InputError(f"vector {name!r}: {shown(components)} components; expected 1 to 3")
         name = as_name(name, "vector name")
         places = locations(location, count)
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
@@ -487,9 +492,7 @@ class Field(Sealed, Assignable):
     def __init__(
         self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
     ) -> None:
-        name = as_name(name, "field name")
-        if not internal and not name.isidentifier():
-            raise InputError(f"field name {name!r} is not an identifier such as 'T' or 'rho_1'")
+        name = as_name(name, "field name") if internal else identifier(name, "field name", "'T' or 'rho_1'")
         if not internal and name.startswith(STATISTIC):
             raise InputError(
                 f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "
@@ -580,6 +583,11 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     def __repr__(self) -> str:
         grid = getattr(self[0], "grid", None) if self else None
         return f"Vector({self.name!r} on {grid!r})" if self.name else tuple.__repr__(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'Vector' object has no attribute {name!r}")
+        raise missing_attribute("Vector", name, dir(self))
 
     def _combine(self, other: Any, operation: Any) -> Vector:
         if is_sequence(other):
@@ -776,11 +784,18 @@ def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
         yield 0.0
 
 
-def unknown(kind: str, name: str, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
+def chosen(kind: str, value: Any, known: Sequence[str]) -> str:
+    """Return a value that is one of a few words, and raise InputError for any other value."""
+    if not isinstance(value, str) or value not in known:
+        raise unknown(kind, value, known)
+    return value
+
+
+def unknown(kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
     """The error for a name that is not known, with the nearest one that is; `listed` is how they are
     printed."""
     names = ", ".join(known if listed is None else listed) or "none"
-    return InputError(f"{kind} {name!r} is unknown{near(name, known)}; known: {names}")
+    return InputError(f"{kind} {shown(name)} is unknown{near(name, known)}; known: {names}")
 
 
 def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
@@ -791,4 +806,16 @@ def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
             raise unknown("option", name, known)
 
 
-__all__ = ["AXES", "SIDES", "Field", "Grid", "Value", "Vector", "check_options", "near", "pad", "unknown"]
+__all__ = [
+    "AXES",
+    "SIDES",
+    "Field",
+    "Grid",
+    "Value",
+    "Vector",
+    "check_options",
+    "chosen",
+    "near",
+    "pad",
+    "unknown",
+]

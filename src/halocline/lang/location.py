@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
 from halocline.lang.axes import AXES
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from halocline.lang.expression import Expr
@@ -204,6 +205,8 @@ def location(place: Iterable[bool | None]) -> str:
 
 def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
     """Return the axes that points at a location are staggered along; `what` names the object in messages."""
+    if not isinstance(location, str):
+        raise InputError(f"{what}: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
     if location == "cell":
         return (False,) * ndim
     if location == "node":
@@ -220,8 +223,14 @@ def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
 
 def locations(location: str | Sequence[str], count: int) -> list[str]:
     """Return the location of each component of a vector; "face" in x means "face-x", and so on."""
+    if not isinstance(location, (str, list, tuple)):
+        raise InputError(
+            f"location is {shown(location)}; expected text such as 'cell', or one for each component"
+        )
     places = [location] * count if isinstance(location, str) else list(location)
     return [
-        f"{place}-{AXES[i]}" if place in ("face", "edge") and i < len(AXES) else place
+        f"{place}-{AXES[i]}"
+        if isinstance(place, str) and place in ("face", "edge") and i < len(AXES)
+        else place
         for i, place in enumerate(places)
     ]

@@ -31,9 +31,12 @@ from halocline.lang.expression import (
     unary,
 )
 from halocline.lang.expression import shift as shift_by
+from halocline.lang.ghost_products import forming, note_difference, operand_of_call
 from halocline.lang.grid import Grid, Vector, by_component, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
+from halocline.ranges import ORDER
+from halocline.words import shown
 
 
 def first_coefficients(order: int) -> list[Fraction]:
@@ -109,12 +112,14 @@ def _form_result(
     """
     if not e.varies:
         return formula(e, ())
+    operand = operand_of_call(e)
     if e.placement is None:
         things = [thing for thing, _ in reads_of(e, located=True)]
         if not things or any(any(thing.staggered) for thing in things):
             raise InputError(_unknown("a difference", e, "difference"))
         cells = (False,) * _grid(e, "a difference").ndim
-        return placed(formula(e, cells), cells)
+        with forming(operand):
+            return placed(formula(e, cells), cells)
     places = dict(e.placement.places)
     formulas: dict[Place, tuple[Formula, Place]] = {p: (formula, p) for p in places}
     if staggered is not None:
@@ -126,7 +131,8 @@ def _form_result(
 
     def build(place: Place) -> Expr:
         form, start = formulas[place]
-        return form(formed_at(e, start), start)
+        with forming(operand):
+            return form(formed_at(e, start), start)
 
     places = sorted_places(places)
     return located(build(next(iter(places))), places, build)
@@ -173,7 +179,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e, a = as_expr(f), axis_number(axis)
     cells = whole(by)
     if cells is None:
-        raise InputError(f"shift by {by!r}: expected a whole number of cells")
+        raise InputError(f"shift by {shown(by)}: expected a whole number of cells")
     e = bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
@@ -229,6 +235,7 @@ def derivative(
 
 def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the central first derivative."""
+    note_difference(grid, axis, place, order // 2)
     total = constant(0.0)
     if grid.maps[axis] is not None:
         return _central(e, grid, axis) * (1.0 / sum(_distances(grid, axis, order, place)))
@@ -242,6 +249,7 @@ def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
 
 def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the first derivative halfway between the points of `e` along an axis."""
+    note_difference(grid, axis, place, order // 2, staggered=True)
     if grid.maps[axis] is not None:
         _check_stretched(grid, axis, order)
         before, after = sides(grid.ndim, axis, bool(place[axis]), 1)
@@ -309,7 +317,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
         return Vector(to(c, place, order=order) for c, place in zip(f, places, strict=True))
     e = as_expr(f)
     if not isinstance(location, str):
-        raise InputError(f"hc.to: location is {location!r}; expected text such as 'cell' or 'face-x'")
+        raise InputError(f"hc.to: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
     order = trace.check_order(trace.default_order() if order is None else order)
     if not e.varies:
         return e
@@ -369,6 +377,7 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
     grid = _grid(e, "a derivative")
     if axis >= grid.ndim:
         return constant(0.0), None
+    note_difference(grid, axis, place, order // 2)
     if grid.maps[axis] is not None:
         below, above = _distances(grid, axis, order, place)
         width = 0.5 * (below + above)
@@ -405,6 +414,8 @@ def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = 
 
 def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> Expr:
     """Return the bidiagonal mixed derivative."""
+    note_difference(grid, a, place, order // 2)
+    note_difference(grid, b, place, order // 2)
     if grid.maps[a] is not None or grid.maps[b] is not None:
         difference = _first(e, place, grid=grid, axis=a, order=order)
         return _first(difference, place, grid=grid, axis=b, order=order)
@@ -481,13 +492,16 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     """
     e, a = as_expr(f), axis_number(axis)
     even = whole(count)
-    if even is None or even < 2 or even % 2:
-        raise InputError(f"difference of count {count!r}; expected an even number from 2")
+    if even is None or not 2 <= even <= ORDER.most or even % 2:
+        raise InputError(
+            f"difference of count {shown(count)}; expected an even number from 2 to {ORDER.most}"
+        )
     if not e.varies or a >= _grid(e, "a difference").ndim:
         return constant(0.0)
     grid, half = _grid(e, "a difference"), even // 2
 
-    def formula(e: Expr, _: Place) -> Expr:
+    def formula(e: Expr, place: Place) -> Expr:
+        note_difference(grid, a, place, half)
         total = e * float((-1) ** half * comb(even, half))
         for k in range(1, half + 1):
             pair = shift_by(e, _unit(grid, (a, k))) + shift_by(e, _unit(grid, (a, -k)))
@@ -578,5 +592,5 @@ def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple
 
 def _vector(v: Any, what: str) -> Sequence[Any]:
     if not isinstance(v, (tuple, list)):
-        raise InputError(f"{what} needs a vector (grid.vector or a tuple of expressions), got {v!r}")
+        raise InputError(f"{what} needs a vector (grid.vector or a tuple of expressions), got {shown(v)}")
     return v

@@ -37,11 +37,12 @@ from halocline.lang.expression import (
     unary,
     walk,
 )
-from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, component_values, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
 from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.trace import OWN
-from halocline.lang.values import as_name
+from halocline.lang.values import as_name, identifier
 from halocline.ranges import SOME_STEPS
+from halocline.words import shown
 
 K = TypeVar("K")
 
@@ -87,9 +88,7 @@ class Scalar(Sealed, Assignable):
     advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
 
     def __init__(self, name: str, *, own: bool = False) -> None:
-        name = as_name(name, "scalar name")
-        if not name.isidentifier():
-            raise InputError(f"scalar name {name!r} is not an identifier such as 'rho'")
+        name = identifier(name, "scalar name", "'rho'")
         self._name = own_name(name) if own else name
 
     def __repr__(self) -> str:
@@ -212,20 +211,17 @@ def stage(
             for i, (v, place) in enumerate(zip(value, places, strict=True))
         )
     expression = as_expr(value, "stage")
-    if storage not in STORAGES:
-        raise unknown("stage storage", storage, STORAGES)
+    chosen("stage storage", storage, STORAGES)
     if not expression.varies or expression.grid is None:
         raise InputError(f"stage of {expression!r}: it does not vary from cell to cell; use a scalar")
     if expression.condition:
         raise InputError(f"stage of the condition {expression!r}: use hc.where(condition, 1.0, 0.0)")
     grid = expression.grid
-    label = as_name(name or program.fresh("stage"), "stage name")
-    if not label.isidentifier():
-        raise InputError(f"stage name {label!r} is not an identifier such as 'flux_x'")
+    label = program.fresh("stage") if name is None else identifier(name, "stage name", "'flux_x'")
     if location is not None and not isinstance(location, str):
         raise InputError(
-            f"stage {label!r}: location is {location!r}; expected text such as 'cell' or 'face-x', since a "
-            "stage of one expression has one location"
+            f"stage {label!r}: location is {shown(location)}; expected text such as 'cell' or 'face-x', "
+            "since a stage of one expression has one location"
         )
     staggered: tuple[bool, ...] | None
     if location is not None:
@@ -331,6 +327,9 @@ class Program:
         Scalars whose values are given when the program is run.
     meanings : dict of str to str
         What parameters are, "viscosity, in length²/time", where that is known.
+    cuts : set of int
+        Numbers of the statements, in the order of `flat`, that are not computed in one sweep with those
+        before.
     """
 
     def __init__(self, name: str) -> None:
@@ -340,6 +339,7 @@ class Program:
         self.scheme: Any = None  # that which integrates in time, where one does
         self.notices: list[str] = []  # for the user, before it runs
         self.meanings: dict[str, str] = {}
+        self.cuts: set[int] = set()
         self.in_body = False  # True in a function that is the program, False in one that returns expressions
         self._open: list[list[Statement]] = [self.statements]
         self._versions: dict[Field | str, int] = {}
@@ -434,6 +434,13 @@ class Program:
 
         return walk(self.statements)
 
+    def cut(self) -> None:
+        """Compute the statements that follow in other sweeps than those before.
+
+        The code of a sweep, and so its rounding, then does not depend on the statements that follow.
+        """
+        self.cuts.add(sum(1 for _ in self.flat()))
+
     @property
     def records(self) -> bool:
         """True where a loop of the program keeps values of scalars."""
@@ -471,6 +478,7 @@ class Program:
                 name = statement.scalar.name
                 same_number = trace.scalar(name, version(name))
                 made.statements.append(AssignScalar(statement.scalar, same_number, statement.line))
+        made.cuts = {number - len(before) + len(made.statements) for number in self.cuts}
         made.statements.append(last)
         return made
 
@@ -527,7 +535,7 @@ class Program:
         """Record scalar.set(expression)."""
         if expression.varies:
             raise InputError(
-                f"scalar {target.name!r} is set to {expression!r}, which varies from cell to cell; "
+                f"scalar {target.name!r} is set to {shown(expression)}, which varies from cell to cell; "
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
         # a reduction of what holds a reduction needs a pass of its own before
@@ -541,8 +549,8 @@ class Program:
         """Record stop(condition, reason)."""
         if not condition.condition or condition.varies:
             raise InputError(
-                f"hc.stop: the condition is {condition!r}; expected a comparison of scalars, such as rho > "
-                "limit: reduce a field to a number first, with hc.max for example"
+                f"hc.stop: the condition is {shown(condition)}; expected a comparison of scalars, such as "
+                "rho > limit: reduce a field to a number first, with hc.max for example"
             )
         (condition,) = self.reduced(condition)
         self._open[-1].append(StopWhen(condition, reason, _line()))
@@ -553,13 +561,13 @@ class Program:
         stop = None if until is None else as_expr(until, "until")
         if stop is not None and (not stop.condition or stop.varies):
             raise InputError(
-                f"hc.loop: until is {stop!r}; expected a comparison of scalars, such as rho <= stop"
+                f"hc.loop: until is {shown(stop)}; expected a comparison of scalars, such as rho <= stop"
             )
         most = None if limit is None else as_expr(limit, "limit")
         if most is not None and (most.varies or most.condition):
-            raise InputError(f"hc.loop: limit is {most!r}; expected a whole number or a scalar")
+            raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
         if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
-            raise InputError(f"hc.loop: limit is {limit!r}; expected a whole number from 0, or a scalar")
+            raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
         if stop is None and most is None:
             raise InputError(
                 "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
@@ -572,8 +580,8 @@ class Program:
         """Record statements of a with block that run where a condition on scalars holds."""
         if not condition.condition or condition.varies:
             raise InputError(
-                f"hc.when: the condition is {condition!r}; expected a comparison of scalars, such as error > "
-                "limit; to choose cell by cell use hc.where or hc.branch"
+                f"hc.when: the condition is {shown(condition)}; expected a comparison of scalars, such as "
+                "error > limit; to choose cell by cell use hc.where or hc.branch"
             )
         (condition,) = self.reduced(condition)
         once = as_expr(1.0)
@@ -635,7 +643,9 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     --------
     ``with hc.loop(until=rho <= stop, limit=1000, record=rho): ...``
     """
-    scalars = (record,) if isinstance(record, Scalar) else tuple(record)
+    scalars = (record,) if isinstance(record, Scalar) else record
+    if not isinstance(scalars, (list, tuple)):
+        raise InputError(f"hc.loop: record is {shown(record)}; expected a scalar, or a list of scalars")
     return trace.current("hc.loop(...)").repeat(until, limit, scalars, _line())
 
 
@@ -718,7 +728,13 @@ def assign(changes: Mapping[Any, Any]) -> None:
     >>> a, b = grid.field("a"), grid.field("b")
     >>> swap = hc.program(lambda: hc.assign({a: b, b: a}))
     """
-    trace.current("hc.assign(...)").assign(changes)
+    program = trace.current("hc.assign(...)")
+    if not isinstance(changes, Mapping) or not all(isinstance(field, Field) for field in changes):
+        raise InputError(
+            f"changes of hc.assign are {shown(changes)}; expected a mapping of fields to expressions, such "
+            "as {u: a, v: b}"
+        )
+    program.assign(changes)
 
 
 def stop(when: Operand, reason: str) -> None:
@@ -728,11 +744,13 @@ def stop(when: Operand, reason: str) -> None:
 
 def scalar(name: str) -> Scalar:
     """A new scalar of the program that is being traced."""
-    return trace.current("hc.scalar(...)").scalar(name)
+    return trace.current("hc.scalar(...)").scalar(identifier(name, "scalar name", "'rho'"))
 
 
 def scalars(names: str) -> tuple[Scalar, ...]:
     """Several new scalars, named in one string and separated by blanks."""
+    if not isinstance(names, str):
+        raise InputError(f"names of scalars are {shown(names)}; expected one text, such as 'rho old'")
     return tuple(scalar(name) for name in names.split())
 
 
@@ -752,6 +770,10 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
         Its unit, "1" for a pure number, and what it is: named in the error where it is read and has no value.
     """
     program = trace.active()
+    identifier(name, "parameter name", "'kappa'")
+    for what, text in (("unit", unit), ("about", about)):
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"{what} of parameter {name!r} is {shown(text)}; expected a text")
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
     return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 

@@ -34,9 +34,11 @@ from halocline.lang.program import (
     stop,
 )
 from halocline.lang.values import as_quantity, by_name
+from halocline.words import shown
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
+SCHEMES = ("Euler", "RK2", "RK3", "RK4", "SSPRK3")  # public names of those of halocline.solvers
 
 
 class Scheme(Protocol):
@@ -135,11 +137,11 @@ def stepping(
     ------
     InputError
     """
-    if time_step not in TIME_STEPS:
+    if not isinstance(time_step, str) or time_step not in TIME_STEPS:
         raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
     if time_step == "delayed" and not callable(dt):
         raise InputError(
-            f"time_step is 'delayed', but dt is {dt!r}; expected a function of fields, which is reduced"
+            f"time_step is 'delayed', but dt is {shown(dt)}; expected a function of fields, which is reduced"
         )
     function = program_in(function) or function
     plain = function.function if isinstance(function, ProgramFunction) else function
@@ -147,6 +149,7 @@ def stepping(
         raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
     title = name_of(plain)
     program = Program(title)
+    _check_scheme(scheme)
     program.scheme = scheme
     program.parameter("until")
     steps, pause, reached = program.parameter("steps"), program.own("pause"), program.own("t_reached")
@@ -246,9 +249,12 @@ def stepping(
                 (program_in(after_step) or ProgramFunction(after_step)).record(bound(after_step), stops=True)
         if time_before is not None and "t" in program.scalars_set():
             reach(reached, time_before, t)
+        # sweeps of their own: fields have the same bits with and without output
         for each in counting:
+            program.cut()
             each.add(names["dt"].expr if timed else as_expr(1.0))
         for row, scalars in zip(recorded, kept_numbers, strict=True):
+            program.cut()
             with nullcontext() if row.steps == 1 else every(row.steps):
                 for scalar, value in zip(scalars, row.numbers, strict=True):
                     scalar.set(present(value))
@@ -320,6 +326,20 @@ def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Prog
     return first, value
 
 
+def _check_scheme(scheme: Any) -> None:
+    """Raise InputError for a text, a class or another value in the place of a scheme."""
+    if scheme is None or (not isinstance(scheme, type) and callable(getattr(scheme, "step", None))):
+        return
+    name = scheme if isinstance(scheme, str) else getattr(scheme, "__name__", "")
+    known = {each.lower(): each for each in SCHEMES}
+    close = known.get(name.lower().removesuffix("()").removeprefix("hc."))
+    advice = f"; write scheme=hc.{close}()" if close else ""
+    raise InputError(
+        f"scheme is {shown(scheme)}; expected a time integration scheme, such as "
+        f"{', '.join(f'hc.{each}()' for each in SCHEMES)}{advice}"
+    )
+
+
 def _check_walls(program: Program, changing: Collection[str]) -> None:
     """Raise InputError where points on a wall would follow a number that the program itself changes: they are
     given their values by statements, which may come before the change or after it."""
@@ -353,7 +373,7 @@ def time_step_of(dt: Any) -> float:
     """
     number = as_quantity(dt)
     if number is None or not (math.isfinite(number) and number > 0):
-        raise InputError(f"dt is {dt!r}; expected a positive number, or a function of fields")
+        raise InputError(f"dt is {shown(dt)}; expected a positive number, or a function of fields")
     return number
 
 

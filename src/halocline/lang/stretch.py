@@ -12,6 +12,7 @@ from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, as_expr, bare, shift
 from halocline.lang.location import Place
 from halocline.lang.values import real_array
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Grid
@@ -34,7 +35,7 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
     known = AXES[: grid.ndim]
     if not isinstance(functions, Mapping):
         raise InputError(
-            f"stretch is {functions!r}; expected a map for each axis, such as {{'x': lambda x: ...}}"
+            f"stretch is {shown(functions)}; expected a map for each axis, such as {{'x': lambda x: ...}}"
         )
     maps: dict[int, Any] = {}
     for axis, function in functions.items():
@@ -57,7 +58,9 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
             f"axis {AXES[axis]} is periodic and cannot be stretched; expected an axis with walls"
         )
     if not callable(function):
-        raise InputError(f"{name} is {function!r}; expected a function of the coordinate of an even grid")
+        raise InputError(
+            f"{name} is {shown(function)}; expected a function of the coordinate of an even grid"
+        )
     arguments_taken(function, name, (1,), "the coordinate of an even grid")
     first, length = grid.origin[axis], grid.extent[axis]
     ends = np.asarray(mapped(function, np.array([first, first + length]), name))
@@ -93,7 +96,8 @@ def mapped(function: Map, even: Any, name: str) -> Any:
             values = function(even)
     except Exception as error:
         raise InputError(f"{name} raised {error!r} on an array of coordinates") from error
-    coordinates = real_array(values, f"{name} makes") if np.ma.is_masked(values) else np.asarray(values)
+    is_unusable = values is None or np.ma.is_masked(values)
+    coordinates = real_array(values, f"{name} makes") if is_unusable else np.asarray(values)
     if coordinates.shape != even.shape or coordinates.dtype.kind not in "fiu":
         raise InputError(
             f"{name} makes {coordinates.shape} {coordinates.dtype} numbers of {even.shape}; expected as many "

@@ -19,6 +19,7 @@ from halocline.lang.axes import whole
 from halocline.lang.callables import arguments_taken, captured, name_of
 from halocline.lang.expression import Expr, as_expr, bare, node
 from halocline.ranges import ORDER
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +85,18 @@ def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     except HaloclineError:
         raise
     except Exception as error:
-        raise InputError(f"function {name_of(function)!r} raised {error!r}") from error
+        raise InputError(f"function {name_of(function)!r} raised {error!r}{_line_of(error)}") from error
+
+
+def _line_of(error: Exception) -> str:
+    """Return the place in the user's text where an error was raised, as " at file:line"."""
+    step, place = error.__traceback__, ""
+    while step is not None:
+        code, module = step.tb_frame.f_code, str(step.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in ("halocline", "numpy") and not code.co_filename.startswith("<"):
+            place = f" at {code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
 
 
 @contextmanager
@@ -231,7 +243,7 @@ def check_order(accuracy: Any) -> int:
     order = whole(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(
-            f"order {accuracy!r} is not an order of central differences: expected 2, 4, 6, 8 or any even "
-            f"number up to {ORDER.most}"
+            f"order {shown(accuracy)} is not an order of central differences: expected 2, 4, 6, 8 or any "
+            f"even number up to {ORDER.most}"
         )
     return order

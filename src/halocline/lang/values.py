@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,6 +108,19 @@ def as_quantity(value: Any) -> float | None:
     """
     is_flag = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
     return None if is_flag else as_real(value)
+
+
+def identifier(value: Any, what: str, example: str) -> str:
+    """Return a name that Python accepts as an identifier, in the form that `as_name` gives.
+
+    Raises
+    ------
+    InputError
+        The value is another one. `what` is its name in the message.
+    """
+    if not isinstance(value, str) or not value.isidentifier():
+        raise InputError(f"{what} {shown(value)} is not an identifier such as {example}")
+    return as_name(value, what)
 
 
 def real_array(value: Any, what: str) -> NDArray[Any]:

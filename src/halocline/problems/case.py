@@ -33,6 +33,7 @@ from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.run.simulation.simulation import Simulation
@@ -74,7 +75,7 @@ class _Goal:
         return self.sim.run(
             until=self.until,
             steps=None if steps is None else steps - self.sim.steps,
-            every=self.every,
+            every=None if self.every is None else number_of_steps(self.every),
             callback=callback,
             output=self.output,
             checkpoint=self.checkpoint,
@@ -665,7 +666,9 @@ def _without_end(output: Output | Sequence[Output]) -> list[Output]:
     """The same output of a run after whose end steps go on."""
     every = [output] if isinstance(output, Output) else list(output or ())
     return [
-        replace(each, every=STEPS.most) if isinstance(each, Output) and each.every is None else each
+        replace(each, every=number_of_steps(STEPS.most))
+        if isinstance(each, Output) and each.every is None
+        else each
         for each in every
     ]
 

@@ -12,10 +12,12 @@ from weakref import WeakKeyDictionary
 from halocline.errors import InputError, RunError
 from halocline.run.engine.outcome import NO_STEP
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation.observers import Observer, RunArguments, SolveArguments
+from halocline.words import counted
 
 log = logging.getLogger("halocline")
 
@@ -196,6 +198,12 @@ class FileRuns(Observer):
         place.run += 1
         is_resumed = place.number == self._resume_point.number
         if is_resumed and place.run < self._resume_point.first_run:  # complete before the checkpoint
+            if place.run == 1 and self._comm.rank == 0:
+                runs = counted(self._resume_point.first_run - 1, "earlier run")
+                log.warning(
+                    "%s: %s skips %s of this simulation, which the checkpoint follows",
+                    options.given["--resume"], self.file, runs,
+                )  # fmt: skip
             return NOTHING
         ends = options.steps is not None or options.until is not None
         if ends and place.end == (problem.steps, problem.time):
@@ -215,7 +223,7 @@ class FileRuns(Observer):
             own = self._remaining(problem, place, own)
         if own.callback is not None and options.every is not None:
             self._used("--every")
-            own = own._replace(every=options.every, exact=False)  # a count of steps shortens no step
+            own = own._replace(every=number_of_steps(options.every), exact=False)
         output = [own.output] if isinstance(own.output, Output) else list(own.output or ())
         if options.output is not None and place.number >= self._resume_point.number:
             output.append(self._output(options.output, place.simulation))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from halocline.lang import trace
 from halocline.lang.expression import Operand, where
 from halocline.lang.functions import maximum
-from halocline.lang.grid import Field, unknown
+from halocline.lang.grid import Field, chosen
 from halocline.lang.program import (
     Program,
     ProgramFunction,
@@ -150,9 +150,7 @@ METHODS = {"cg": cg, "cg-fused": cg_fused}
 
 def method_named(name: str) -> ProgramFunction:
     """One of METHODS; raises InputError where there is none of this name."""
-    if name not in METHODS:
-        raise unknown("method", name, sorted(METHODS))
-    return METHODS[name]
+    return METHODS[chosen("method", name, sorted(METHODS))]
 
 
 def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:

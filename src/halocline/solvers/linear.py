@@ -55,6 +55,7 @@ from halocline.solvers.linearity import check_linear
 from halocline.solvers.matrix import Matrix
 from halocline.solvers.probe import Probe, ProbedProperties
 from halocline.solvers.residual import MARGIN, TrueResidual, reachable
+from halocline.words import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,15 +203,20 @@ class LinearProblem(Sealed):
     ) -> None:
         check_options(execution, LinearProblem.__init__, Execution.__init__)
         method_named(method)
-        arguments_taken(operator, "the operator", (1,), "the unknown field")
+        arguments_taken(
+            operator,
+            "the operator",
+            (1,),
+            "the unknown field alone: read a parameter as hc.parameter(name), with its value in parameters=",
+        )
         if not isinstance(unknown_field, Field):
-            raise InputError(f"the unknown is {unknown_field!r}; expected a Field of a grid")
+            raise InputError(f"the unknown is {shown(unknown_field)}; expected a Field of a grid")
         execution = observers.options({"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
         store = FieldStore(Domain(grid, comm, Execution(**execution)))
-        self.fields = Fields(store, parameters or {})
+        self.fields = Fields(store, {} if parameters is None else parameters)
         b, filling = self._right_hand_side(rhs)
         self._keep: Prepared | None = None
         if any(read is unknown_field for read, _ in reads_of(as_expr(b))):
@@ -226,6 +232,9 @@ class LinearProblem(Sealed):
         self._operator = linear
         with trace.tracing(Program("matrix")) as statements:
             formula = linear(unknown_field)
+        if store.domain.comm.rank == 0:
+            for notice in statements.notices:
+                log.warning("%s", notice)
         self._matrix = Matrix(formula, unknown_field, statements)
         matrix = self._matrix.properties(self.fields.values)
         # a later value of a parameter may give a null space, as a shift of 0 does
@@ -278,8 +287,8 @@ class LinearProblem(Sealed):
         shape, points = getattr(rhs, "shape", None), u.points
         if shape is None:
             raise InputError(
-                f"the right-hand side is {rhs!r}; expected a field, an expression, a number, an array or a "
-                "function"
+                f"the right-hand side is {shown(rhs)}; expected a field, an expression, a number, an array "
+                "or a function"
             )
         if tuple(shape) != points:
             raise InputError(
@@ -613,7 +622,7 @@ def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -
     """
     tolerance = as_quantity(rtol)
     if tolerance is None or not 0 < tolerance < 1:
-        raise InputError(f"rtol is {rtol!r}; expected a positive number below 1, such as 1e-6")
+        raise InputError(f"rtol is {shown(rtol)}; expected a positive number below 1, such as 1e-6")
     if max_iterations is not None:
         STEPS.check("max_iterations", max_iterations)
     if start not in STARTS:

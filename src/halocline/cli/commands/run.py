@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typer.core import TyperCommand
 
 from halocline.cli import options
-from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Option, whole
+from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Option, step_interval
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
 from halocline.ranges import SOME_STEPS
@@ -155,9 +155,9 @@ RUN = Command(
         ),
         options.results(
             "--every K",
-            "Diagnostics each K steps: rows that come while it runs, and a series in --json and --csv. For a "
-            "file: call the callback of its runs each K steps.",
-            whole(SOME_STEPS),
+            "Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json "
+            "and --csv. For a file: call the callback of its runs each K steps.",
+            step_interval(SOME_STEPS),
         ),
         options.RANKS,
         options.EXECUTION.also(options.TRACE),

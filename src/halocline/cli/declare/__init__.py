@@ -17,6 +17,7 @@ from halocline.cli.declare.kinds import (
     TIME,
     Kind,
     one_of,
+    step_interval,
     whole,
 )
 from halocline.cli.declare.options import REQUIRED, FromLine, Group, Option, function
@@ -39,5 +40,6 @@ __all__ = [
     "Option",
     "function",
     "one_of",
+    "step_interval",
     "whole",
 ]

@@ -12,6 +12,7 @@ import typer
 
 from halocline.errors import InputError
 from halocline.ranges import Range, is_whole
+from halocline.run.output.every import Every
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,19 @@ def whole(numbers: Range) -> Kind:
             return numbers.check("", number)
         except InputError:
             raise typer.BadParameter(f"{given}; expected {numbers}") from None
+
+    return Kind(int, read)
+
+
+def step_interval(numbers: Range) -> Kind:
+    """One whole number of steps, also with the unit: "5" or "5 steps"."""
+
+    def read(given: Any, metavar: str) -> int:
+        try:
+            interval = Every.parse("", given if "step" in str(given) else f"{given} steps")
+            return numbers.check("", interval.steps)
+        except InputError:
+            raise typer.BadParameter(f"{given}; expected {numbers}, or a text such as '5 steps'") from None
 
     return Kind(int, read)
 

@@ -142,7 +142,7 @@ class MHDSimulation(Simulation):
         """
         return events.found(self, self._counted)
 
-    def run(self, **options: Any) -> Outcome:
+    def run(self, *positional: Any, **options: Any) -> Outcome:
         """Advance in time; see `halocline.Simulation.run`.
 
         Raises
@@ -161,7 +161,7 @@ class MHDSimulation(Simulation):
             self._warn_of_divergence()
             self._to_check = False
         try:
-            return super().run(**options)
+            return super().run(*positional, **options)
         finally:
             self._warn()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NO_STEP = "no step"  # reason of a run without a step
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """What a run did.
 
@@ -47,6 +47,10 @@ class Outcome:
     reduction: float
     loop_seconds: float
     overlap: Overlap
+
+    def __repr__(self) -> str:
+        loops = "" if not self.loops else f", loops={self.loops!r}"
+        return f"Outcome({self.reason!r}{loops}, seconds={self.seconds:.3g})"
 
     def followed_by(self, later: Outcome) -> Outcome:
         """Both runs as one."""

@@ -230,8 +230,9 @@ class Fields(Sealed):
 
     def __setitem__(self, field: Field | Vector | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
-        coordinates, an xarray DataArray, or an array of a store by its path, such as "heat.zarr/T", of which
-        the last time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
+        coordinates, an xarray DataArray, a file of NumPy such as "T.npy" or "all.npz", which holds an array
+        by the name of the field, or an array of a store by its path, such as "heat.zarr/T", of which the last
+        time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
 
         Of a store or DataArray each rank reads its own part. From other points than the field's it is
         interpolated: averages of cells conservatively, values on faces and nodes linearly.
@@ -258,13 +259,7 @@ class Fields(Sealed):
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
-                if self.domain.comm.rank == 0:
-                    log.warning(
-                        "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
-                        target.name,
-                        traced,
-                    )
-                self._by_rows(target, value)
+                self._by_rows(target, value, traced)
                 return
             value = traced
         value = plain(value) if getattr(value, "shape", None) == () else value
@@ -311,9 +306,17 @@ class Fields(Sealed):
             raise InputError(f"{what} reads a field of another grid")
         return found
 
-    def _by_rows(self, field: Field, function: Callable[..., Any]) -> None:
-        """Evaluate in NumPy over whole rows of the grid, so that the bits do not depend on the
-        decomposition."""
+    def _by_rows(self, field: Field, function: Callable[..., Any], reason: Exception) -> None:
+        """Evaluate a function in NumPy over whole rows of the grid, so that the bits do not depend on the
+        decomposition.
+
+        Parameters
+        ----------
+        field : Field
+        function : callable
+        reason : Exception
+            Error that prevents tracing. A warning reports it, unless the function returns what is no number.
+        """
         import numpy as np
 
         points, lines = field.points, field.positions
@@ -330,9 +333,24 @@ class Fields(Sealed):
                     "value for each"
                 ) from None
 
+        def warn() -> None:
+            if self.domain.comm.rank == 0:
+                log.warning(
+                    "field %s: its function cannot be traced (%s); it runs in NumPy, row by row",
+                    field.name,
+                    reason,
+                )
+
         first = (0,) * (len(points) - 1)
-        if not np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True):
+        try:
+            is_repeated = np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True)
+        except InputError as error:
+            if error.__cause__ is not None:  # the function fails for arrays, unlike a value that is no number
+                warn()
+            raise
+        if not is_repeated:
             raise InputError(f"{what} {trace.OTHER_VALUES}")
+        warn()
         self._made(field)
 
         def values(origin: Place, shape: Place) -> NDArray[np.float64]:
@@ -372,7 +390,7 @@ class Fields(Sealed):
             time = last_time(value) if comm.rank == 0 else None
         time = comm.bcast(time)
         with comm.agreement(what):
-            reader = Reader(field, source_of(value, time))
+            reader = Reader(field, source_of(value, field, time))
         self._made(field)
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)

@@ -11,6 +11,7 @@ from halocline.errors import InputError
 from halocline.lang.attributes import KnownAttributes
 from halocline.lang.grid import GRID_SCALARS, unknown
 from halocline.lang.values import as_name, as_real, by_name
+from halocline.words import shown
 
 RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
@@ -32,6 +33,8 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
     def __init__(
         self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
     ) -> None:
+        if not isinstance(given, Mapping):
+            raise InputError(f'parameters is {shown(given)}; expected a mapping, such as {{"kappa": 0.1}}')
         given = by_name(given, "parameter")
         self._names = tuple(given)
         self._values, self._before_change = values, WeakMethod(before_change)
@@ -79,7 +82,9 @@ def _finite(name: str, value: Any) -> float:
         )
     number = as_real(value)
     if number is None:
-        raise InputError(f"parameter {name!r} is {value!r}; expected a number, which is real and not masked")
+        raise InputError(
+            f"parameter {name!r} is {shown(value)}; expected a number, which is real and not masked"
+        )
     if not math.isfinite(number):
         raise InputError(f"parameter {name!r} is {number}; expected a finite number")
     return number

@@ -14,6 +14,7 @@ from halocline.lang.grid import AXES, Grid, unknown
 from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
+from halocline.words import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +96,9 @@ class Slice(Region):
             number = _axis("Slice", axis, grid)
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             if as_quantity(value) is None or not low <= value <= high:
-                raise InputError(f"Slice: {axis} is {value!r}; expected a number from {low:g} to {high:g}")
+                raise InputError(
+                    f"Slice: {axis} is {shown(value)}; expected a number from {low:g} to {high:g}"
+                )
         if len(self.at) == grid.ndim:
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
 
@@ -141,7 +144,7 @@ class Box(Region):
             given = tuple(ends) if isinstance(ends, (tuple, list)) else ()
             if len(given) != 2 or None in map(as_quantity, given) or given[0] >= given[1]:
                 raise InputError(
-                    f"Box: {axis} is {ends!r}; expected its lower and upper end, such as (0.2, 0.4)"
+                    f"Box: {axis} is {shown(ends)}; expected its lower and upper end, such as (0.2, 0.4)"
                 )
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             slack = ROUNDING * grid.extent[number]
@@ -149,11 +152,11 @@ class Box(Region):
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
                     around = ", and a box does not continue around it" if grid.periodic[number] else ""
                     raise InputError(
-                        f"Box: {axis} is {ends!r}; expected ends from {low:g} to {high:g}, where the axis "
-                        f"lies{around}; -inf and inf stand for its ends"
+                        f"Box: {axis} is {shown(ends)}; expected ends from {low:g} to {high:g}, where the "
+                        f"axis lies{around}; -inf and inf stand for its ends"
                     )
             if not len(_within(grid.positions()[number], *given)):
-                raise InputError(f"Box: {axis} is {ends!r}; no cell of {grid!r} lies there")
+                raise InputError(f"Box: {axis} is {shown(ends)}; no cell of {grid!r} lies there")
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
         """See Region."""
@@ -164,8 +167,8 @@ class Box(Region):
             inside = _within(lines[axis], *ends)
             if not len(inside):
                 raise InputError(
-                    f"Box: {name} is {ends!r}; no face of {grid!r} lies there, and a field on faces along "
-                    f"{name} is to be written: expected a box that holds some of its points"
+                    f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces "
+                    f"along {name} is to be written: expected a box that holds some of its points"
                 )
             first[axis], shape[axis] = int(inside[0]), len(inside)
         chosen = zip(lines, first, shape, strict=True)
@@ -193,7 +196,7 @@ class Coarsen(Region):
     def __init__(self, cells: int) -> None:
         block = whole(cells)
         if block is None or block < 2:
-            raise InputError(f"Coarsen: cells is {cells!r}; expected a whole number from 2")
+            raise InputError(f"Coarsen: cells is {shown(cells)}; expected a whole number from 2")
         self.block = block
 
     def check(self, grid: Grid) -> None:
@@ -286,7 +289,9 @@ class Points(Region):
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
         if not isinstance(interpolate, str):
-            raise InputError(f"interpolate is {interpolate!r}; expected one of {', '.join(INTERPOLATIONS)}")
+            raise InputError(
+                f"interpolate is {shown(interpolate)}; expected one of {', '.join(INTERPOLATIONS)}"
+            )
         if interpolate not in INTERPOLATIONS:
             raise unknown("interpolate", interpolate, list(INTERPOLATIONS))
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.archive.integrity import GROWING, UNNAMED
 from halocline.archive.reader import array_at
-from halocline.errors import InputError
+from halocline.errors import HaloclineError, InputError
 from halocline.lang.grid import AXES, Field
 from halocline.lang.values import real_array
 from halocline.run.fields.dimensions import dimensions
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+NUMPY_FILES = (".npy", ".npz")
 EDGE = 0.01  # of a cell of the source: how far the field may reach beyond it
 
 
@@ -64,7 +65,7 @@ def last_time(value: Any) -> int | None:
     InputError
         A path that leads to no array, or to one that has no time yet.
     """
-    if not isinstance(value, (str, PathLike)):
+    if not isinstance(value, (str, PathLike)) or is_numpy_file(value):
         return None
     _, info = array_at(Path(value))
     if not info.is_timed:
@@ -74,12 +75,14 @@ def last_time(value: Any) -> int | None:
     return info.times - 1
 
 
-def source_of(value: Any, time: int | None = None) -> Source:
+def source_of(value: Any, field: Field, time: int | None = None) -> Source:
     """What a path into a store, or a DataArray, holds.
 
     Parameters
     ----------
     value : str, path or DataArray
+    field : Field
+        Field that is to be set.
     time : int, optional
         The number of the time of an array of a store; by default the last.
 
@@ -88,7 +91,65 @@ def source_of(value: Any, time: int | None = None) -> Source:
     InputError
         A path that leads to no array, or an array that has several times.
     """
+    if is_numpy_file(value):
+        return _numpy_file(Path(value), field)
     return _stored(Path(value), time) if isinstance(value, (str, PathLike)) else _labelled(value)
+
+
+def is_numpy_file(value: Any) -> bool:
+    """Return True for the path of a file that numpy.save or numpy.savez writes."""
+    return isinstance(value, (str, PathLike)) and Path(value).suffix.lower() in NUMPY_FILES
+
+
+def _numpy_file(path: Path, field: Field) -> Source:
+    """Return the array of a file of NumPy; of a .npz file, the array with the name of the field.
+
+    A .npy file is mapped into memory, so that each rank reads its own part only.
+
+    Raises
+    ------
+    InputError
+        There is no such file or array, the file is damaged or holds no real numbers, or the array has
+        another shape than the field.
+    """
+    import numpy as np
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
+    try:
+        content = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            array = content
+        else:
+            with content:
+                array = content[_array_name(path, field, list(content.files))]
+    except HaloclineError:
+        raise
+    except Exception as error:  # NumPy and zipfile raise errors of many kinds for damaged files
+        raise InputError(
+            f"{path} cannot be read: {error}; expected a file that numpy.save or numpy.savez writes, with "
+            "an array of real numbers"
+        ) from None
+    if array.shape != field.points:
+        raise InputError(
+            f"field {field.name!r} has shape {field.points}, but the array of {path} has shape {array.shape}"
+        )
+    real_array(array[:0], f"{path} holds")
+
+    def read(lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
+        return np.asarray(array[tuple(map(slice, lo, hi))])
+
+    return Source(str(path), dimensions(field.staggered), array.shape, {}, read)
+
+
+def _array_name(path: Path, field: Field, names: Sequence[str]) -> str:
+    """Return the name of the array for a field in a .npz file: that of the field, or the only one."""
+    if field.name in names or len(names) == 1:
+        return field.name if field.name in names else names[0]
+    raise InputError(
+        f"{path} holds the arrays {', '.join(names) or 'none'}; expected one named {field.name!r}, or a "
+        "single array"
+    )
 
 
 def _stored(path: Path, time: int | None) -> Source:

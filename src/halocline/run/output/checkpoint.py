@@ -9,6 +9,7 @@ from halocline.archive.files import as_path, check_text
 from halocline.errors import InputError
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.output.every import Every, wall_clock
+from halocline.words import shown
 
 MARGIN = 60.0  # seconds before its time is up in which a run ends by itself, at least
 
@@ -21,10 +22,11 @@ class Checkpoint:
     ----------
     path : str or path
         A folder that holds them.
-    every : float, int or str, optional
-        How often: a float is simulated time, an int a number of steps or iterations, a text such as "30 min"
-        wall-clock time. One is written at the end too, and where the run is asked to stop: by SIGTERM,
-        SIGUSR1 or SIGINT, by a file named "stop" in the folder, or shortly before its time is up.
+    every : float, hc.steps or str, optional
+        Interval between two checkpoints: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of
+        steps or iterations, and a text such as "30 min" wall-clock time. The run writes a checkpoint at the
+        end too, and at a request to stop: by SIGTERM, SIGUSR1 or SIGINT, by a file named "stop" in the
+        folder, or shortly before its time is up.
     keep : int
         How many remain, the newest ones.
     overwrite : bool
@@ -42,14 +44,14 @@ class Checkpoint:
     """
 
     path: str | Path
-    every: float | int | str | None = None
+    every: Every | float | str | None = None
     keep: int = 2
     overwrite: bool = False
     time_limit: str | None = None
     io_threads: int = 1
 
     def __post_init__(self) -> None:
-        check_text(as_path(self.path, "path"))
+        check_text(as_path(self.path, "the path of a checkpoint"))
         object.__setattr__(self, "keep", CHECKPOINTS.check("keep", self.keep))
         object.__setattr__(self, "io_threads", IO_THREADS.check("io_threads", self.io_threads))
         if self.every is not None:
@@ -58,6 +60,6 @@ class Checkpoint:
             given = wall_clock("time_limit", self.time_limit)
             if given <= MARGIN:
                 raise InputError(
-                    f"time_limit is {self.time_limit!r}; expected more than {MARGIN:g} s: a run ends as long "
-                    "before its time is up"
+                    f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as "
+                    "long before its time is up"
                 )

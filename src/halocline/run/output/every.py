@@ -8,35 +8,49 @@ from dataclasses import dataclass
 from operator import index
 
 from halocline.errors import InputError
+from halocline.lang.axes import whole
 from halocline.lang.values import plain
+from halocline.ranges import SOME_STEPS
+from halocline.run.domain.notices import say_once
+from halocline.words import shown
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_STEPS = re.compile(r"\s*(\d+)\s*steps?\s*")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)")
 
 
-def wall_clock(name: str, text: str) -> float:
-    """Seconds of a text such as "30 min" or "11 h 50 min"; `name` is what the user calls it.
+def wall_clock(name: str, text: str, alternative: str = "") -> float:
+    """Return the seconds of a text such as "30 min" or "11 h 50 min".
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for messages.
+    text : str
+    alternative : str
+        Further values that the argument accepts, for messages.
 
     Raises
     ------
     InputError
-        It is none.
+        The text is not a wall-clock time.
     """
     if not isinstance(text, str):
-        raise InputError(f'{name} is {text!r}; expected a text such as "30 min" (s, min, h, d)')
+        raise InputError(f'{name} is {shown(text)}; expected a text such as "30 min" (s, min, h, d)')
     parts = _PART.findall(text)
     whole = "".join(number + unit for number, unit in parts) == "".join(text.split())
     seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
     if not (parts and whole and 0 < seconds < math.inf):
         raise InputError(
-            f'{name} is {text!r}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
+            f'{name} is {shown(text)}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
+            + alternative
         )
     return seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Every:
-    """An interval; one of the three is given.
+    """Interval in steps, simulated time or wall-clock time; one of the three is given.
 
     Attributes
     ----------
@@ -51,25 +65,79 @@ class Every:
     time: float | None = None
     seconds: float | None = None
 
+    def __repr__(self) -> str:
+        if self.steps is not None:
+            return f"hc.steps({self.steps})"
+        return repr(self.time) if self.seconds is None else f"'{self.seconds:g} s'"
+
     @classmethod
     def parse(cls, name: str, given: object) -> Every:
-        """The interval that a user gives: a float is simulated time, an int a number of steps, a text such as
-        "30 min" wall-clock time. Scalars of NumPy count as the Python numbers of the same value.
+        """Return the interval that a user gives.
+
+        Parameters
+        ----------
+        name : str
+            Name of the argument, for messages.
+        given : Every, float, str or int
+            A float is simulated time. A text is a number of steps, "5 steps", or wall-clock time, "30 min".
+            A bare whole number is a number of steps; see `warn_of_number`. Scalars of NumPy count as the
+            Python numbers of the same value.
 
         Raises
         ------
         InputError
-            It is none of these; `name` is what the user calls it.
+            The value is none of these.
         """
+        if isinstance(given, Every):
+            return given
         given = plain(given)
         if isinstance(given, str):
-            return cls(seconds=wall_clock(name, given))
-        if isinstance(given, float):
+            match = _STEPS.fullmatch(given)
+            if match is None:
+                return cls(seconds=wall_clock(name, given, ', or a number of steps such as "5 steps"'))
+            if int(match[1]) > 0:
+                return cls(steps=int(match[1]))
+        elif isinstance(given, float):
             if 0 < given < math.inf:
                 return cls(time=given)
-        elif hasattr(given, "__index__") and not isinstance(given, bool) and index(given) > 0:
-            return cls(steps=index(given))
+        elif is_number_of_steps(given) and index(given) > 0:  # type: ignore[arg-type]
+            return cls(steps=index(given))  # type: ignore[arg-type]
         raise InputError(
-            f"{name} is {given!r}; expected a positive time such as 0.5, a number of steps such as 50, or a "
-            'wall-clock time such as "30 min" (s, min, h, d)'
+            f"{name} is {shown(given)}; expected a positive time such as 0.5, a number of steps such as "
+            'hc.steps(50) or "50 steps", or a wall-clock time such as "30 min" (s, min, h, d)'
+        )
+
+
+def steps(count: int) -> Every:
+    """Return an interval of a number of steps, for the arguments ``every``.
+
+    Parameters
+    ----------
+    count : int
+        Number of steps, at least 1. A linear problem counts iterations.
+
+    Raises
+    ------
+    InputError
+        The number is not a whole number from 1.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> output = hc.Output("heat.zarr", every=hc.steps(5))  # or every="5 steps"
+    """
+    return Every(steps=SOME_STEPS.check("steps", count))
+
+
+def is_number_of_steps(given: object) -> bool:
+    """Return True for a bare whole number."""
+    return whole(given) is not None
+
+
+def warn_of_number(given: object) -> None:
+    """Warn once in this process where an interval is a bare whole number."""
+    if is_number_of_steps(given):
+        say_once(
+            "an interval that is a bare whole number, such as 5, counts steps, but 5.0 is simulated time; "
+            'write hc.steps(5) or "5 steps". A later release rejects bare whole numbers.'
         )

@@ -21,12 +21,13 @@ from halocline.lang.stepping import Recorded
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.checkpoint_folder import CheckpointFolder
-from halocline.run.output.every import Every
+from halocline.run.output.every import Every, warn_of_number
 from halocline.run.output.output import Output, OutputStore
 from halocline.run.output.restart import Resumable
 from halocline.run.output.saved import Saved, newest
 from halocline.run.output.statistics import PREFIX, Statistics
 from halocline.run.ranks.communicator import Communicator
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,12 +120,10 @@ class Ledger:
         InputError
             What cannot be; something else lies in the way.
         """
-        given = [output] if isinstance(output, Output) else list(output or ())
-        for how in given:
-            if not isinstance(how, Output):
-                raise InputError(f"output is {how!r}; expected an hc.Output, or a list of them")
+        given = _outputs_of(output)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            raise InputError(f"checkpoint is {checkpoint!r}; expected an hc.Checkpoint")
+            example = _example("hc.Checkpoint", checkpoint)
+            raise InputError(f"checkpoint is {shown(checkpoint)}; expected an hc.Checkpoint{example}")
         every: list[Output | Checkpoint] = [*given, *([] if checkpoint is None else [checkpoint])]
         paths = [how.path for how in every]
         wanted = [(str(how.path), how.every, how.overwrite) for how in every]
@@ -181,6 +180,30 @@ class Ledger:
             self._owners[store.path.resolve()] = store.owner
 
 
+def _outputs_of(output: Any) -> list[Output]:
+    """Return the outputs of a run as a list.
+
+    Raises
+    ------
+    InputError
+        The value is not an Output, and not a sequence of them.
+    """
+    if output is None or isinstance(output, Output):
+        return [] if output is None else [output]
+    if isinstance(output, (list, tuple)):
+        wrong = [how for how in output if not isinstance(how, Output)]
+        if not wrong:
+            return list(output)
+        output = wrong[0]
+    example = _example("hc.Output", output)
+    raise InputError(f"output is {shown(output)}; expected an hc.Output{example}, or a list of them")
+
+
+def _example(kind: str, value: Any) -> str:
+    """Return the call that a path stands for, as words of a message; empty for another value."""
+    return f", such as {kind}({str(value)!r})" if isinstance(value, (str, Path)) else ""
+
+
 def _check_apart(paths: Sequence[str | Path]) -> None:
     """Raise InputError where two of these folders are one, or one lies in the other."""
     whole = [Path(path).resolve() for path in paths]
@@ -193,12 +216,14 @@ def _check_apart(paths: Sequence[str | Path]) -> None:
 
 
 def _check_every(what: str, given: object, session: Resumable) -> None:
-    """Raise InputError for an interval of simulated time where a program has none."""
+    """Raise InputError for an interval of simulated time where a program has none; warn of bare numbers."""
     if given is not None and Every.parse("every", given).time is not None and not session.timed:
         raise InputError(
             f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
-            '50, or wall-clock time, such as "30 min"'
+            'hc.steps(50), or wall-clock time, such as "30 min"'
         )
+    if session.fields.domain.comm.rank == 0:
+        warn_of_number(given)
 
 
 def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[Any]) -> None:

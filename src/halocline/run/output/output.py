@@ -21,7 +21,7 @@ from halocline.archive.writer import Writing
 from halocline.errors import InputError, RunError
 from halocline.lang import equations
 from halocline.lang.dtype import dtype_name
-from halocline.lang.grid import DTYPES, unknown
+from halocline.lang.grid import DTYPES, chosen, unknown
 from halocline.lang.program import Program
 from halocline.lang.stepping import Recorded
 from halocline.plan.chunks import ChunkGrid
@@ -34,6 +34,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.saved import Saved
 from halocline.run.output.variables import OutputContents
 from halocline.run.output.writers import writer
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,14 @@ log = logging.getLogger("halocline")
 WINDOWS = ("output", "run")
 BUFFER_BYTES = 8 << 20  # rows that wait to be published, at most
 ROW_BYTES = 256  # memory of a row beside its numbers
+_BY_XARRAY = 'xarray.open_zarr("{store}").to_netcdf("{path}")'
+_BY_EXPORT = "halocline export {store} fields.pvd"
+OTHER_FORMATS = {
+    **dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), ("NetCDF", _BY_XARRAY)),
+    **dict.fromkeys((".h5", ".hdf5", ".he5"), ("HDF5", _BY_XARRAY)),
+    **dict.fromkeys((".vtk", ".vti", ".vtr", ".vtu", ".pvd", ".xdmf", ".xmf"), ("VTK or XDMF", _BY_EXPORT)),
+    **dict.fromkeys((".npy", ".npz"), ("NumPy", "numpy.save with sim.gather(field)")),
+}  # formats that a run does not write, with the way to get them
 
 
 @dataclass(frozen=True)
@@ -56,10 +65,11 @@ class Output:
     fields : sequence of Field, or mapping of str to expression, optional
         What is written, by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``,
         and numbers such as ``{"energy": hc.sum(0.5 * u**2)}``. All fields of the user by default.
-    every : float, int or str, optional
-        How often: a float is simulated time, an int a number of steps, a text such as "30 min" wall-clock
-        time. At a time that no step meets it is written after the first step past it. The state at the start
-        is written too. Without it, what is written is the start and the end.
+    every : float, hc.steps or str, optional
+        Interval between two rows: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of steps,
+        and a text such as "30 min" wall-clock time. At a time that no step meets, the run writes after the
+        first step past it. It writes the state at the start too. Without an interval, the run writes the
+        start and the end.
     exact : bool
         Shorten steps to meet these times instead, which changes the result; for times only.
     region : Slice, Box, Coarsen or Points, optional
@@ -86,7 +96,7 @@ class Output:
 
     path: str | Path
     fields: Sequence[Any] | Mapping[str, Any] | None = None
-    every: float | int | str | None = None
+    every: Every | float | str | None = None
     exact: bool = False
     region: Region = field(default_factory=Whole)
     window: str = "output"
@@ -97,7 +107,9 @@ class Output:
     io_threads: int = 1
 
     def __post_init__(self) -> None:
-        check_text(as_path(self.path, "path"))
+        path = as_path(self.path, "the path of an output")
+        check_text(path)
+        _check_format(path)
         object.__setattr__(self, "io_threads", IO_THREADS.check("io_threads", self.io_threads))
         if self.every is not None:
             Every.parse("every", self.every)
@@ -106,19 +118,33 @@ class Output:
             if self.dtype not in DTYPES:
                 raise unknown("dtype", self.dtype, DTYPES)
         if not isinstance(self.units, Mapping):
-            raise InputError(f'units is {self.units!r}; expected a mapping such as {{"T": "K", "x": "m"}}')
+            raise InputError(
+                f'units is {shown(self.units)}; expected a mapping such as {{"T": "K", "x": "m"}}'
+            )
         for name, unit in self.units.items():
             if not (isinstance(name, str) and isinstance(unit, str)):
                 raise InputError(
                     f'units has {name!r}: {unit!r}; expected texts on both sides, such as {{"T": "K"}}. Use '
                     '"1" for a number without a unit.'
                 )
-        if self.window not in WINDOWS:
-            raise unknown("window", self.window, WINDOWS)
-        if self.compression not in COMPRESSIONS:
-            raise unknown("compression", self.compression, COMPRESSIONS)
+        chosen("window", self.window, WINDOWS)
+        chosen("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):
-            raise InputError(f"region is {self.region!r}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points")
+            raise InputError(
+                f"region is {shown(self.region)}; expected hc.Slice, hc.Box, hc.Coarsen or hc.Points"
+            )
+
+
+def _check_format(path: Path) -> None:
+    """Raise InputError for a path whose name is that of another format."""
+    if path.suffix.lower() not in OTHER_FORMATS:
+        return
+    name = path.with_suffix(".zarr")
+    kind, text = OTHER_FORMATS[path.suffix.lower()]
+    raise InputError(
+        f"output {path} has the name of a {kind} file, but a run writes Zarr stores; expected a name such as "
+        f"{name}. To convert a store, use {text.format(store=name, path=path)}"
+    )
 
 
 class OutputStore:
@@ -180,8 +206,8 @@ class OutputStore:
         )
         if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
             raise InputError(
-                f"output {self.path}: exact=True shortens steps to meet times, but every is {how.every!r}; "
-                "give a time (a float)"
+                f"output {self.path}: exact=True shortens steps to meet times, but every is "
+                f"{shown(how.every)}; give a time (a float)"
             )
         self.writer = writer(self.comm, how.io_threads)
         self.count = self.committed = self.synced = 0

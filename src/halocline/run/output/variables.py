@@ -25,6 +25,7 @@ from halocline.run.fields.regions import Chosen, Points, Region, Stencils
 from halocline.run.memory.points import PointValues
 from halocline.run.output.saved import Saved
 from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
+from halocline.words import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -149,7 +150,7 @@ class OutputContents:
             return {f.name: f for f in seen if f.name in self.fields.store.storages}
         if isinstance(given, (Field, Vector, str)) or not isinstance(given, (Sequence, Mapping)):
             raise InputError(
-                f"fields is {given!r}; expected a list of fields, or a mapping of names to expressions"
+                f"fields is {shown(given)}; expected a list of fields, or a mapping of names to expressions"
             )
         found: dict[str, Expr | Field | Statistic] = {}
         for name, what in self._pairs(given):

@@ -24,6 +24,7 @@ from halocline.run.ranks.communicator import Communicator, nodes_of
 from halocline.run.ranks.io_ranks import IORanks
 from halocline.run.ranks.launchers import Launcher, is_foreign, launcher
 from halocline.run.ranks.library import initialised, library_of_mpi4py, mpiexec
+from halocline.words import shown
 
 IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, are I/O ranks
 
@@ -64,7 +65,7 @@ def world() -> Communicator:
     given = os.environ.get(IO_RANKS) or "0"
     if not given.isdecimal() or int(given) >= comm.size:
         raise InputError(
-            f"{IO_RANKS} is {given!r}; expected fewer I/O ranks than the {comm.size} ranks there are"
+            f"{IO_RANKS} is {shown(given)}; expected fewer I/O ranks than the {comm.size} ranks there are"
         )
     return _beside_io_ranks(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
 
@@ -119,7 +120,7 @@ def from_user(comm: Any) -> Communicator:
     MPI = initialised()
     if not isinstance(comm, MPI.Intracomm):
         raise InputError(
-            f"communicator is {comm!r}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"
+            f"communicator is {shown(comm)}: expected an mpi4py.MPI.Intracomm, such as MPI.COMM_WORLD"
         )
     excepthook.install_again()
     return _wrap(MPI, comm)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import Every
 from halocline.run.output.output import Output
 
 
@@ -16,7 +17,7 @@ class RunArguments(NamedTuple):
 
     until: float | None
     steps: int | None
-    every: float | int | str | None
+    every: Every | float | str | None
     exact: bool
     callback: Callable[..., Any] | None
     output: Output | Sequence[Output] | None

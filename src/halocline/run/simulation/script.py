@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from halocline.errors import InputError
 from halocline.lang.grid import unknown
@@ -33,8 +33,10 @@ class Script:
     Attributes
     ----------
     names : dict of str to int, float or str
-        What the file sets at its top level, once, to a number or a text: ``n = 200``. These can be given
-        other values.
+        Names that the file sets once at its top level to a number or a text, as in ``n = 200``,
+        ``g, H = 9.81, 100.0`` or ``a = b = 1``, and their values. They can be given other values.
+    reasons : dict of str to str
+        Reasons why further names of the top level cannot be given another value, with their lines.
     functions : frozenset of str
         What it defines at its top level.
     about : str
@@ -47,28 +49,25 @@ class Script:
         self.file = file
         self._tree = ast.parse(file.read_bytes(), str(file))
         self.names: dict[str, Value] = {}
-        twice = set()
-        for name, value in self._settings():
-            if name in self.names:
-                twice.add(name)
-            self.names[name] = ast.literal_eval(value)
-        for name in twice:
-            del self.names[name]
+        self.reasons: dict[str, str] = {}
+        self._read_names()
         self.functions = frozenset(s.name for s in self._tree.body if isinstance(s, ast.FunctionDef))
         text = ast.get_docstring(self._tree) or ""
         self.about = text.partition("\n")[0]
 
-    def _settings(self) -> Iterator[tuple[str, ast.expr]]:
+    def _read_names(self) -> None:
+        """Find the names of the top level, and which of them are set once to a number or a text."""
+        lines: dict[str, int] = {}
         for statement in self._tree.body:
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                target: ast.expr = statement.targets[0]
-            elif isinstance(statement, ast.AnnAssign):
-                target = statement.target
-            else:
-                continue
-            value = statement.value
-            if isinstance(target, ast.Name) and value is not None and _is_plain(value):
-                yield target.id, value
+            for name, value, form in _settings(statement):
+                if value is None:
+                    self.reasons.setdefault(name, f"line {statement.lineno} sets it {form}")
+                elif name in lines:
+                    self.reasons[name] = f"lines {lines[name]} and {statement.lineno} set it"
+                    self.names.pop(name, None)
+                else:
+                    lines[name] = statement.lineno
+                    self.names[name] = ast.literal_eval(value)
 
     def values(self, texts: Mapping[str, str]) -> dict[str, Value]:
         """The values that texts give names, of the kind that the file has.
@@ -81,6 +80,11 @@ class Script:
         found: dict[str, Value] = {}
         for name, text in texts.items():
             if name not in self.names:
+                if name in self.reasons:
+                    raise InputError(
+                        f"{self.file}: {name} cannot be given another value: {self.reasons[name]}; expected "
+                        f"one assignment of a number or a text, such as {name} = 1.0"
+                    )
                 raise unknown(f"{self.file}: number or text", name, list(self.names))
             kind = type(self.names[name])
             try:
@@ -109,13 +113,12 @@ class Script:
         """
         tree = self._tree
         if given:
-            tree = ast.parse(self.file.read_bytes(), str(self.file))
-            for statement in tree.body:
-                if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-                    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-                    if isinstance(target, ast.Name) and target.id in given and statement.value is not None:
-                        value = ast.copy_location(ast.Constant(given[target.id]), statement.value)
-                        statement.value = value
+            tree = ast.Module([], self._tree.type_ignores)
+            for statement in self._tree.body:
+                tree.body.append(statement)
+                for name, value, _ in _settings(statement):
+                    if name in given and value is not None:
+                        tree.body.append(_assignment(name, given[name], statement))
         code = compile(tree, str(self.file), "exec")
         module = ModuleType("__main__")
         module.__file__ = str(self.file)
@@ -126,6 +129,63 @@ class Script:
                 if end.code not in (None, 0):
                     raise
         return module.__dict__
+
+
+class _Setting(NamedTuple):
+    """Assignment of one name by a statement.
+
+    Attributes
+    ----------
+    name : str
+    value : ast.expr or None
+        Number or text that the name is set to; None for any other value.
+    form : str
+        Form of an assignment of another value.
+    """
+
+    name: str
+    value: ast.expr | None
+    form: str = ""
+
+
+def _settings(statement: ast.stmt) -> Iterator[_Setting]:
+    """Yield the names that an assignment sets, each with its own part of the value."""
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _parts(target, statement.value)
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        yield from _parts(statement.target, statement.value)
+
+
+def _parts(target: ast.expr, value: ast.expr) -> Iterator[_Setting]:
+    """Yield the names in the target of an assignment, each with its own part of the value."""
+    if isinstance(target, ast.Name):
+        if _is_plain(value):
+            yield _Setting(target.id, value)
+        else:
+            yield _Setting(target.id, None, "to an expression")
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        is_starred = any(isinstance(entry, ast.Starred) for entry in (*target.elts, *_entries(value)))
+        if len(target.elts) == len(_entries(value)) and not is_starred:
+            for entry, part in zip(target.elts, _entries(value), strict=True):
+                yield from _parts(entry, part)
+            return
+        reason = "with a starred target or value" if is_starred else "to a part of an expression"
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield _Setting(node.id, None, reason)
+
+
+def _entries(value: ast.expr) -> Sequence[ast.expr]:
+    """Return the entries of a written tuple or list; none of any other expression."""
+    return value.elts if isinstance(value, (ast.Tuple, ast.List)) else ()
+
+
+def _assignment(name: str, value: Value, statement: ast.stmt) -> ast.stmt:
+    """Return the assignment of a value to a name, at the line of a statement."""
+    target = ast.Name(name, ast.Store())
+    assignment = ast.copy_location(ast.Assign([target], ast.Constant(value)), statement)
+    return ast.fix_missing_locations(assignment)
 
 
 def _is_plain(value: ast.expr) -> bool:

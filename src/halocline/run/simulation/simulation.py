@@ -30,6 +30,7 @@ from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import Every, warn_of_number
 from halocline.run.output.ledger import Ledger, add_rows
 from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved
@@ -40,6 +41,7 @@ from halocline.run.simulation.observers import RunArguments
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
 from halocline.run.simulation.span import finite_time, span_of
+from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
@@ -134,11 +136,13 @@ class Simulation(Fields):
         **execution: Any,
     ) -> None:
         if not isinstance(grid, Grid):
-            raise InputError(f"grid is {grid!r}; expected a halocline.Grid")
+            raise InputError(f"grid is {shown(grid)}; expected a halocline.Grid")
         check_options(execution, Simulation.__init__, Execution.__init__)
         execution = observers.options({"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
-        super().__init__(FieldStore(Domain(grid, comm, Execution(**execution))), parameters or {})
+        super().__init__(
+            FieldStore(Domain(grid, comm, Execution(**execution))), {} if parameters is None else parameters
+        )
         self.values |= {"t": 0.0, "step": 0.0}
         self._last_run = 0, 0.0  # steps and seconds
         self.given = dict(self.parameters)
@@ -256,8 +260,8 @@ class Simulation(Fields):
         if self._stepping.wanted is None:
             why = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {value!r}, but the time step of this simulation {why}; give a number as dt= "
-                "when it is made, or let the function read a parameter"
+                f"dt is set to {shown(value)}, but the time step of this simulation {why}; give a number as "
+                "dt= when it is made, or let the function read a parameter"
             )
         self.values[WANTED_STEP] = time_step_of(value)
         self._session.forget_time_steps()
@@ -368,10 +372,10 @@ class Simulation(Fields):
 
     def run(
         self,
-        *,
+        *positional: Any,
         until: float | None = None,
         steps: int | None = None,
-        every: float | int | str | None = None,
+        every: Every | float | str | None = None,
         exact: bool = False,
         callback: Callable[[Simulation], Any] | None = None,
         output: Output | Sequence[Output] | None = (),
@@ -386,12 +390,12 @@ class Simulation(Fields):
             The time to reach; the last step is shortened to end there.
         steps : int, optional
             The greatest number of steps. Without `until` and `steps` a program runs once.
-        every : float, int, or str, optional
-            How often `callback` is called: a float is simulated time, an int a number of steps, a text such
-            as "30 s" wall-clock time. At a time that no step meets, it is called after the first step past
-            it.
+        every : float, hc.steps or str, optional
+            Interval between two calls of `callback`: a float is simulated time, ``hc.steps(5)`` or "5 steps"
+            a number of steps, and a text such as "30 s" wall-clock time. At a time that no step meets, the
+            call follows the first step past it.
         exact : bool
-            Shorten steps to meet these times instead, so that how often one looks changes the result.
+            Shorten steps to meet these times instead, so that the interval changes the result.
         callback : callable, optional
             Called with the simulation, on every rank, as often as `every` says, and at the end, unless an
             ``hc.stop`` has ended the run.
@@ -424,6 +428,11 @@ class Simulation(Fields):
         Stopped
             With `checkpoint`: the run was asked to end, and has left a checkpoint.
         """
+        if positional:
+            number = ", ".join(map(shown, positional))
+            raise InputError(
+                f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
+            )
         until, steps, every, exact, callback, output, checkpoint = observers.run_arguments(
             self, RunArguments(until, steps, every, exact, callback, output, checkpoint)
         )
@@ -436,6 +445,8 @@ class Simulation(Fields):
         ):
             if function is not None:
                 check_callback(function, name, expected)
+        if self.domain.comm.rank == 0:
+            warn_of_number(every)
         self._ready()
         first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))

@@ -9,6 +9,7 @@ from halocline.errors import InputError
 from halocline.lang.values import as_quantity
 from halocline.ranges import STEPS
 from halocline.run.output.every import Every
+from halocline.words import shown
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ def finite_time(name: str, value: object) -> float:
     """
     time = as_quantity(value)
     if time is None or not math.isfinite(time):
-        raise InputError(f"{name} is {value!r}; expected a finite time")
+        raise InputError(f"{name} is {shown(value)}; expected a finite time")
     return time
 
 
 def span_of(
     until: float | None,
     steps: int | None,
-    every: float | int | str | None,
+    every: Every | float | str | None,
     *,
     exact: bool,
     called: bool,
@@ -73,10 +74,10 @@ def span_of(
         STEPS.check("steps", steps)
     often = None if every is None else Every.parse("every", every)
     if often is not None and not called:
-        raise InputError(f"every is {every!r}, but there is no callback to call so often")
+        raise InputError(f"every is {shown(every)}, but there is no callback to call so often")
     if exact and (often is None or often.time is None):
         raise InputError(
-            f"exact=True shortens steps to meet times, but every is {every!r}; give a time (a float)"
+            f"exact=True shortens steps to meet times, but every is {shown(every)}; give a time (a float)"
         )
     if not timed and (until is not None or (often is not None and often.time is not None)):
         raise InputError(

@@ -1,0 +1,167 @@
+"""Notices about differences of nonlinear expressions across walls.
+
+A difference beside a wall reads its operand beyond the wall, where each field has its own ghosts. With
+`hc.Value` the ghosts are odd about the wall, and the product of two such fields is even: the condition does
+not hold for the product.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+from halocline.lang import trace
+from halocline.lang.axes import AXES
+from halocline.lang.boundary import Value
+from halocline.lang.expression import SELECTIONS, Expr
+
+if TYPE_CHECKING:
+    from halocline.lang.grid import Field, Grid
+    from halocline.lang.location import Place
+
+LINEAR = ("add", "sub", "neg", "sum2")
+
+
+class _Reads(NamedTuple):
+    """Names of the fields of an expression whose ghosts are odd about a wall.
+
+    Attributes
+    ----------
+    fields : frozenset of str
+        All such fields that the expression reads.
+    nonlinear : frozenset of str
+        Those in a product of two of them, or in another nonlinear function.
+    """
+
+    fields: frozenset[str]
+    nonlinear: frozenset[str]
+
+
+class _Operand(NamedTuple):
+    """Nonlinear operand of a difference operator, and the call of the operator."""
+
+    operator: str
+    expression: Expr
+    where: str
+
+
+_NONE = _Reads(frozenset(), frozenset())
+# by id of the node, with a reference that removes the entry: a comparison of nodes would make a node
+_known: dict[int, tuple[ref[Expr], _Reads]] = {}
+_operand: ContextVar[_Operand | None] = ContextVar("operand", default=None)
+
+
+def operand_of_call(expression: Expr) -> _Operand | None:
+    """Return the operand of the operator that is being called, or None where no notice can concern it."""
+    grid = expression.grid
+    if trace.active() is None or grid is None or all(grid.periodic):
+        return None
+    if not _reads(expression).nonlinear:
+        return None
+    frame, operator, package = sys._getframe(1), "", __name__.rpartition(".")[0]
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package + "."):
+        if not frame.f_code.co_name.startswith(("_", "<")):
+            operator = frame.f_code.co_name
+        frame = frame.f_back
+    return _Operand(operator, expression, f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+
+@contextmanager
+def forming(operand: _Operand | None) -> Iterator[None]:
+    """Set the operand that `note_difference` reports."""
+    token = _operand.set(operand)
+    try:
+        yield
+    finally:
+        _operand.reset(token)
+
+
+def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, staggered: bool = False) -> None:
+    """Add a notice where a difference of a nonlinear operand reads beyond a wall.
+
+    Parameters
+    ----------
+    grid : Grid
+    axis : int
+        Axis of the difference.
+    place : Place
+        Place of the operand.
+    layers : int
+        Number of points that the difference reads on each side.
+    staggered : bool
+        True for a difference halfway between the points of the operand.
+    """
+    operand, program = _operand.get(), trace.active()
+    if operand is None or program is None or grid.periodic[axis]:
+        return
+    has_face_walls = grid.walls[axis] == "face"
+    is_on_wall = has_face_walls == bool(axis < len(place) and place[axis])
+    if layers - (is_on_wall or (staggered and not has_face_walls)) < 1:
+        return
+    nonlinear = _reads(operand.expression).nonlinear
+    names = " and ".join(sorted(name for name in nonlinear if _is_odd(grid.fields[name], axis)))
+    # a second trace may write the operands of a product in the other order: one notice for each line
+    if names and not any(notice.startswith(f"{operand.where}: ") for notice in program.notices):
+        program.notices.append(
+            f"{operand.where}: {operand.operator} of {operand.expression!r}: beyond a wall, this expression "
+            f"is formed of the ghosts of {names}; hc.Value holds for {names}, but not for the expression. "
+            "Store it in a field with a boundary condition of its own, or expand the derivative"
+        )
+
+
+def _is_odd(field: Field, axis: int | None = None) -> bool:
+    """Return True where ghosts of a field beyond some wall are odd about the value on the wall."""
+    axes = range(field.grid.ndim) if axis is None else (axis,)
+    conditions = [field.boundary.get(f"{AXES[a]}{side}") for a in axes for side in "-+"]
+    return any(isinstance(condition, Value) and condition.order is None for condition in conditions)
+
+
+def _reads(root: Expr) -> _Reads:
+    """Return the fields of an expression with odd ghosts; the cost is linear in the number of new nodes."""
+    waiting = [root]
+    while waiting:
+        e = waiting[-1]
+        missing = [argument for argument in _arguments(e) if id(argument) not in _known]
+        if missing:
+            waiting += missing
+            continue
+        waiting.pop()
+        if id(e) not in _known:
+            _known[id(e)] = ref(e, partial(_forget, id(e))), _combined(e)
+    return _known[id(root)][1]
+
+
+def _forget(key: int, _: Any) -> None:
+    """Remove the entry of a node that no longer exists."""
+    _known.pop(key, None)
+
+
+def _arguments(e: Expr) -> tuple[Any, ...]:
+    return (e.attribute[0].definition,) if e.op == "stage" else e.args
+
+
+def _combined(e: Expr) -> _Reads:
+    """Return the fields of a node, from those of its arguments."""
+    if e.op == "read":
+        field = e.attribute[0]
+        return _Reads(frozenset({field.name}), frozenset()) if _is_odd(field) else _NONE
+    if not e.varies:
+        return _NONE
+    reads = [_known[id(argument)][1] for argument in _arguments(e)]
+    reading = [r for r in reads if r.fields]
+    if not reading:
+        return _NONE
+    if len(reading) == 1 and (
+        e.op in (*LINEAR, "stage", "mul")
+        or (e.op == "div" and reads[0].fields)
+        or (e.op in SELECTIONS and not reads[0].fields)
+    ):
+        return reading[0]
+    fields = frozenset(name for r in reads for name in r.fields)
+    is_linear = e.op in LINEAR or (e.op in SELECTIONS and not reads[0].fields)
+    return _Reads(fields, frozenset(name for r in reads for name in r.nonlinear) if is_linear else fields)
