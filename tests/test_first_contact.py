@@ -211,6 +211,40 @@ def test_a_field_is_set_from_a_file_of_numpy(shared_tmp_path: Path) -> None:
         assert found is None or np.array_equal(found, values)
 
 
+def test_a_vector_is_set_from_a_file_of_numpy(tmp_path: Path) -> None:
+    sim = simulation()
+    w = sim.grid.vector("w")
+    values = np.random.default_rng(3).uniform(size=(2, 8, 6))
+    np.save(tmp_path / "w.npy", values)
+    np.savez(tmp_path / "components.npz", w_x=values[0], w_y=values[1], other=values)
+    np.savez(tmp_path / "named.npz", w=values, other=np.ones(3))
+    np.savez(tmp_path / "one.npz", first=values)
+    for name in ("w.npy", "components.npz", "named.npz", "one.npz"):
+        sim[w] = 0.0
+        sim[w] = tmp_path / name
+        np.testing.assert_array_equal(sim.gather(w), values)
+    np.savez(tmp_path / "two.npz", a=values, b=values)
+    with pytest.raises(InputError, match="one named 'w' or 'w_x' and 'w_y', or a single array"):
+        sim[w] = tmp_path / "two.npz"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x - x.max(),
+        lambda x, y: np.roll(x, 1),
+        lambda x, y: x - np.mean(y),
+        lambda x, y: np.sum(x * y) + x,
+        lambda x, y: np.gradient(x),
+        lambda x, y: np.cumsum(x),
+    ],
+)
+def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function: Any) -> None:
+    """NumPy would evaluate it row by row, and give the maximum of a row."""
+    with pytest.raises(InputError, match="combines the values of several points"):
+        simulation()["c"] = function
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

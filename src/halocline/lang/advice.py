@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from halocline.errors import InputError
 from halocline.words import near
 
 _NEIGHBOURS = "write a shift as a read at a neighbour, such as u[-1, 0], or hc.shift(u, axis, by)"
@@ -70,6 +71,16 @@ _BY_ADVICE: Mapping[str, str] = {
     _FINITE: "isnan isfinite isinf nan_to_num",
 }
 
+# These combine the values of several points, so that rows of points do not give what the whole grid would.
+_COMBINING = {
+    name
+    for advice in (
+        *(_NEIGHBOURS, _DERIVATIVE, _SUM, _MEAN, _VARIANCE, _MAX, _MIN, _COUNT, _FIRST, _CELL),
+        "write hc.norm(u), which reduces the whole grid over all ranks",
+    )
+    for name in _BY_ADVICE[advice].split()
+}
+
 _ADVICE = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}
 
 # names of other libraries, and of values that people look for here
@@ -128,6 +139,15 @@ MISSING: Mapping[str, str] = {
 }  # fmt: skip
 
 
+class CombinesPointsError(InputError, AttributeError):
+    """Function of NumPy or method of arrays that combines the values of several points."""
+
+
+def untraceable(name: str, text: str) -> InputError:
+    """Return the error for a function of NumPy, which `text` describes, that cannot be traced."""
+    return (CombinesPointsError if name in _COMBINING else InputError)(text)
+
+
 def numpy_advice(name: str) -> str:
     """Return what to write in place of a function of NumPy or a method of arrays; empty where unknown."""
     advice = _ADVICE.get(name)
@@ -146,7 +166,8 @@ def missing_attribute(kind: str, name: str, known: list[str]) -> AttributeError:
         Attributes of the operand.
     """
     advice = numpy_advice(name) or near(name, known)
-    return AttributeError(f"{kind!r} object has no attribute {name!r}{advice}")
+    error = CombinesPointsError if name in _COMBINING else AttributeError
+    return error(f"{kind!r} object has no attribute {name!r}{advice}")
 
 
 def missing_name(name: str, known: list[str]) -> AttributeError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
-from halocline.lang.advice import missing_attribute, numpy_advice
+from halocline.lang.advice import missing_attribute, numpy_advice, untraceable
 from halocline.lang.axes import whole
 from halocline.lang.location import Place, Placement, common_places, formed_at
 from halocline.lang.values import as_real, plain
@@ -148,9 +148,10 @@ class Operators:
                 keywords = ", ".join(f"{keyword}=" for keyword in kwargs)
                 raise InputError(f"NumPy's {name} with {keywords} cannot be traced; leave {keywords} out")
             reductions = {"add.reduce": "sum", "maximum.reduce": "max", "minimum.reduce": "min"}
-            advice = numpy_advice(reductions.get(name, name))
+            known_as = reductions.get(name, name)
+            advice = numpy_advice(known_as)
             known = "" if advice else f"; these can: {', '.join(sorted(UFUNCS))}"
-            raise InputError(f"NumPy's {name} cannot be traced into a kernel{advice}{known}")
+            raise untraceable(known_as, f"NumPy's {name} cannot be traced into a kernel{advice}{known}")
         return function(*(as_expr(x) if _is_numpy_scalar(x) else x for x in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -162,8 +163,8 @@ class Operators:
 
             return minimum(maximum(*args[:2]), args[2])
         advice = numpy_advice(name)
-        raise InputError(
-            f"NumPy's {name} cannot be traced into a kernel{advice or ': write a formula for one cell'}"
+        raise untraceable(
+            name, f"NumPy's {name} cannot be traced into a kernel{advice or ': write a formula for one cell'}"
         )
 
     def __getattr__(self, name: str) -> Any:

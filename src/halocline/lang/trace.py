@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import HaloclineError, InputError
+from halocline.lang.advice import CombinesPointsError
 from halocline.lang.axes import whole
 from halocline.lang.callables import arguments_taken, captured, name_of
 from halocline.lang.expression import Expr, as_expr, bare, node
@@ -158,7 +159,8 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     ------
     InputError
         The function takes other arguments, returns None, or returns another value in the second call. Or it
-        draws random numbers, or raises an error that tracing does not cause.
+        draws random numbers, combines the values of several points, or raises an error that tracing does not
+        cause.
     """
     count = len(coordinates)
     arguments_taken(function, what, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")
@@ -170,6 +172,11 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
             )
         except InputError as error:
             cause = error.__cause__
+            if isinstance(error, CombinesPointsError):
+                raise InputError(
+                    f"{what} combines the values of several points, but each of its values belongs to one "
+                    f"point; compute such a number outside of the function ({error})"
+                ) from None
             if cause is None:
                 return error
             if isinstance(cause, (TypeError, AttributeError)) and "Expr" in str(cause):

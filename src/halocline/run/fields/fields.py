@@ -11,6 +11,7 @@ from functools import wraps
 from itertools import islice
 from operator import add
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from halocline.archive.arrays import narrowed
@@ -40,7 +41,7 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.parameters import Parameters
-from halocline.run.fields.sources import Reader, is_source, last_time, source_of
+from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
 
@@ -238,8 +239,9 @@ class Fields(Sealed):
         interpolated: averages of cells conservatively, values on faces and nodes linearly.
 
         A vector takes a number for all components, or one such value for each: a tuple, an array of shape
-        (components, *points), a function of the coordinates that returns one value for each component, or the
-        path of a stored vector, such as "flow.zarr/w" for the arrays w_x, w_y and so on.
+        (components, *points), a function of the coordinates that returns one value for each component, the
+        path of a stored vector, such as "flow.zarr/w" for the arrays w_x, w_y and so on, or a file of NumPy
+        with an array of that shape or with these arrays.
 
         Any field of the grid can be set, also one that is no part of the equations, for instance to compare
         with.
@@ -279,7 +281,10 @@ class Fields(Sealed):
         name = vector if isinstance(vector, str) else getattr(vector, "name", "")
         what = f"vector {name or vector!r}"
         values: Sequence[Any]
-        if isinstance(value, (str, PathLike)):
+        if is_numpy_file(value):
+            arrays = numpy_arrays(Path(value), (name,), [f.name for f in fields])
+            values = arrays if len(arrays) == count > 1 else component_values(arrays[0], count, what)
+        elif isinstance(value, (str, PathLike)):
             values = component_names(fspath(value), count)
         elif callable(value) and not isinstance(value, Operators):
             values = [_component_of(value, n, count, what) for n in range(count)]

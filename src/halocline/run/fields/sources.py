@@ -114,27 +114,11 @@ def _numpy_file(path: Path, field: Field) -> Source:
     """
     import numpy as np
 
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
-    try:
-        content = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(content, np.ndarray):
-            array = content
-        else:
-            with content:
-                array = content[_array_name(path, field, list(content.files))]
-    except HaloclineError:
-        raise
-    except Exception as error:  # NumPy and zipfile raise errors of many kinds for damaged files
-        raise InputError(
-            f"{path} cannot be read: {error}; expected a file that numpy.save or numpy.savez writes, with "
-            "an array of real numbers"
-        ) from None
+    (array,) = numpy_arrays(path, (field.name,))
     if array.shape != field.points:
         raise InputError(
             f"field {field.name!r} has shape {field.points}, but the array of {path} has shape {array.shape}"
         )
-    real_array(array[:0], f"{path} holds")
 
     def read(lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
         return np.asarray(array[tuple(map(slice, lo, hi))])
@@ -142,13 +126,54 @@ def _numpy_file(path: Path, field: Field) -> Source:
     return Source(str(path), dimensions(field.staggered), array.shape, {}, read)
 
 
-def _array_name(path: Path, field: Field, names: Sequence[str]) -> str:
-    """Return the name of the array for a field in a .npz file: that of the field, or the only one."""
-    if field.name in names or len(names) == 1:
-        return field.name if field.name in names else names[0]
+def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
+    """Return arrays of a file of NumPy: the single one that it holds, or those with some names.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : sequence of str
+        Names of arrays of a .npz file. Of several sequences the first counts whose names are all there.
+
+    Raises
+    ------
+    InputError
+        There is no such file or array, or the file is damaged or holds no real numbers.
+    """
+    import numpy as np
+
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
+    try:
+        content = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            arrays = [content]
+        else:
+            with content:
+                arrays = [content[name] for name in _array_names(path, wanted, list(content.files))]
+    except HaloclineError:
+        raise
+    except Exception as error:  # NumPy and zipfile raise errors of many kinds for damaged files
+        raise InputError(
+            f"{path} cannot be read: {error}; expected a file that numpy.save or numpy.savez writes, with "
+            "an array of real numbers"
+        ) from None
+    for array in arrays:
+        real_array(array[:0], f"{path} holds")
+    return arrays
+
+
+def _array_names(path: Path, wanted: Sequence[Sequence[str]], names: Sequence[str]) -> Sequence[str]:
+    """Return the names of the arrays to take from a .npz file; see `numpy_arrays`."""
+    for some in wanted:
+        if {*some} <= {*names}:
+            return some
+    if len(names) == 1:
+        return names
+    expected = " or ".join(" and ".join(map(repr, some)) for some in wanted)
     raise InputError(
-        f"{path} holds the arrays {', '.join(names) or 'none'}; expected one named {field.name!r}, or a "
-        "single array"
+        f"{path} holds the arrays {', '.join(names) or 'none'}; expected one named {expected}, or a single "
+        "array"
     )
 
 
