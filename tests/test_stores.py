@@ -835,3 +835,31 @@ def test_statistics_need_time(tmp_path: Path) -> None:
         hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(
             tmp_path / "u.zarr", {"mean": hc.time_mean(u)}))  # fmt: skip
     assert not list(tmp_path.iterdir())
+
+
+INTERRUPTED = """
+import os, signal, sys
+from halocline.archive import arrays
+
+def interrupt(event, arguments):
+    global sent
+    if event == "import" and arguments[0] == "ml_dtypes" and not sent:  # by the code of TensorStore in C++
+        sent = True
+        os.kill(os.getpid(), signal.SIGINT)
+
+sent = False
+sys.addaudithook(interrupt)
+try:
+    arrays.imported_tensorstore()
+except KeyboardInterrupt:
+    assert sent
+    assert arrays.context(1) is not None
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_during_the_import_of_tensorstore_is_no_import_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert done.stdout == "interrupted\n", done.stderr
