@@ -133,7 +133,7 @@ def case(phase: str, path: Path) -> str:
     run = forced()
     how: dict[str, Any] = {
         "steps": PART if phase == "first" else WHOLE,
-        "every": hc.steps(4),
+        "every": 4,
         **kept(phase, path),
     }
     if goes_on(phase, path):

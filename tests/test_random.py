@@ -31,6 +31,7 @@ from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
+from halocline.words import shown
 from hang import HANG
 from kernels import kernel_of, results
 from test_elementary import FEATURES, INCLUDE, STRICT, builds
@@ -421,7 +422,9 @@ def test_numbers_are_uniform_and_independent() -> None:
 @pytest.mark.parametrize("wrong", [-1, 0.5, 2**53, 10**400, math.nan, math.inf, -(2.0**60)])
 def test_literals_that_are_no_whole_numbers(name: str, wrong: float) -> None:
     arguments: dict[str, Any] = {"seed": 1, name: wrong}
-    with pytest.raises(InputError, match=rf"^{name} of random is {re.escape(repr(wrong))}; expected a whole"):
+    with pytest.raises(
+        InputError, match=rf"^{name} of random is {re.escape(shown(wrong))}; expected a whole"
+    ):
         hc.random(**arguments)
 
 

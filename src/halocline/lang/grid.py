@@ -728,7 +728,7 @@ def by_component(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def apply(*operands: P.args, **options: P.kwargs) -> Any:
+    def _apply(*operands: P.args, **options: P.kwargs) -> Any:
         lengths = {len(x) for x in operands if isinstance(x, (tuple, list))}
         if not lengths:
             return function(*operands, **options)
@@ -739,7 +739,7 @@ def by_component(function: Callable[P, R]) -> Callable[P, R]:
         rows = (x if isinstance(x, (tuple, list)) else (x,) * count for x in operands)
         return Vector(function(*row, **options) for row in zip(*rows, strict=True))
 
-    return apply
+    return _apply  # the name of an operator is that of a function without an underscore
 
 
 def component_values(value: Any, count: int, what: str) -> list[Any]:
