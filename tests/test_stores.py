@@ -16,7 +16,7 @@ import pytest
 import xarray
 
 import halocline as hc
-from halocline.archive import files
+from halocline.archive import arrays, files
 from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
@@ -835,3 +835,21 @@ def test_statistics_need_time(tmp_path: Path) -> None:
         hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(
             tmp_path / "u.zarr", {"mean": hc.time_mean(u)}))  # fmt: skip
     assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_during_the_import_of_tensorstore_is_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its initialisation in C++ reports the exception of a signal as the cause of an ImportError."""
+    package = tmp_path / "tensorstore.py"
+    package.write_text(
+        "try:\n    raise KeyboardInterrupt('now')\n"
+        "except KeyboardInterrupt as error:\n    raise ImportError('initialization failed') from error\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tensorstore", raising=False)
+    with pytest.raises(KeyboardInterrupt, match="now"):
+        arrays.context(1)
+    package.write_text("raise ImportError('no such library')\n")
+    with pytest.raises(ImportError, match="no such library"):
+        arrays.context(1)

@@ -23,11 +23,27 @@ COMPRESSION = {"name": "blosc", "configuration": {
 COMPRESSIONS = ("zstd", "none")
 
 
+def _tensorstore() -> Any:
+    """Return the module, which takes long to import.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        A signal has ended the import. The module itself raises ImportError then.
+    """
+    try:
+        import tensorstore
+    except ImportError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
+    return tensorstore
+
+
 def context(threads: int, *, sync: bool = True) -> Any:
     """The threads that compress and write chunks, as many of each kind; and whether they sync what they have
     written."""
-    import tensorstore
-
+    tensorstore = _tensorstore()
     limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
     rest = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": sync}
     return tensorstore.Context({**limits, **rest})
@@ -201,8 +217,7 @@ def read(folder: Path) -> StoredArray:
 
 
 def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
-    import tensorstore
-
+    tensorstore = _tensorstore()
     check_text(folder)
     forks.claim(forks.STORES)
     spec: dict[str, Any] = {
