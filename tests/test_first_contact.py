@@ -245,6 +245,20 @@ def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function
         simulation()["c"] = function
 
 
+@pytest.mark.ranks(2)
+def test_a_file_of_a_vector_that_one_rank_lacks_is_an_error_on_all(shared_tmp_path: Path) -> None:
+    grid = hc.Grid((8, 6))
+    u, w = grid.field("u"), grid.vector("w")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[u] = 1.0
+    rank = sim.domain.comm.rank
+    if rank == 0:
+        np.save(shared_tmp_path / "0.npy", np.ones((2, 8, 6)))
+    with pytest.raises(InputError, match=r"there is no file .*1\.npy"):
+        sim[w] = shared_tmp_path / f"{rank}.npy"
+    assert sim.evaluate(hc.max(u)) == 1.0
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
