@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import is_file
 from halocline.archive.integrity import GROWING, UNNAMED
 from halocline.archive.reader import array_at
 from halocline.errors import HaloclineError, InputError
@@ -145,7 +146,7 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
     """
     import numpy as np
 
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
     try:
         content = np.load(path, mmap_mode="r", allow_pickle=False)
