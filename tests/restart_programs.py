@@ -131,11 +131,7 @@ def simulated(make: Callable[[], hc.Simulation]) -> Callable[[str, Path], str]:
 
 def case(phase: str, path: Path) -> str:
     run = forced()
-    how: dict[str, Any] = {
-        "steps": PART if phase == "first" else WHOLE,
-        "every": 4,
-        **kept(phase, path),
-    }
+    how: dict[str, Any] = {"steps": PART if phase == "first" else WHOLE, "every": 4, **kept(phase, path)}
     if goes_on(phase, path):
         how["resume"] = path
     if phase == "slow":

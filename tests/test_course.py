@@ -676,7 +676,13 @@ def test_an_interval_is_steps_simulated_time_or_wall_clock_time(given: Any, expe
     assert Every.parse("every", given) == expected
 
 
-@pytest.mark.parametrize("given", [0, "0 steps", "-1 steps", "2.5 steps", "steps", "5", "", None, True, [5]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(0, "0 steps", "-1 steps", "2.5 steps", "steps", "5", "", None, True, [5]),
+        *(2**60, f"{2**60} steps", "9" * 5000 + " steps"),
+    ],
+)
 def test_what_is_no_interval_is_rejected_with_what_is_one(given: Any) -> None:
     with pytest.raises(InputError, match=r"^every is .* steps"):
         Every.parse("every", given)

@@ -245,6 +245,20 @@ def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function
         simulation()["c"] = function
 
 
+@pytest.mark.ranks(2)
+def test_a_file_of_a_vector_that_one_rank_lacks_is_an_error_on_all(shared_tmp_path: Path) -> None:
+    grid = hc.Grid((8, 6))
+    u, w = grid.field("u"), grid.vector("w")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[u] = 1.0
+    rank = sim.domain.comm.rank
+    if rank == 0:
+        np.save(shared_tmp_path / "0.npy", np.ones((2, 8, 6)))
+    with pytest.raises(InputError, match=r"there is no file .*1\.npy"):
+        sim[w] = shared_tmp_path / f"{rank}.npy"
+    assert sim.evaluate(hc.max(u)) == 1.0
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -254,6 +268,8 @@ def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function
         ("shape.npy", r"has shape \(8, 6\), but the array of shape\.npy has shape \(6, 8\)"),
         ("complex.npy", r"complex\.npy holds an array of dtype complex128; expected real numbers"),
         ("object.npy", r"object\.npy cannot be read"),
+        ("number.npy", r"has shape \(8, 6\), but the array of number\.npy has shape \(\)"),
+        ("number.npz", r"has shape \(8, 6\), but the array of number\.npz has shape \(\)"),
         ("two.npz", r"two\.npz holds the arrays a, b; expected one named 'c', or a single array"),
     ],
 )
@@ -265,6 +281,8 @@ def test_a_file_of_numpy_that_does_not_fit_is_rejected(
     Path("short.npz").write_bytes(b"PK\x03\x04 and no more")
     np.save("shape.npy", np.ones((6, 8)))
     np.save("complex.npy", np.ones((8, 6), complex))
+    np.save("number.npy", 3.0)
+    np.savez("number.npz", c=3.0)
     np.save("object.npy", np.full((8, 6), None), allow_pickle=True)
     np.savez("two.npz", a=np.ones((8, 6)), b=np.ones((8, 6)))
     sim = simulation()

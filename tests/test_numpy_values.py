@@ -157,9 +157,7 @@ def test_single_precision_counts_with_its_exact_value() -> None:
 @pytest.mark.parametrize("wrong", [5, None, b"a.zarr"])
 def test_a_value_that_is_no_path_is_one_message(wrong: Any) -> None:
     for make in (hc.Output, hc.Checkpoint):
-        with pytest.raises(
-            InputError, match=r"path of a.* is .*; expected a text such as .*, or a pathlib.Path"
-        ):
+        with pytest.raises(InputError, match=r"the path of an? .* is .*; expected a text such as"):
             make(wrong)
     assert hc.Output(np.str_("a.zarr")).path == hc.Output("a.zarr").path
 

@@ -222,3 +222,17 @@ def test_wrong_types_are_rejected_with_a_message(name: str) -> None:
 def test_explain_takes_problems(kind: str) -> None:
     with pytest.raises(InputError, match=r"expected an hc\.Simulation or an hc\.LinearProblem"):
         hc.explain(WRONG[kind])
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "a\0b", "x" * 5000, "x" * 5000 + ".npy"])
+def test_paths_that_no_file_can_have_are_rejected(path: str, tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    grid = hc.Grid((4, 4))
+    u = grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+    with pytest.raises(InputError, match=r"there is no|File name too long"):
+        sim[u] = path
+    if "\0" in path:
+        for kind in (hc.Output, hc.Checkpoint):
+            with pytest.raises(InputError, match="has a null character"):
+                kind(path)

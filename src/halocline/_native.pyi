@@ -369,9 +369,9 @@ class Engine:
     def request_pause(self) -> None:
         """Ask all ranks to end the run between two passes of the outermost loop."""
 
-def request_stop() -> None:
+def request_stop(signal: int = 0) -> None:
     """
-    Ask the engines of this process to stop, at the same pass on all ranks.
+    Ask the engines of this process to stop, at the same pass on all ranks, perhaps because of a signal.
     """
 
 def forget_stop() -> bool:
@@ -391,7 +391,9 @@ def forget_signal() -> None:
     """Forget the signal that was noted."""
 
 def stopping_signal() -> int:
-    """The last signal that requested a stop; 0 where none did."""
+    """
+    The signal of the last stop that all ranks have followed; 0 where it came from no signal.
+    """
 
 def stop_on_signals(signals: Sequence[int]) -> None:
     """

@@ -295,15 +295,18 @@ void bind_engine(nb::module_& m) {
           "request_pause", [](BoundEngine& engine) { engine.request_pause(); },
           "Ask all ranks to end the run between two passes of the outermost loop.");
 
-  m.def("request_stop", &request_stop,
-        "Ask the engines of this process to stop, at the same pass on all ranks.");
+  m.def(
+      "request_stop", [](int signal) { signal != 0 ? stop_on_signal(signal) : request_stop(); },
+      "signal"_a = 0,
+      "Ask the engines of this process to stop, at the same pass on all ranks, perhaps because of a signal.");
   m.def("forget_stop", &forget_stop,
         "Forget a request to stop that no run has followed yet; whether there was one.");
   m.def("note_signals", &note_signals, "signals"_a,
         "Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.");
   m.def("noted_signal", &noted_signal, "The last signal that was noted; 0 where none was.");
   m.def("forget_signal", &forget_signal, "Forget the signal that was noted.");
-  m.def("stopping_signal", &stopping_signal, "The last signal that requested a stop; 0 where none did.");
+  m.def("stopping_signal", &stopping_signal,
+        "The signal of the last stop that all ranks have followed; 0 where it came from no signal.");
   m.def("stop_on_signals", &stop_on_signals, "signals"_a,
         "Let these signals request a stop while run() holds the main thread; a second one ends the process.\n"
         "`signal.signal` takes them back.");

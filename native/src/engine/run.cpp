@@ -178,9 +178,9 @@ void Engine::take_events(double begun) {
 void Engine::conclude(double seconds) {
   // The wish to stop goes with the slowest rank's times: it reaches a run without a loop too, and one whose
   // last pass is over.
-  const bool everything = stop_requested();
+  const int everything = stop_requested();  // of two signals, all ranks follow the greater one
   std::array<double, 4> slowest{seconds, result_.loop_seconds, (known_ | wishes()) != 0 ? 1.0 : 0.0,
-                                everything ? 1.0 : 0.0};
+                                static_cast<double>(everything)};
   if (!rank_.alone()) {
     MPI_Request request = MPI_REQUEST_NULL;
     // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait() tests the request until it is done
@@ -195,7 +195,7 @@ void Engine::conclude(double seconds) {
   result_.stopped_process = slowest[3] != 0;
   // what all ranks know of is spent; a signal that came meanwhile is the next run's
   if (result_.stopped) pause_requested_.store(false, std::memory_order_relaxed);
-  if (result_.stopped_process) forget_stop();
+  if (result_.stopped_process) follow_stop(static_cast<int>(slowest[3]));
 }
 
 void Engine::conduct_ahead(Worker& worker) {
@@ -371,7 +371,8 @@ void Engine::wait(MPI_Request& request, const char* name) const {
 }
 
 Wishes Engine::wishes() const {
-  return (pause_requested_.load(std::memory_order_relaxed) ? kPause : 0) | (stop_requested() ? kStop : 0);
+  const bool pause = pause_requested_.load(std::memory_order_relaxed);
+  return (pause ? kPause : 0) | (stop_requested() != 0 ? kStop : 0);
 }
 
 size_t Engine::step(hc_scalars function, size_t at, Worker&) {

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,33 +23,27 @@ COMPRESSION = {"name": "blosc", "configuration": {
 COMPRESSIONS = ("zstd", "none")
 
 
-@cache
-def imported_tensorstore() -> Any:
-    """Return TensorStore.
+def _tensorstore() -> Any:
+    """Return the module, which takes long to import.
 
-    Its import turns the exception of a signal handler, such as KeyboardInterrupt, into an ImportError. A
-    signal during the import therefore takes effect at the end of the import.
+    Raises
+    ------
+    KeyboardInterrupt
+        A signal has ended the import. The module itself raises ImportError then.
     """
-    received: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)} if is_main else {}
-    replaced = {s: handler for s, handler in handlers.items() if callable(handler)}
-    for number in replaced:
-        signal.signal(number, lambda number, frame: received.append(number))
     try:
         import tensorstore
-    finally:
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
-    for signal_number in received:
-        signal.raise_signal(signal_number)
+    except ImportError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
     return tensorstore
 
 
 def context(threads: int, *, sync: bool = True) -> Any:
     """The threads that compress and write chunks, as many of each kind; and whether they sync what they have
     written."""
-    tensorstore = imported_tensorstore()
+    tensorstore = _tensorstore()
     limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
     rest = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": sync}
     return tensorstore.Context({**limits, **rest})
@@ -226,7 +217,7 @@ def read(folder: Path) -> StoredArray:
 
 
 def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
-    tensorstore = imported_tensorstore()
+    tensorstore = _tensorstore()
     check_text(folder)
     forks.claim(forks.STORES)
     spec: dict[str, Any] = {

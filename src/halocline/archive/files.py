@@ -127,12 +127,14 @@ def as_path(value: Any, what: str) -> Path:
 
 
 def check_text(path: Path) -> None:
-    """Raise InputError for a path that is no text, as names of other encodings are: stores cannot be opened
-    there."""
+    """Raise InputError for a path that is no text, as names of other encodings are, or has a null character:
+    stores cannot be opened there."""
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError:
         raise InputError(f"{path}: the path is no text in UTF-8; expected one for a store") from None
+    except ValueError:
+        raise InputError(f"{str(path)!r}: the path has a null character; expected one without") from None
 
 
 def is_file(path: Path) -> bool:

@@ -341,11 +341,11 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     InputError
         There is no array, or it is damaged.
     """
-    if path.is_symlink() and not is_file(path.parent / arrays.GROUP):
+    if os.path.islink(path) and not is_file(path.parent / arrays.GROUP):
         path = path.resolve()  # the link lies in no store, but its target may
     file = path / arrays.GROUP
     if not is_file(file):  # stores have the names of fields, as Python has identifiers
-        file = path.with_name(as_name(path.name, "array name")) / arrays.GROUP
+        file = path.parent / as_name(path.name, "array name") / arrays.GROUP
         path = file.parent if is_file(file) else path
     if not is_file(file):
         known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))

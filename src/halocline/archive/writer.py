@@ -78,7 +78,8 @@ class Writer:
         since other ranks wait for this one between two writes: `finish` does."""
         if self.failure is not None:
             return
-        while self._pending and (self._pending[0][2].done() or self._held + values.nbytes > self.room):
+        self._await_done()
+        while self._pending and self._held + values.nbytes > self.room:
             self._await_one()
         self._pending.append((values.nbytes, lo[0], array.write(lo, values), array))
         self._held += values.nbytes
@@ -92,9 +93,10 @@ class Writer:
     @property
     def first_open(self) -> int | None:
         """Index along the first axis of the first chunk that is not on disk; None where all are."""
+        self._await_done()  # a chunk that could not be written is done too
         if self._first_lost is not None:
             return self._first_lost
-        return next((index for _, index, future, _ in self._pending if not future.done()), None)
+        return self._pending[0][1] if self._pending else None
 
     def finish(self) -> None:
         """Wait until all is on disk.
@@ -109,6 +111,11 @@ class Writer:
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
+
+    def _await_done(self) -> None:
+        """Take the results of the chunks up to the first one that is being written."""
+        while self._pending and self._pending[0][2].done():
+            self._await_one()
 
     def _await_one(self) -> None:
         size, index, future, array = self._pending.popleft()

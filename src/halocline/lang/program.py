@@ -729,7 +729,7 @@ def assign(changes: Mapping[Any, Any]) -> None:
     >>> swap = hc.program(lambda: hc.assign({a: b, b: a}))
     """
     program = trace.current("hc.assign(...)")
-    if not isinstance(changes, Mapping):
+    if not isinstance(changes, Mapping) or not all(isinstance(key, (Field, Vector)) for key in changes):
         raise InputError(
             f"changes of hc.assign are {shown(changes)}; expected a mapping of fields to expressions, such "
             "as {u: a, v: b}"

@@ -33,9 +33,10 @@ def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
     A request that came too late for the last run in the block stays: the next one follows it, or who called
     this asks for it (`forget_stop`).
     """
-    if not _listening and native().noted_signal():
+    number = 0 if _listening else native().noted_signal()
+    if number:
         native().forget_signal()
-        native().request_stop()
+        native().request_stop(number)
     with _handled(signals, native().stop_on_signals):
         yield
 

@@ -282,7 +282,8 @@ class Fields(Sealed):
         what = f"vector {name or vector!r}"
         values: Sequence[Any]
         if is_numpy_file(value):
-            arrays = numpy_arrays(Path(value), (name,), [f.name for f in fields])
+            with self.domain.comm.agreement(f"read {value} for {what}"):
+                arrays = numpy_arrays(Path(value), (name,), [f.name for f in fields])
             values = arrays if len(arrays) == count > 1 else component_values(arrays[0], count, what)
         elif isinstance(value, (str, PathLike)):
             values = component_names(fspath(value), count)

@@ -10,9 +10,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import is_file
 from halocline.archive.integrity import GROWING, UNNAMED
 from halocline.archive.reader import array_at
 from halocline.errors import HaloclineError, InputError
+from halocline.lang.expression import Operators
 from halocline.lang.grid import AXES, Field
 from halocline.lang.values import real_array
 from halocline.run.fields.dimensions import dimensions
@@ -50,7 +52,9 @@ class Source:
 
 
 def is_source(value: Any) -> bool:
-    """Whether a field may be read from it: a path, or a DataArray."""
+    """Return True for a value that a field may be read from: a path, or a DataArray."""
+    if isinstance(value, Operators):  # these search for a similar name where an attribute is missing
+        return False
     return isinstance(value, (str, PathLike)) or all(
         hasattr(value, name) for name in ("dims", "coords", "isel")
     )
@@ -142,7 +146,7 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
     """
     import numpy as np
 
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
     try:
         content = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -159,7 +163,7 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
             "an array of real numbers"
         ) from None
     for array in arrays:
-        real_array(array[:0], f"{path} holds")
+        real_array(np.empty(0, array.dtype), f"{path} holds")
     return arrays
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from operator import index
 
 from halocline.errors import InputError
 from halocline.lang.axes import whole
@@ -15,7 +14,7 @@ from halocline.run.domain.notices import say_once
 from halocline.words import shown
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_STEPS = re.compile(r"\s*(\d+)\s*steps?\s*")
+_STEPS = re.compile(r"\s*([0-9]{1,40})\s*steps?\s*")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)")
 
 
@@ -38,9 +37,9 @@ def wall_clock(name: str, text: str, alternative: str = "") -> float:
     if not isinstance(text, str):
         raise InputError(f'{name} is {shown(text)}; expected a text such as "30 min" (s, min, h, d)')
     parts = _PART.findall(text)
-    whole = "".join(number + unit for number, unit in parts) == "".join(text.split())
+    is_complete = "".join(number + unit for number, unit in parts) == "".join(text.split())
     seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
-    if not (parts and whole and 0 < seconds < math.inf):
+    if not (parts and is_complete and 0 < seconds < math.inf):
         raise InputError(
             f'{name} is {shown(text)}; expected a time such as "30 min" or "1 h 30 min" (s, min, h, d)'
             + alternative
@@ -95,13 +94,13 @@ class Every:
             match = _STEPS.fullmatch(given)
             if match is None:
                 return cls(seconds=wall_clock(name, given, ', or a number of steps such as "5 steps"'))
-            if int(match[1]) > 0:
-                return cls(steps=int(match[1]))
-        elif isinstance(given, float):
-            if 0 < given < math.inf:
-                return cls(time=given)
-        elif is_number_of_steps(given) and index(given) > 0:  # type: ignore[arg-type]
-            return cls(steps=index(given))  # type: ignore[arg-type]
+            count: int | None = int(match[1])
+        else:
+            count = whole(given)
+        if count is not None and SOME_STEPS.least <= count <= SOME_STEPS.most:
+            return cls(steps=count)
+        if isinstance(given, float) and 0 < given < math.inf:
+            return cls(time=given)
         raise InputError(
             f"{name} is {shown(given)}; expected a positive time such as 0.5, a number of steps such as "
             'hc.steps(50) or "50 steps", or a wall-clock time such as "30 min" (s, min, h, d)'
@@ -129,14 +128,9 @@ def steps(count: int) -> Every:
     return Every(steps=SOME_STEPS.check("steps", count))
 
 
-def is_number_of_steps(given: object) -> bool:
-    """Return True for a bare whole number."""
-    return whole(given) is not None
-
-
 def warn_of_number(given: object) -> None:
     """Warn once in this process where an interval is a bare whole number."""
-    if is_number_of_steps(given):
+    if whole(given) is not None:
         say_once(
             "an interval that is a bare whole number, such as 5, counts steps, but 5.0 is simulated time; "
             'write hc.steps(5) or "5 steps". A later release rejects bare whole numbers.'

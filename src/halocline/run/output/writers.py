@@ -62,7 +62,7 @@ class RemoteWriter:
             return
         from numpy import ascontiguousarray
 
-        _ = self.first_open  # forgets chunks that are on disk
+        _ = self.first_open  # forgets the chunks that are on disk
         kept = ascontiguousarray(values)
         self._wait(lambda: self._given - self._sent <= max(0, self.room - kept.nbytes))
         folder, spec = array
@@ -83,6 +83,7 @@ class RemoteWriter:
     @property
     def first_open(self) -> int | None:
         """See Writer."""
+        self.ranks.progress()
         while self._open and self._open[0].is_written:
             self._open.popleft()
         return self._open[0].index if self._open else None

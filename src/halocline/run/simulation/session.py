@@ -307,6 +307,7 @@ class Session:
 
     def explained(self, error: HaloclineError) -> HaloclineError:
         """The same error with what led to it, where that can be found out."""
+        self.keep_rows = None  # the rows of the steps that a replay repeats are kept already
         return error if self.replay is None else self.replay.explained(error)
 
 
