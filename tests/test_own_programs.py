@@ -126,6 +126,8 @@ twice = 1
 twice = 2
 later = 1
 later = later + 1
+replaced = 1
+replaced = abs(-2)
 """
 
 
@@ -153,6 +155,7 @@ def test_names_of_every_kind_of_assignment_can_be_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        ("replaced", "lines 14 and 15 set it"),
         ("whole", "line 6 sets it to an expression; expected one assignment of a number or a text"),
         ("k", "line 7 sets it to an expression"),
         ("start", "line 8 sets it with a starred target or value"),

@@ -17,14 +17,15 @@ from halocline.run.ranks.launchers import launcher
 def main() -> int:
     """Run the command with the words of sys.argv; return its exit status.
 
-    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, 143 after
-    SIGTERM, else 1: also where what
-    it prints cannot be written. Where several ranks run the command, each error is printed once.
+    0 only where all went well, 2 where what was given cannot work, 130 after Ctrl-C, 143 after SIGTERM, else
+    1: also where what it prints cannot be written. Where several ranks run the command, each error is printed
+    once.
     """
     collector.seldom()
     streams.open_closed()
     started = launcher()
-    if started is None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+    is_alone = started is None or started.size == 1
+    if is_alone and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, terminate)  # of ranks, MPI ends those that remain so
     words = sys.argv[1:]
     if started and started.rank and words[:1] != ["run"] and not {"-h", "--help"}.isdisjoint(words):

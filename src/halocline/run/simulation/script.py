@@ -60,7 +60,10 @@ class Script:
         lines: dict[str, int] = {}
         for statement in self._tree.body:
             for name, value, form in _settings(statement):
-                if value is None:
+                if name in lines and value is None and not _reads(statement, name):
+                    self.reasons[name] = f"lines {lines[name]} and {statement.lineno} set it"
+                    self.names.pop(name, None)
+                elif value is None:
                     self.reasons.setdefault(name, f"line {statement.lineno} sets it {form}")
                 elif name in lines:
                     self.reasons[name] = f"lines {lines[name]} and {statement.lineno} set it"
@@ -174,6 +177,12 @@ def _parts(target: ast.expr, value: ast.expr) -> Iterator[_Setting]:
         for node in ast.walk(target):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield _Setting(node.id, None, reason)
+
+
+def _reads(statement: ast.stmt, name: str) -> bool:
+    """Return True where a statement reads a name, so that an earlier value of the name has an effect."""
+    nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name)
+    return any(isinstance(node.ctx, ast.Load) for node in nodes)
 
 
 def _entries(value: ast.expr) -> Sequence[ast.expr]:
