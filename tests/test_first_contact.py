@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import halocline as hc
 from halocline.errors import InputError
 from halocline.lang import advice
 from halocline.words import shown
+from hang import HANG
 
 
 def sine(c: Any) -> Any:
@@ -245,6 +249,53 @@ def test_a_function_of_the_coordinates_that_combines_points_is_an_error(function
         simulation()["c"] = function
 
 
+COMBINING = {
+    "reduction": lambda x, y: np.arctan2(y, x) / np.arctan2(y, x).max(),
+    "mean": lambda x, y: np.floor(8 * x) - np.mean(np.floor(8 * x)),
+    "shift": lambda x, y: np.roll((8 * x) % 3 + (8 * y) % 3, 1, axis=0),
+    "gradient": lambda x, y: np.gradient(np.floor(8 * x + 8 * y), axis=0),
+    "point": lambda x, y: np.floor(y) + y - y[0],
+    "cumulative": lambda x, y: np.floor(x) + y.cumsum(),
+    "transform": lambda x, y: np.fft.fft(y).real + np.floor(x),
+    "plain": lambda x, y: np.floor(x) + np.asarray(y).max(),
+}
+
+
+@pytest.mark.parametrize("function", COMBINING.values(), ids=list(COMBINING))
+def test_a_function_that_runs_by_rows_combines_no_points(function: Any) -> None:
+    """A row of points has another maximum, mean and neighbours than the grid."""
+    with pytest.raises(InputError, match="combines the values of several points"):
+        simulation()["c"] = function
+
+
+def _with_conditions(x: Any, y: Any) -> Any:
+    values = np.floor(8 * x) + y
+    values[y > 0.5] = 7.0
+    values[x < 0.3] += y[x < 0.3]
+    return values
+
+
+ALONE = {
+    "ufunc": lambda x, y: np.arctan2(y, x),
+    "table": lambda x, y: np.interp(x + y, [0.0, 1.0], [1.0, 2.0]),
+    "conditions": _with_conditions,
+    "pieces": lambda x, y: np.piecewise(y, [y < 0.5, y >= 0.5], [lambda v: v * v, 1.0]) + np.floor(x),
+    "select": lambda x, y: np.select([y < 0.2, y < 0.5], [x, y], 0.0) + np.floor(y),
+    "shape": lambda x, y: np.full(x.shape, 3.0),
+    "loop": lambda x, y: sum(np.floor(k * y) for k in range(3)),
+}
+
+
+@pytest.mark.parametrize("function", ALONE.values(), ids=list(ALONE))
+def test_a_function_that_runs_by_rows_has_the_values_of_numpy(function: Any) -> None:
+    sim = simulation()
+    c = sim.grid.fields["c"]
+    sim[c] = function
+    places = np.meshgrid(*map(np.asarray, c.positions), indexing="ij")
+    expected = np.asarray(function(*places), dtype=c.dtype)
+    np.testing.assert_array_equal(sim.gather(c), expected)
+
+
 @pytest.mark.ranks(2)
 def test_a_file_of_a_vector_that_one_rank_lacks_is_an_error_on_all(shared_tmp_path: Path) -> None:
     grid = hc.Grid((8, 6))
@@ -290,3 +341,35 @@ def test_a_file_of_numpy_that_does_not_fit_is_rejected(
     with pytest.raises(InputError, match=words):
         sim["c"] = name
     assert np.all(sim.gather("c") == 2.0)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"units": {"Q": "K"}}, "name in units 'Q' is unknown; known: c, time, x, y"),
+        ({"fields": []}, "fields is empty"),
+        ({"fields": {}}, "fields is empty"),
+        ({"overwrite": "yes"}, "overwrite is 'yes'; expected True or False"),
+        ({"path": ""}, "the path of an output is ''"),
+    ],
+)
+def test_output_without_effect_is_an_error(tmp_path: Path, how: dict[str, Any], words: str) -> None:
+    sim = simulation()
+    sim["c"] = 0.0
+    with pytest.raises(InputError, match=words):
+        sim.run(steps=1, output=hc.Output(**{"path": tmp_path / "a.zarr", **how}))
+    with pytest.raises(InputError, match="the path of a checkpoint is ''"):
+        hc.Checkpoint("")
+
+
+HANGUP = """
+import os, signal
+from halocline.native import native
+native()
+os.kill(os.getpid(), signal.SIGHUP)
+"""
+
+
+def test_a_closed_terminal_ends_a_run() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGUP], timeout=HANG, check=False)
+    assert done.returncode == -signal.SIGHUP

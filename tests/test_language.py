@@ -477,7 +477,7 @@ def test_unknown_fields_are_named() -> None:
     grid.field("w")
     A = grid.vector("A")
     sim = hc.Simulation(grid, hc.program(keep))
-    with pytest.raises(InputError, match=r"field 'U' is unknown.*; known: A_x, A_y, u, v, w"):
+    with pytest.raises(InputError, match=r"field 'U' is unknown.*; known: A, A_x, A_y, u, v, w"):
         sim["U"] = 1.0
     with pytest.raises(InputError, match=r"2.0 is not a field; expected a field of Grid\(.* or its name"):
         sim[2.0] = 1.0  # type: ignore[index]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from types import ModuleType
 
 from halocline.errors import RunError
 
 
 def native() -> ModuleType:
-    """The module `halocline._native`.
+    """Return the module `halocline._native`.
 
     Raises
     ------
     RunError
         It is not built, or the MPI library it was built with is gone.
     """
+    is_loaded = "halocline._native" in sys.modules
+    hangup = signal.getsignal(signal.SIGHUP)
     try:
         import halocline._native
 
@@ -29,4 +34,7 @@ def native() -> ModuleType:
             "Halocline was built with: make it visible again (`module load`, LD_LIBRARY_PATH, or "
             "`pip install mpich` for libmpi.so.12), or build Halocline anew"
         ) from error
+    if not is_loaded and hangup is not None and threading.current_thread() is threading.main_thread():
+        # a library below MPI ignores SIGHUP as soon as it is loaded: runs would outlive their terminal
+        signal.signal(signal.SIGHUP, hangup)
     return module

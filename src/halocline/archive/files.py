@@ -119,11 +119,11 @@ def as_path(value: Any, what: str) -> Path:
         The value is no path. `what` is its name in the message.
     """
     try:
-        return Path(value)
+        if not isinstance(value, str) or value:
+            return Path(value)
     except TypeError:
-        raise InputError(
-            f"{what} is {shown(value)}; expected a text such as 'out/heat', or a pathlib.Path"
-        ) from None
+        pass
+    raise InputError(f"{what} is {shown(value)}; expected a text such as 'out/heat', or a pathlib.Path")
 
 
 def check_text(path: Path) -> None:

@@ -71,15 +71,15 @@ _BY_ADVICE: Mapping[str, str] = {
     _FINITE: "isnan isfinite isinf nan_to_num",
 }
 
-# These combine the values of several points, so that rows of points do not give what the whole grid would.
-_COMBINING = {
+# names that combine the values of several points: a part of the grid does not give the value of the grid
+COMBINING = {
     name
     for advice in (
         *(_NEIGHBOURS, _DERIVATIVE, _SUM, _MEAN, _VARIANCE, _MAX, _MIN, _COUNT, _FIRST, _CELL),
         "write hc.norm(u), which reduces the whole grid over all ranks",
     )
     for name in _BY_ADVICE[advice].split()
-}
+} | {"sort", "argsort", "percentile", "quantile", "median", "histogram", "unwrap"}
 
 _ADVICE = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}
 
@@ -145,7 +145,7 @@ class CombinesPointsError(InputError, AttributeError):
 
 def untraceable(name: str, text: str) -> InputError:
     """Return the error for a function of NumPy, which `text` describes, that cannot be traced."""
-    return (CombinesPointsError if name in _COMBINING else InputError)(text)
+    return (CombinesPointsError if name in COMBINING else InputError)(text)
 
 
 def numpy_advice(name: str) -> str:
@@ -166,7 +166,7 @@ def missing_attribute(kind: str, name: str, known: list[str]) -> AttributeError:
         Attributes of the operand.
     """
     advice = numpy_advice(name) or near(name, known)
-    error = CombinesPointsError if name in _COMBINING else AttributeError
+    error = CombinesPointsError if name in COMBINING else AttributeError
     return error(f"{kind!r} object has no attribute {name!r}{advice}")
 
 

@@ -173,10 +173,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
         except InputError as error:
             cause = error.__cause__
             if isinstance(error, CombinesPointsError):
-                raise InputError(
-                    f"{what} combines the values of several points, but each of its values belongs to one "
-                    f"point; compute such a number outside of the function ({error})"
-                ) from None
+                raise InputError(f"{what} {COMBINES_POINTS} ({error})") from None
             if cause is None:
                 return error
             if isinstance(cause, (TypeError, AttributeError)) and "Expr" in str(cause):
@@ -211,6 +208,10 @@ def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], wh
     return result
 
 
+COMBINES_POINTS = (
+    "combines the values of several points, but each of its values belongs to one point; compute such a "
+    "number outside of the function"
+)
 RETURNS_NONE = "returns None; expected a value: does it lack a return statement?"
 OTHER_VALUES = (
     "gives other values when it is called again; expected a function of the coordinates alone. For random "

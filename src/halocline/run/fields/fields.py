@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from halocline.archive.arrays import narrowed
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.advice import CombinesPointsError
 from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.callables import name_of
@@ -41,6 +42,7 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.parameters import Parameters
+from halocline.run.fields.row_coordinates import RowCoordinates
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
@@ -117,7 +119,8 @@ class Fields(Sealed):
         if isinstance(field, str):
             found = self.grid.named(field)
             if found is None:
-                raise unknown("field", field, sorted(self.grid.fields))
+                mine = [name for name, known in self.grid.fields.items() if not self.grid.is_own(known)]
+                raise unknown("field", field, sorted({*mine, *self.grid.vectors}))
             field = found
         if not isinstance(field, Field):
             raise InputError(f"{field!r} is not a field; expected a field of {self.grid!r} or its name")
@@ -328,11 +331,21 @@ class Fields(Sealed):
         points, lines = field.points, field.positions
         what = f"the function given for field {field.name!r}"
 
-        def row_at(place: Sequence[int], call: Callable[..., Any] = trace.attempt) -> NDArray[np.float64]:
-            at = [np.full(points[-1], lines[axis][i]) for axis, i in enumerate(place)]
-            row = real_array(call(function, *at, lines[-1]), f"{what} returns")
+        def row_at(
+            place: Sequence[int],
+            call: Callable[..., Any] = trace.attempt,
+            part: slice = slice(None),
+            kind: type[np.ndarray[Any, Any]] = RowCoordinates,
+        ) -> NDArray[np.float64]:
+            line = np.asarray(lines[-1])[part]
+            at = [np.full(line.shape, lines[axis][i]) for axis, i in enumerate(place)]
             try:
-                return np.broadcast_to(row.astype(np.float64), (points[-1],))
+                returned = call(function, *(np.array(x).view(kind) for x in (*at, line)))
+            except CombinesPointsError as error:
+                raise InputError(f"{what} {trace.COMBINES_POINTS} ({error})") from None
+            row = real_array(returned, f"{what} returns")
+            try:
+                return np.broadcast_to(np.asarray(row, np.float64), line.shape)
             except ValueError:
                 raise InputError(
                     f"{what} returns an array of shape {row.shape} for {points[-1]} points; expected one "
@@ -349,13 +362,21 @@ class Fields(Sealed):
 
         first = (0,) * (len(points) - 1)
         try:
-            is_repeated = np.array_equal(row_at(first, trace.call), row_at(first), equal_nan=True)
+            # a plain array first: masked values and other types have messages of their own
+            plain_row = row_at(first, trace.call, kind=np.ndarray)
+            is_repeated = np.array_equal(plain_row, row_at(first), equal_nan=True)
         except InputError as error:
             if error.__cause__ is not None:  # the function fails for arrays, unlike a value that is no number
                 warn()
             raise
         if not is_repeated:
             raise InputError(f"{what} {trace.OTHER_VALUES}")
+        half = points[-1] // 2
+        parts = [row_at(first, part=part) for part in (slice(half), slice(half, None)) if half]
+        whole = plain_row[: sum(map(len, parts))]
+        # vector instructions round a few entries of a row differently
+        if not np.allclose(np.concatenate([*parts, ()]), whole, rtol=1e-9, atol=1e-12, equal_nan=True):
+            raise InputError(f"{what} {trace.COMBINES_POINTS}")
         warn()
         self._made(field)
 

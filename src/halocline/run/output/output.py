@@ -24,6 +24,7 @@ from halocline.lang.dtype import dtype_name
 from halocline.lang.grid import DTYPES, chosen, unknown
 from halocline.lang.program import Program
 from halocline.lang.stepping import Recorded
+from halocline.lang.values import plain
 from halocline.plan.chunks import ChunkGrid
 from halocline.ranges import IO_THREADS
 from halocline.run.fields.fields import Fields
@@ -127,6 +128,8 @@ class Output:
                     f'units has {name!r}: {unit!r}; expected texts on both sides, such as {{"T": "K"}}. Use '
                     '"1" for a number without a unit.'
                 )
+        if not isinstance(plain(self.overwrite), bool):
+            raise InputError(f"overwrite is {shown(self.overwrite)}; expected True or False")
         chosen("window", self.window, WINDOWS)
         chosen("compression", self.compression, COMPRESSIONS)
         if not isinstance(self.region, Region):

@@ -171,8 +171,8 @@ def changed(
     for name, (before, now) in differ.items():
         if name not in change:
             raise InputError(
-                f"parameter {name} is {now:g}, but checkpoint {saved.folder} was left with {before:g}: give "
-                f"the same, or change it on purpose (change=[{name!r}], --set {name}={now:g})"
+                f"parameter {name} is {now!r}, but checkpoint {saved.folder} was left with {before!r}: give "
+                f"the same, or change it on purpose (change=[{name!r}], --set {name}={now!r})"
             )
     return differ
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, as_number
-from halocline.lang.grid import AXES, Field, Vector, component_names
+from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
 from halocline.lang.program import Program, stage
 from halocline.lang.values import as_name, by_name
 from halocline.plan.chunks import chunk_shape
@@ -117,6 +117,7 @@ class OutputContents:
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
         self._prepared: Prepared | None = None
         program, computed_fields, named = Program("output"), list[Field](), self._named(given)
+        self._check_units(named)
         counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
         self._texts = {name: _text(what) for name, what in named.items()}
         self.statistics = Statistics(self.grid, owner, counted) if counted else None
@@ -152,6 +153,8 @@ class OutputContents:
             raise InputError(
                 f"fields is {shown(given)}; expected a list of fields, or a mapping of names to expressions"
             )
+        if not given:
+            raise InputError("fields is empty; expected a field or an expression, or None for all fields")
         found: dict[str, Expr | Field | Statistic] = {}
         for name, what in self._pairs(given):
             if name in found:
@@ -291,6 +294,14 @@ class OutputContents:
         vector = name.removesuffix(f"_{name[-1]}")
         found = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
         return {} if found is None else {"units": found}
+
+    def _check_units(self, named: Collection[str]) -> None:
+        """Raise InputError for a unit of what is not written."""
+        vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
+        known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
+        for name in self.units:
+            if name not in known:
+                raise unknown("name in units", name, known)
 
     # --- what is used of it ---
 
