@@ -41,7 +41,7 @@ def shown(value: Any) -> str:
     """Return the representation of a value for a message, shortened where it is long."""
     try:
         return _SHORT.repr(value)
-    except Exception:  # such as an int with more digits than Python prints
+    except ValueError:  # an int with more digits than Python prints
         size = f" of {value.bit_length():,} bits" if isinstance(value, int) else ""
         return f"<{type(value).__name__}{size}>"
 

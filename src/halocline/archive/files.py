@@ -34,9 +34,8 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
     RunError
         The file cannot be written.
     """
-    text = json.dumps(
-        content, allow_nan=False, default=json_value
-    )  # on one line: a run writes several for each output
+    # on one line: a run writes several for each output
+    text = json.dumps(content, allow_nan=False, default=json_value)
     try:
         with whole(path) as making, making.open("w") as file:
             file.write(text)

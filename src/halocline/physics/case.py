@@ -516,7 +516,7 @@ class Case:
 
     @property
     def is_extrapolated(self) -> bool:
-        """Whether a convergence study extrapolates numbers of the case, which has no exact error."""
+        """True where a convergence study extrapolates numbers, since the case has no exact error."""
         return self.extrapolated is not None and self.error is None
 
     @property

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from halocline.archive.arrays import narrowed
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.advice import CombinesPointsError
 from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.callables import name_of
@@ -34,7 +33,7 @@ from halocline.lang.expression import (
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
-from halocline.lang.grid import AXES, Field, Vector, component_names, component_values, unknown
+from halocline.lang.grid import Field, Vector, component_names, component_values, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
 from halocline.lang.values import plain, real_array
@@ -42,7 +41,6 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepared import Prepared, prepare
 from halocline.run.fields.parameters import Parameters
-from halocline.run.fields.row_coordinates import RowCoordinates
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
@@ -205,32 +203,18 @@ class Fields(Sealed):
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
             return values
-        from halocline.run.fields.local_view import LocalView
+        from halocline.run.fields.local_view import LocalView, index_advice, write_advice
 
         rank, name = self.domain.comm.rank, field.name
-        ranges = ", ".join(
-            f"{axis} {first} to {first + n - 1}"
-            for axis, first, n in zip(AXES, offset, values.shape, strict=False)
-        )
-        at = ", ".join("ijk"[: len(values.shape)])
-        index_advice = (
-            f"this array holds {values.shape} points of rank {rank}, of {field.points} of field {name!r}; "
-            f"its local indices begin at 0, and its global indices are {ranges}. Read one point of the whole "
-            f"field by sim.evaluate(hc.value({name}, at=({at}))), or all points on the first rank by "
-            f"sim.gather({name})"
-        )
         if self.domain.devices:
-            why = "lies on a device, and this array is a copy"
+            reason = "lies on a device"
         elif self.store.blocks is not None:
-            why = "has inactive blocks, and this array is a copy"
+            reason = "has inactive blocks"
         else:
-            why = f"lies in several subdomains of rank {rank}, and this array is a copy"
-        another = f"write to the arrays of sim.views({name}), or " if why.startswith("lies in") else ""
-        write_advice = (
-            f"field {name!r} {why} that cannot be written: {another}set the whole field, sim[{name}] = "
-            "values, an array of the shape of the whole field, an expression or a function of the coordinates"
+            reason = f"lies in several subdomains of rank {rank}, which sim.views({name}) gives one by one"
+        return LocalView.of(
+            values, index_advice(field, rank, offset, values.shape), write_advice(name, reason)
         )
-        return LocalView.of(values, index_advice, write_advice)
 
     def __setitem__(self, field: Field | Vector | str, value: Any) -> None:
         """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
@@ -328,29 +312,7 @@ class Fields(Sealed):
         """
         import numpy as np
 
-        points, lines = field.points, field.positions
-        what = f"the function given for field {field.name!r}"
-
-        def row_at(
-            place: Sequence[int],
-            call: Callable[..., Any] = trace.attempt,
-            part: slice = slice(None),
-            kind: type[np.ndarray[Any, Any]] = RowCoordinates,
-        ) -> NDArray[np.float64]:
-            line = np.asarray(lines[-1])[part]
-            at = [np.full(line.shape, lines[axis][i]) for axis, i in enumerate(place)]
-            try:
-                returned = call(function, *(np.array(x).view(kind) for x in (*at, line)))
-            except CombinesPointsError as error:
-                raise InputError(f"{what} {trace.COMBINES_POINTS} ({error})") from None
-            row = real_array(returned, f"{what} returns")
-            try:
-                return np.broadcast_to(np.asarray(row, np.float64), line.shape)
-            except ValueError:
-                raise InputError(
-                    f"{what} returns an array of shape {row.shape} for {points[-1]} points; expected one "
-                    "value for each"
-                ) from None
+        from halocline.run.fields.rows import row_function
 
         def warn() -> None:
             if self.domain.comm.rank == 0:
@@ -360,23 +322,12 @@ class Fields(Sealed):
                     reason,
                 )
 
-        first = (0,) * (len(points) - 1)
         try:
-            # a plain array first: masked values and other types have messages of their own
-            plain_row = row_at(first, trace.call, kind=np.ndarray)
-            is_repeated = np.array_equal(plain_row, row_at(first), equal_nan=True)
+            row_at = row_function(function, field)
         except InputError as error:
             if error.__cause__ is not None:  # the function fails for arrays, unlike a value that is no number
                 warn()
             raise
-        if not is_repeated:
-            raise InputError(f"{what} {trace.OTHER_VALUES}")
-        half = points[-1] // 2
-        parts = [row_at(first, part=part) for part in (slice(half), slice(half, None)) if half]
-        whole = plain_row[: sum(map(len, parts))]
-        # vector instructions round a few entries of a row differently
-        if not np.allclose(np.concatenate([*parts, ()]), whole, rtol=1e-9, atol=1e-12, equal_nan=True):
-            raise InputError(f"{what} {trace.COMBINES_POINTS}")
         warn()
         self._made(field)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halocline.errors import InputError
+from halocline.lang.grid import AXES, Field
 
 
 class LocalIndexError(InputError, IndexError):
@@ -60,6 +62,37 @@ class LocalView(np.ndarray):
             options["out"] = tuple(map(_plain, out))
         result = getattr(ufunc, method)(*map(_plain, inputs), **options)
         return out[0] if len(out) == 1 else result  # `view += 1` leaves the same view
+
+
+def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[int]) -> str:
+    """Return the explanation of an index that is out of range.
+
+    Parameters
+    ----------
+    field : Field
+    rank : int
+    first : sequence of int
+        Global index of the first point of the view.
+    shape : sequence of int
+        Number of points of the view along each axis.
+    """
+    ends = zip(AXES, first, shape, strict=False)
+    ranges = ", ".join(f"{axis} {start} to {start + count - 1}" for axis, start, count in ends)
+    return (
+        f"this array holds {tuple(shape)} points of rank {rank}, of {field.points} of field {field.name!r}; "
+        f"its local indices begin at 0, and its global indices are {ranges}. Read one point of the whole "
+        f"field by sim.evaluate(hc.value({field.name}, at=({', '.join('ijk'[: len(shape)])}))), or all "
+        f"points on the first rank by sim.gather({field.name})"
+    )
+
+
+def write_advice(name: str, reason: str) -> str:
+    """Return the explanation of an assignment to a view of field `name` that cannot be written."""
+    return (
+        f"field {name!r} {reason}, and this array is a copy that cannot be written: set the whole field, "
+        f"sim[{name}] = values, an array of the shape of the whole field, an expression or a function of the "
+        "coordinates"
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -99,12 +99,8 @@ class OutputContents:
         units: Mapping[str, str],
     ) -> None:
         self.fields, self.grid, self.region, self._number = fields, fields.grid, region, number
-        self.axis, self.dtype, self.compression, self.units = (
-            axis,
-            dtype,
-            compression,
-            by_name(units, "units of"),
-        )
+        self.axis, self.dtype, self.compression = axis, dtype, compression
+        self.units = by_name(units, "units of")
         self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
         region.check(self.grid)
         self.parts: dict[str, Part] = {}

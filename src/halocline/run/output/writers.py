@@ -62,7 +62,7 @@ class RemoteWriter:
             return
         from numpy import ascontiguousarray
 
-        _ = self.first_open  # forgets the chunks that are on disk
+        self._forget_written()
         kept = ascontiguousarray(values)
         self._wait(lambda: self._given - self._sent <= max(0, self.room - kept.nbytes))
         folder, spec = array
@@ -83,10 +83,14 @@ class RemoteWriter:
     @property
     def first_open(self) -> int | None:
         """See Writer."""
+        self._forget_written()
+        return self._open[0].index if self._open else None
+
+    def _forget_written(self) -> None:
+        """Drop the first chunks that are on disk."""
         self.ranks.progress()
         while self._open and self._open[0].is_written:
             self._open.popleft()
-        return self._open[0].index if self._open else None
 
     def finish(self) -> None:
         """Wait until all is on disk.

@@ -29,7 +29,7 @@ PUBLISH = 1.0  # seconds until readers see a row; until a run checks whether a c
 
 
 class Advancing(Resumable, Protocol):
-    """What a course is of."""
+    """Session or iterations that a course advances."""
 
     @property
     def clock(self) -> Clock:
