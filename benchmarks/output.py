@@ -56,7 +56,7 @@ def heat(n: int) -> hc.Simulation:
 def cost(n: int, steps: int, repeats: int, folder: Path) -> dict[str, Any]:
     """Steps with output and without."""
     alone, written = heat(n), heat(n)
-    output = hc.Output(folder / "heat.zarr", every=EVERY, overwrite=True)
+    output = hc.Output(folder / "heat.zarr", every=hc.steps(EVERY), overwrite=True)
     waits: list[tuple[float, float]] = []
 
     def without() -> float:
@@ -100,7 +100,7 @@ def row_costs(repeats: int, folder: Path) -> list[dict[str, Any]]:
     sim[T] = np.random.default_rng(1).standard_normal((SMALL, SMALL))
 
     def output(kind: str, fields: Any, **how: Any) -> hc.Output:
-        return hc.Output(folder / f"{kind}.zarr", fields, every=1, overwrite=True, **how)
+        return hc.Output(folder / f"{kind}.zarr", fields, every=hc.steps(1), overwrite=True, **how)
 
     points, line = hc.Points([(0.3, 0.4)]), hc.Slice(x=0.5)
     return [
