@@ -38,6 +38,9 @@ _HOMES = {
     ),
     "lang.trace": ("order",),
     "run.simulation.simulation": ("Simulation",),
+    "run.simulation.settings": ("cells", "setting"),
+    "run.simulation.checks": ("Check",),
+    "run.simulation.events": ("Event",),
     "run.engine.outcome": ("Outcome",),
     "run.output.checkpoint": ("Checkpoint",),
     "run.output.every": ("steps",),
@@ -49,6 +52,7 @@ _HOMES = {
     "solvers.schemes": ("RK2", "RK3", "RK4", "SSPRK3", "Euler"),
     "explanation.explain": ("explain",),
     "solvers.linear": ("LinearProblem", "Solution", "solve"),
+    "problems.names": ("Extrapolated", "Family"),
     "io.picture": ("picture", "plot_lines"),
     "errors": ("BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped"),
 }  # fmt: skip

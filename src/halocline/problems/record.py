@@ -11,7 +11,6 @@ from halocline.archive.writer import Writing
 from halocline.compile.schedule import Schedule
 from halocline.lang.axes import per_axis, whole
 from halocline.lang.grid import Field
-from halocline.problems.written import written
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
@@ -19,6 +18,7 @@ from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import Energy
 from halocline.run.measurements.peak import multiply_add_peak
+from halocline.run.ranks.communicator import Communicator
 
 
 @dataclass(frozen=True)
@@ -264,3 +264,14 @@ def recorded(
         **facts,
     )
     return record, reference, peak
+
+
+def written(comm: Communicator, writing: Writing) -> dict[str, Any]:
+    """Return the cost of output and checkpoints of all ranks, by the names of a record; all ranks call this."""
+    every = comm.allgather(writing)
+    return {
+        "written_bytes": sum(one.bytes for one in every),
+        "writing_seconds": max(one.seconds for one in every),
+        "waiting_seconds": max(one.waited for one in every),
+        "io_ranks": 0 if comm.io_ranks is None else len(comm.io_ranks.ranks),
+    }

@@ -1,8 +1,9 @@
-"""What came of a run of a case."""
+"""Result of a run of a problem file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from halocline.lang.grid import Field
 from halocline.problems.record import Record
@@ -11,33 +12,44 @@ from halocline.run.fields.fields import Fields
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution
 
+if TYPE_CHECKING:
+    from halocline.problems.following import Following
+
 
 @dataclass(frozen=True)
 class Result:
-    """A record, and what it is a record of.
+    """Record of the last problem that a file has run, with its fields.
 
     Attributes
     ----------
-    record : Record
-    bandwidth : float
-        Bytes a second of a += s * b on all ranks at once, or of copies within their devices.
+    record : Record or None
+        None where the file has run no problem; all below are None or empty then.
+    bandwidth : float or None
+        Bytes per second of a += s * b on all ranks at once, or of copies within their devices.
     peak : float or None
-        Operations a second of multiply-adds on as many cores.
+        Operations per second of multiply-adds on as many cores.
     simulation : Simulation or Fields
     outcome : Outcome, Solution or None
-        Of the steps that were timed, or of the iterations; None where none was, or a part of them alone.
+        Outcome of the timed steps, or of the iterations; None for a part of the steps.
     fields : tuple of Field
+        Fields that the file has made.
     tuned : Tuned or None
-        What is known of the speed of patches, where that decided; of a linear problem.
+        Known speeds of patches, where they decided; of a linear problem.
     most : int or None
-        Iterations that a linear problem was limited to.
+        Greatest number of iterations of a linear problem.
+    rtol : float or None
+        Tolerance of a linear problem.
+    observer : Following
+        Observer of the run.
     """
 
-    record: Record
+    record: Record | None
     bandwidth: float | None
     peak: float | None
-    simulation: Fields = field(repr=False)
+    simulation: Fields | None = field(repr=False)
     outcome: Outcome | Solution | None = field(repr=False)
     fields: tuple[Field, ...]
+    observer: Following = field(repr=False)
     tuned: Tuned | None = None
     most: int | None = None
+    rtol: float | None = None

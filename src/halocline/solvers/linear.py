@@ -40,7 +40,7 @@ from halocline.run.output.saved import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
-from halocline.run.simulation.observers import SolveArguments
+from halocline.run.simulation.observers import RunArguments
 from halocline.run.tuning.overlap import Overlap
 from halocline.solvers.cg import (
     BAD_START,
@@ -211,7 +211,7 @@ class LinearProblem(Sealed):
         )
         if not isinstance(unknown_field, Field):
             raise InputError(f"the unknown is {shown(unknown_field)}; expected a Field of a grid")
-        execution = observers.options({"communicator": communicator, **execution})
+        execution = observers.options(None, {"communicator": communicator, **execution})
         comm = communicator_of(execution.pop("communicator"))
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
@@ -382,9 +382,17 @@ class LinearProblem(Sealed):
         rtol = check_limits(rtol, max_iterations, start)
         if on_progress is not None:
             check_callback(on_progress, "on_progress", "the number of iterations")
-        output, checkpoint, resume = observers.solve_arguments(
-            self, SolveArguments(output, checkpoint, resume)
-        )
+        own = RunArguments(
+            steps=max_iterations, output=output, checkpoint=checkpoint, on_progress=on_progress, resume=resume,
+            rtol=rtol,
+        )  # fmt: skip
+        solution: Solution = observers.run(self, own, lambda arguments: self._solve(start, arguments))
+        return solution
+
+    def _solve(self, start: str, arguments: RunArguments) -> Solution:
+        """Solve the problem; see `solve`."""
+        rtol, max_iterations, resume = arguments.rtol, arguments.steps, arguments.resume
+        assert rtol is not None
         limit_given = max_iterations is not None
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
@@ -423,8 +431,8 @@ class LinearProblem(Sealed):
             iterating,
             self.method,
             dict(self.parameters),
-            output=output,
-            checkpoint=checkpoint,
+            output=() if arguments.output is None else arguments.output,
+            checkpoint=arguments.checkpoint,
             also=lambda: {
                 "method": self.method,
                 "rhs_square": rhs_square().hex(),
@@ -433,7 +441,7 @@ class LinearProblem(Sealed):
             },
         )
         with files.ready(begun_at):
-            outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)
+            outcome = Course(iterating, files).run(math.inf, float(max_iterations), arguments.on_progress)
         self._continued = iterating.continued
         iterations = iterating.step
         done = iterations - begun_at  # in this solve
@@ -471,7 +479,6 @@ class LinearProblem(Sealed):
                 "rtol=%g asks for less; raise max_iterations or rtol, or check the operator",
                 self.method, iterations, solution.residual_relative, rtol,
             )  # fmt: skip
-        observers.ran(self, done, solution)
         return solution
 
     def _inputs(self, rtol: float) -> dict[str, float]:

@@ -1,9 +1,10 @@
-"""Observers of the problems that this process makes and runs, such as the command that runs a user's file."""
+"""Observers of the problems that this process makes and runs, such as the command that runs a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,23 +14,22 @@ from halocline.run.output.output import Output
 
 
 class RunArguments(NamedTuple):
-    """Arguments of `Simulation.run` that an observer may replace."""
+    """Arguments of `Simulation.run` or `LinearProblem.solve` that an observer may replace.
 
-    until: float | None
-    steps: int | None
-    every: Every | float | str | None
-    exact: bool
-    callback: Callable[..., Any] | None
-    output: Output | Sequence[Output] | None
-    checkpoint: Checkpoint | None
+    The iterations of a solve are its steps. `resume` and `rtol` belong to a solve; `until`, `every`, `exact`
+    and `callback` do not.
+    """
 
-
-class SolveArguments(NamedTuple):
-    """Arguments of `LinearProblem.solve` that an observer may replace."""
-
-    output: Output | Sequence[Output]
-    checkpoint: Checkpoint | None
-    resume: str | Path | None
+    until: float | None = None
+    steps: int | None = None
+    every: Every | float | str | None = None
+    exact: bool = False
+    callback: Callable[..., Any] | None = None
+    output: Output | Sequence[Output] | None = ()
+    checkpoint: Checkpoint | None = None
+    on_progress: Callable[[int], None] | None = None
+    resume: str | Path | None = None
+    rtol: float | None = None
 
 
 class Observer:
@@ -44,35 +44,38 @@ class Observer:
     ----------
     problem : Simulation, LinearProblem or None
         It is kept alive until the next one is made.
-    runs : list of (int, Outcome or Solution)
-        Steps or iterations of each run, and its result.
     """
 
     def __init__(self, execution: Mapping[str, Any] | None = None) -> None:
         self.execution = dict(execution or {})
         self.problem: Any = None
-        self.runs: list[tuple[int, Any]] = []
+
+    def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a problem that is about to be made; by default they are unchanged.
+
+        Parameters
+        ----------
+        function : callable or None
+            Equations or program of a simulation; None for a linear problem.
+        """
+        return options
 
     def made(self, problem: Any) -> None:
         """Note a new problem, before it takes memory."""
-        self.problem, self.runs = problem, []
+        self.problem = problem
 
-    def run_arguments(self, problem: Any, arguments: RunArguments) -> RunArguments:
-        """Return the arguments for a run that is about to begin; by default they are unchanged."""
-        return arguments
+    def run(self, problem: Any, arguments: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
+        """Run a problem by ``proceed(arguments)``, perhaps with other arguments or in parts.
 
-    def solve_arguments(self, problem: Any, arguments: SolveArguments) -> SolveArguments:
-        """Return the arguments for a solve that is about to begin; by default they are unchanged."""
-        return arguments
+        Returns
+        -------
+        Outcome or Solution
+        """
+        return proceed(arguments)
 
     def facts(self, problem: Any) -> dict[str, Any]:
         """Return the facts that checkpoints of a problem store for this observer, as JSON data."""
         return {}
-
-    def ran(self, problem: Any, steps: int, outcome: Any) -> None:
-        """Note the end of a run."""
-        if problem is self.problem:
-            self.runs.append((steps, outcome))
 
 
 _observers: list[Observer] = []
@@ -88,26 +91,19 @@ def observing(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
-def options(problem_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a problem; those of the observers take precedence."""
+def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a problem; those of the observers take precedence. See `Observer.replaced`."""
     merged = dict(problem_options)
     for observer in _observers:
-        merged |= observer.execution
+        merged = observer.replaced(function, merged) | observer.execution
     return merged
 
 
-def run_arguments(problem: Any, arguments: RunArguments) -> RunArguments:
-    """Return the arguments of a run, as the observers replace them."""
+def run(problem: Any, arguments: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
+    """Run a problem by `proceed`, as the observers do it."""
     for observer in _observers:
-        arguments = observer.run_arguments(problem, arguments)
-    return arguments
-
-
-def solve_arguments(problem: Any, arguments: SolveArguments) -> SolveArguments:
-    """Return the arguments of a solve, as the observers replace them."""
-    for observer in _observers:
-        arguments = observer.solve_arguments(problem, arguments)
-    return arguments
+        proceed = partial(observer.run, problem, proceed=proceed)
+    return proceed(arguments)
 
 
 def facts(problem: Any) -> dict[str, Any]:
@@ -119,9 +115,3 @@ def made(problem: Any) -> None:
     """Notify the observers of a problem that has taken no memory yet."""
     for observer in _observers:
         observer.made(problem)
-
-
-def ran(problem: Any, steps: int, outcome: Any) -> None:
-    """Notify the observers of the end of a run."""
-    for observer in _observers:
-        observer.ran(problem, steps, outcome)

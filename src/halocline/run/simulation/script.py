@@ -38,9 +38,20 @@ class Script:
     reasons : dict of str to str
         Reasons why further names of the top level cannot be given another value, with their lines.
     functions : frozenset of str
-        What it defines at its top level.
+        Functions that the file defines at its top level.
+    defined : frozenset of str
+        All names that the file defines at its top level.
+    has_settings : bool
+        True where the file calls ``cells`` or ``setting`` of Halocline. Its parameters are those settings
+        then, and `names` is empty.
+    default_cells : list of tuple of int
+        Cells that the file gives ``cells`` as numbers, the default first; empty where there are none.
     about : str
-        The first line of its docstring.
+        First line of the docstring.
+    origin : str
+        Paragraph of the docstring that begins with "Source:", without this word.
+    top : dict of str to object
+        Names at the top level of the last run; of a run under way, the names so far.
     """
 
     def __init__(self, file: Path) -> None:
@@ -52,8 +63,18 @@ class Script:
         self.reasons: dict[str, str] = {}
         self._read_names()
         self.functions = frozenset(s.name for s in self._tree.body if isinstance(s, ast.FunctionDef))
+        self.defined = self.functions | {name for s in self._tree.body for name in _defined(s)}
+        calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+        cells = [call for call in calls if _called(call) == "cells"]
+        self.has_settings = bool(cells) or any(_called(call) == "setting" for call in calls)
+        if self.has_settings:
+            self.names = {}
+        self.default_cells = _literal_cells(cells[0]) if cells else []
         text = ast.get_docstring(self._tree) or ""
         self.about = text.partition("\n")[0]
+        source = text.partition("Source:")[2].partition("\n\n")[0]
+        self.origin = " ".join(source.split()).removesuffix(".")
+        self.top: dict[str, Any] = {}
 
     def _read_names(self) -> None:
         """Find the names of the top level, and which of them are set once to a number or a text."""
@@ -125,6 +146,7 @@ class Script:
         code = compile(tree, str(self.file), "exec")
         module = ModuleType("__main__")
         module.__file__ = str(self.file)
+        self.top = module.__dict__
         with _as_main(self.file, arguments, module):
             try:
                 exec(code, module.__dict__)
@@ -132,6 +154,29 @@ class Script:
                 if end.code not in (None, 0):
                     raise
         return module.__dict__
+
+
+def _defined(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that an import or an assignment defines."""
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        yield from (alias.asname or alias.name for alias in statement.names)
+    else:
+        yield from (name for name, _, _ in _settings(statement))
+
+
+def _called(call: ast.Call) -> str:
+    """Return the last part of the name of a called function."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+
+
+def _literal_cells(call: ast.Call) -> list[tuple[int, ...]]:
+    """Return the cells that a call gives as numbers."""
+    try:
+        shape = tuple(ast.literal_eval(argument) for argument in call.args)
+        also = [ast.literal_eval(keyword.value) for keyword in call.keywords]
+    except ValueError:
+        return []
+    return [shape, *(cells for several in also for cells in several)]
 
 
 class _Setting(NamedTuple):

@@ -17,7 +17,7 @@ from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
 from halocline.lang.clock import WANTED_STEP
 from halocline.lang.grid import Field, Grid, Vector, check_options, unknown
-from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind
+from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind, program_in
 from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.lang.values import as_name
 from halocline.plan.fit import check_fit
@@ -138,8 +138,10 @@ class Simulation(Fields):
         if not isinstance(grid, Grid):
             raise InputError(f"grid is {shown(grid)}; expected a halocline.Grid")
         check_options(execution, Simulation.__init__, Execution.__init__)
-        execution = observers.options({"communicator": communicator, **execution})
-        comm = communicator_of(execution.pop("communicator"))
+        own = {"communicator": communicator, "scheme": scheme, "order": order}
+        execution = observers.options(program_in(function) or function, {**own, **execution})
+        comm, scheme, order = (execution.pop(name) for name in own)
+        comm = communicator_of(comm)
         super().__init__(
             FieldStore(Domain(grid, comm, Execution(**execution))), {} if parameters is None else parameters
         )
@@ -433,9 +435,12 @@ class Simulation(Fields):
             raise InputError(
                 f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
             )
-        until, steps, every, exact, callback, output, checkpoint = observers.run_arguments(
-            self, RunArguments(until, steps, every, exact, callback, output, checkpoint)
-        )
+        own = RunArguments(until, steps, every, exact, callback, output, checkpoint, on_progress)
+        return observers.run(self, own, self._run)
+
+    def _run(self, arguments: RunArguments) -> Outcome:
+        """Advance in time; see `run`."""
+        until, steps, every, exact, callback, output, checkpoint, on_progress, *_ = arguments
         span = span_of(
             until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
         )
@@ -473,7 +478,6 @@ class Simulation(Fields):
         if self.steps == first and outcome.reason == "completed":
             outcome = self._without_a_step(outcome, start, until)
         self._last_run = self.steps - first, outcome.loop_seconds
-        observers.ran(self, self.steps - first, outcome)
         return outcome
 
     def _facts(self) -> dict[str, Any]:

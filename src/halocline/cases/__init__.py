@@ -1,0 +1,1 @@
+"""Cases: problem files that `halocline run` knows by name. A copy of one in another folder runs as well."""

@@ -1,0 +1,67 @@
+"""Heat in a periodic box: a wave along each axis decays.
+
+Source: separation of variables.
+"""
+
+import math
+
+import halocline as hc
+
+steps = 100  # that measurements take
+shape = hc.cells(64, 64, 64, also=[(64,), (64, 64)])
+kappa = hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)
+dt = hc.setting("dt", 0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", least=0.0)
+
+grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape), periodic=True)
+T = grid.field("T")
+waves = [2 * math.pi / length for length in grid.extent]
+decay = kappa * sum(k**2 for k in waves)
+until = 1 / decay
+
+MOST_ERROR = 4.0  # over the square of the cells along the shortest side, by differences of second order
+error_name = "greatest error over amplitude"
+shown = ("largest",)
+families = (
+    hc.Family("Order 6 in space", 1, (8, 16, 32), order=6),
+    hc.Family("Order 6 in space", 2, (8, 16, 32), order=6),
+)
+
+
+def heat(kappa):
+    return {T: kappa * hc.laplacian(T)}
+
+
+def exact(time):
+    wave = math.prod(hc.sin(k * x) for k, x in zip(waves, T.coordinates, strict=True))
+    return {T: math.exp(-decay * time) * wave}
+
+
+def diagnostics():
+    return {"total": hc.sum(T), "largest": hc.max(abs(T))}
+
+
+def error(sim):
+    solution = exact(sim.time)[T]
+    difference, size = sim.evaluate(hc.max(abs(T - solution)), hc.max(abs(solution)))
+    return difference / size
+
+
+def check(sim, record):
+    made = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
+    about = "greatest difference from the exact solution, over its largest value"
+    return [
+        hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
+        hc.Check("heat made", made, most=1e-14, about="in the box, over its cells"),
+    ]
+
+
+sim = hc.Simulation(
+    grid,
+    heat,
+    parameters={"kappa": kappa},
+    scheme=hc.RK3(),
+    dt=dt or 0.1 / (shape[0] ** 2 * len(shape)) / kappa,
+    order=6,
+)
+sim[T] = exact(0.0)[T]
+sim.run(until=until)

@@ -1,0 +1,79 @@
+"""Sound in a closed room: a standing wave between its walls, by leapfrog.
+
+Pressure lies in the cells, and velocity on the faces between them. No air crosses the walls:
+dp/dt = -div v, dv/dt = -grad p.
+
+Source: Yee 1966, IEEE Transactions on Antennas and Propagation 14, 302, for another pair of fields.
+"""
+
+import math
+
+import halocline as hc
+
+steps = 100  # that measurements take
+shape = hc.cells(128, 128, also=[(128,), (64, 64, 64)])
+courant = hc.setting(
+    "courant", 0.5, "1", "the time step over the longest that is stable", above=0.0, below=1.0
+)
+
+grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape))
+p = grid.field("p", boundary=hc.Derivative(0.0))
+v = grid.vector("v", location="face")
+waves = [math.pi / length for length in grid.extent]
+frequency = math.sqrt(sum(k**2 for k in waves))
+dt = courant / (shape[0] * math.sqrt(grid.ndim))
+until = 0.875 * 2 * math.pi / frequency  # the pressure changes fast there, so that a late wave shows
+
+MOST_ERROR = 1.7  # over the square of the cells along the shortest side
+scheme_name = "leapfrog"
+error_name = "greatest error of the pressure over its amplitude"
+shown = ("largest",)
+families = (
+    hc.Family("Near the end of a period", 1, (32, 64, 128)),
+    hc.Family("Near the end of a period", 2, (32, 64, 128)),
+)
+
+
+@hc.program
+def step(p, v, dt):
+    h = [grid.h(axis) for axis in range(grid.ndim)]
+    v.set(v - dt * hc.Vector((p - hc.shift(p, a, -1)) / h[a] for a in range(grid.ndim)))
+    p.set(p - dt * sum((hc.shift(f, a) - f) / h[a] for a, f in enumerate(v)))
+
+
+def standing(x, along=None):
+    """Return cosines between the walls; along one axis a sine, as the slope has there."""
+    pairs = enumerate(zip(waves, x, strict=True))
+    return math.prod(hc.sin(k * y) if axis == along else hc.cos(k * y) for axis, (k, y) in pairs)
+
+
+def exact(time):
+    """Return pressure and velocity, which leapfrog has half a step before."""
+    fields = {p: math.cos(frequency * time) * standing(p.coordinates)}
+    size = math.sin(frequency * (time - 0.5 * dt)) / frequency
+    for axis, f in enumerate(v):
+        fields[f] = size * waves[axis] * standing(f.coordinates, along=axis)
+    return fields
+
+
+def diagnostics():
+    return {"total": hc.sum(p), "largest": hc.max(abs(p))}
+
+
+def error(sim):
+    return sim.evaluate(hc.max(abs(p - exact(sim.time)[p])))
+
+
+def check(sim, record):
+    lost = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
+    about = "greatest difference of the pressure from the exact solution"
+    return [
+        hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
+        hc.Check("air lost", lost, most=1e-14, about="over the cells of the room"),
+    ]
+
+
+sim = hc.Simulation(grid, step, dt=dt)
+for field, value in exact(0.0).items():
+    sim[field] = value
+sim.run(until=until)

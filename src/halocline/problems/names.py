@@ -1,0 +1,147 @@
+"""Names at the top of a problem file that commands use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from halocline.run.simulation.events import Event
+
+OF_EVERY_FILE = ("exact", "check")  # the others apply to files that declare their parameters
+
+
+@dataclass(frozen=True)
+class Family:
+    """Runs whose errors a convergence study shows together.
+
+    Parameters
+    ----------
+    title : str
+        Title of their panel; families with the same title share one.
+    dim : int
+        Number of axes.
+    sizes : tuple of int
+        Cells along the first axis by default, one run for each. A family without sizes runs only with sizes
+        that are given.
+    lines : tuple of mapping of str to float or str
+        Parameters of each line that differ from the defaults.
+    order : int
+        Power of the spacing with which the error is expected to fall.
+    """
+
+    title: str
+    dim: int
+    sizes: tuple[int, ...]
+    lines: tuple[Mapping[str, float | str], ...] = ({},)
+    order: int = 2
+
+
+@dataclass(frozen=True)
+class Extrapolated:
+    """Numbers of a steady state that a convergence study extrapolates to a spacing of zero.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Diagnostics to extrapolate.
+    published : mapping of str to float
+        Published values by name, for the parameters of this run; empty where nothing is known.
+    source : str
+        Source of the published values.
+    noise : float
+        Relative distance from the steady number at the end of a run. Smaller differences between grids mean
+        nothing.
+    """
+
+    names: tuple[str, ...]
+    published: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names at the top of a problem file that commands use; all are optional.
+
+    Attributes
+    ----------
+    until, steps : float, int, optional
+        End of the run, for the list of cases. Measurements of a number of steps take `steps`.
+    exact : callable, optional
+        ``exact(time)`` returns the exact solution: expressions, functions of the coordinates or arrays by
+        field.
+    error : callable, optional
+        ``error(sim)`` returns a number, the error at the end of the run. All ranks call it. By default it is
+        the greatest difference from `exact`.
+    error_name : str
+        Description of the error.
+    check : callable, optional
+        ``check(sim)`` or ``check(sim, record)`` asserts properties of a finished run, or returns a list of
+        `halocline.Check`. All ranks call it; the list of the first rank counts. The record has the series of
+        diagnostics and the events; see `halocline.problems.record.Record`.
+    start : callable, optional
+        ``start(sim)`` sets the fields. A run with ``terms=`` that fails is repeated from there, without a
+        copy of the fields.
+    diagnostics : callable, optional
+        ``diagnostics()`` returns reductions by name.
+    shown : tuple of str
+        Most important diagnostics, for a table on a terminal.
+    pictures : callable, optional
+        ``pictures()`` returns quantities by name, for pictures in place of the fields.
+    figures : mapping of str to callable
+        ``figure(sim)`` returns a `halocline.io.figure.Figure` on the first rank. All ranks call it.
+    findings : callable, optional
+        ``findings(diagnostics, steps)`` returns further numbers for the JSON of a run.
+    limit, advice, progress : callable, optional
+        Functions of the scalars of a run that return a text: the limit of the time step, the advice for a
+        run that failed, and the line that shows how far the run is.
+    ends : tuple of str, optional
+        Reasons of ``hc.stop`` that end a run well; a run that ends by any other reason is an error. Without
+        this name every reason ends a run well.
+    events : tuple of Event
+        Events that the program counts.
+    scheme_name : str, optional
+        Name of the time integration of a program.
+    automatic : mapping of str to float
+        Values of parameters that the file has chosen by its grid. A study gives all runs the same values.
+    families : tuple of Family
+        Default runs of a convergence study.
+    extrapolated : Extrapolated, optional
+        Numbers of a steady state, for a convergence study of a problem without exact solution.
+    """
+
+    until: float | None = None
+    steps: int | None = None
+    exact: Callable[[float], Mapping[Any, Any]] | None = None
+    error: Callable[[Any], float] | None = None
+    error_name: str = "greatest difference from the exact solution"
+    check: Callable[..., Any] | None = None
+    start: Callable[[Any], None] | None = None
+    diagnostics: Callable[[], Mapping[str, Any]] | None = None
+    shown: tuple[str, ...] = ()
+    pictures: Callable[[], Mapping[str, Any]] | None = None
+    figures: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    findings: Callable[[Mapping[str, float | None], int], Mapping[str, Any]] | None = None
+    limit: Callable[[Mapping[str, float]], str] | None = None
+    advice: Callable[[Mapping[str, float]], str] | None = None
+    progress: Callable[[Mapping[str, float]], str] | None = None
+    ends: tuple[str, ...] | None = None
+    events: Sequence[Event] = ()
+    scheme_name: str | None = None
+    automatic: Mapping[str, float] = field(default_factory=dict)
+    families: tuple[Family, ...] = ()
+    extrapolated: Extrapolated | None = None
+
+    @classmethod
+    def of(cls, top: Mapping[str, Any], *, has_settings: bool) -> Names:
+        """Return the names that are defined at the top of a file.
+
+        Parameters
+        ----------
+        top : mapping of str to object
+        has_settings : bool
+            True for a file that declares its parameters; other files may use most names for themselves.
+        """
+        known = [own.name for own in fields(cls)] if has_settings else OF_EVERY_FILE
+        return cls(**{name: top[name] for name in known if name in top})

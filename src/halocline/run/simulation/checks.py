@@ -1,0 +1,55 @@
+"""Checks of a finished run: numbers that must lie within bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """Number of a finished run, with its bounds.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    most, least : float, optional
+        Inclusive bounds.
+    about : str
+        Description of the comparison.
+    compared : bool
+        False where there is no reference; `about` gives the reason. See `not_compared`.
+    """
+
+    name: str
+    value: float
+    most: float | None = None
+    least: float | None = None
+    about: str = ""
+    compared: bool = True
+
+    @classmethod
+    def not_compared(cls, name: str, why: str) -> Check:
+        """Return the check of a run without a reference: it has no value, and passes."""
+        return cls(name, math.nan, about=f"not compared: {why}", compared=False)
+
+    @property
+    def passed(self) -> bool:
+        """True where the value is a number within the bounds, or is not compared."""
+        if not self.compared:
+            return True
+        fits = not math.isnan(self.value)
+        fits = fits and (self.most is None or self.value <= self.most)
+        return bool(fits and (self.least is None or self.value >= self.least))
+
+    @property
+    def bound(self) -> str:
+        """Bounds, as text."""
+        if not self.compared:
+            return "not compared"
+        if self.least is not None and self.most is not None:
+            return f"{self.least:g} to {self.most:g}"
+        if self.most is not None:
+            return f"at most {self.most:g}"
+        return "a number" if self.least is None else f"at least {self.least:g}"

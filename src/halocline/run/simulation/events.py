@@ -1,0 +1,105 @@
+"""Events that a program counts, such as cells where a floor acted."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+
+if TYPE_CHECKING:
+    from halocline.run.simulation.simulation import Simulation
+
+log = logging.getLogger("halocline")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Event that a program counts.
+
+    The program sets three scalars, which it makes with ``hc.scalar``: ``{scalar}_count``, the cells so far;
+    ``{scalar}_cell``, the number of the first cell in C order over the grid; ``{scalar}_step``, the step of
+    the first event. They begin with 0, inf and inf.
+
+    Parameters
+    ----------
+    name : str
+        Name for messages: "pressure floor".
+    scalar : str
+        Prefix of the names of the scalars.
+    about : str
+        Consequence for the result.
+    warn_above : float
+        Share of all cell updates above which a run warns; 0 for never.
+    """
+
+    name: str
+    scalar: str
+    about: str
+    warn_above: float = 0.0
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """Scalars that the program sets, by name, with their values at the start."""
+        return {
+            f"{self.scalar}_count": 0.0,
+            f"{self.scalar}_cell": math.inf,
+            f"{self.scalar}_step": math.inf,
+        }
+
+
+def cell_at(number: float, shape: Sequence[int]) -> list[int]:
+    """Return the index of the cell with a number in C order, as `hc.first` gives it."""
+    import numpy as np
+
+    return [int(index) for index in np.unravel_index(int(number), tuple(shape))]
+
+
+def begin(sim: Simulation, events: Sequence[Event]) -> None:
+    """Set the scalars of events to their first values.
+
+    Raises
+    ------
+    InputError
+        The program does not set one of them.
+    """
+    for event in events:
+        missing = sorted(event.scalars.keys() - sim.program.scalars_set())
+        if missing:
+            raise InputError(
+                f"event {event.name!r}: the program {sim.program.name!r} does not set {', '.join(missing)}; "
+                f"it must set {', '.join(event.scalars)}, made with hc.scalar"
+            )
+        sim.values |= event.scalars
+
+
+def counted(sim: Simulation, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    """Return the count of each event, its share of all cell updates, and its first cell and step or None."""
+    counts = {}
+    for event in events:
+        count, cell, step = (sim.values[name] for name in event.scalars)
+        updates = sim.grid.size * sim.steps
+        counts[event.name] = {
+            "count": int(count),
+            "share": count / updates if updates else 0.0,
+            "first_cell": cell_at(cell, sim.grid.shape) if math.isfinite(cell) else None,
+            "first_step": int(step) if math.isfinite(step) else None,
+        }
+    return counts
+
+
+def too_often(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> list[Event]:
+    """Return the events whose share is above the share at which they warn."""
+    return [event for event in events if 0 < event.warn_above < counts[event.name]["share"]]
+
+
+def warn(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Warn of the events that happened too often."""
+    for event in too_often(events, counts):
+        log.warning(
+            "%s: acted on %.3g %% of all cell updates, more than %g %%: %s",
+            event.name, 100 * counts[event.name]["share"], 100 * event.warn_above, event.about,
+        )  # fmt: skip

@@ -1,0 +1,256 @@
+"""Settings of a problem file: its parameters and cells, which the command line can replace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import near, unknown
+from halocline.ranges import POINTS
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Parameter of a problem: a number, or one of some words.
+
+    Parameters
+    ----------
+    default : float or str
+    unit : str
+        Unit in terms of the problem's units of length, time, mass and temperature; "1" for a pure number or a
+        word.
+    about : str
+        Meaning.
+    least, above, most, below : float, optional
+        Bounds of the number, inclusive (`least`, `most`) or exclusive (`above`, `below`).
+    whole : bool
+        True for a whole number.
+    origin : str
+        Source of the default: a paper, a sample of another code, or "chosen here".
+    words : tuple of str
+        Words to choose from; empty for a number.
+    """
+
+    default: float | str
+    unit: str = "1"
+    about: str = ""
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    below: float | None = None
+    whole: bool = False
+    origin: str = "chosen here"
+    words: tuple[str, ...] = ()
+
+    @property
+    def range(self) -> str:
+        """Accepted values, as text."""
+        if self.words:
+            return f"one of {', '.join(self.words)}"
+        kind = "a whole number" if self.whole else "a number"
+        if self.above is not None:
+            kind += f" above {self.above:g}"
+        elif self.least is not None:
+            kind += f" from {self.least:g}" + (" on" if self.most is None and self.below is None else "")
+        if self.most is not None:
+            kind += f" to {self.most:,.12g}"
+        return kind if self.below is None else f"{kind}, below {self.below:g}"
+
+    def check(self, name: str, value: float | str) -> None:
+        """Raise InputError for a value out of the range."""
+        if self.words:
+            if value not in self.words:
+                hint = near(value, self.words) if isinstance(value, str) else ""
+                raise InputError(f"{name} is {value!r}{hint}; expected {self.range}: {self.about}")
+            return
+        if not isinstance(value, Real):
+            raise InputError(f"{name} is {value!r}; expected {self.range}: {self.about}")
+        fits = math.isfinite(value)
+        fits = fits and (self.least is None or value >= self.least)
+        fits = fits and (self.above is None or value > self.above)
+        fits = fits and (self.most is None or value <= self.most)
+        fits = fits and (self.below is None or value < self.below)
+        fits = fits and (not self.whole or value == math.floor(value))
+        if not fits:
+            unit = "" if self.unit == "1" else f", in {self.unit}"
+            raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}: {self.about}")
+
+    def parsed(self, name: str, value: float | str) -> float | str:
+        """Return a value, with the text of a number converted, after a check."""
+        if isinstance(value, str) and not self.words:
+            try:
+                value = float(value)
+            except ValueError:
+                pass  # the check reports the text
+        self.check(name, value)
+        return value
+
+
+def complete(settings: Mapping[str, Setting], values: Mapping[str, float | str]) -> dict[str, Any]:
+    """Return the values of all settings: those in `values`, and the other defaults.
+
+    Raises
+    ------
+    InputError
+        A name is not among the settings, or a value is out of its range.
+    """
+    for name, value in values.items():
+        if name not in settings:
+            raise unknown_setting(name, settings)
+        settings[name].check(name, value)
+    return {name: values.get(name, own.default) for name, own in settings.items()}
+
+
+def unknown_setting(name: str, settings: Mapping[str, Setting]) -> InputError:
+    """Return the error for the name of no setting."""
+    units = [f"{known} [{own.unit}]" for known, own in settings.items()]
+    return unknown("parameter", name, list(settings), units)
+
+
+@dataclass
+class Settings:
+    """Settings of a run of a problem file.
+
+    Parameters
+    ----------
+    given : mapping of str to float or str
+        Values that replace defaults.
+    n : sequence of int, optional
+        Cells along the first axis, or along each axis.
+    dim : int, optional
+        Number of axes.
+
+    Attributes
+    ----------
+    declared : dict of str to Setting
+        Settings that the file has declared so far.
+    values : dict of str to float or str
+        Their values in this run.
+    sizes : dict of int to tuple of int
+        Default cells by the number of axes; empty where the file has not called `cells`.
+    """
+
+    given: Mapping[str, float | str] = field(default_factory=dict)
+    n: Sequence[int] | None = None
+    dim: int | None = None
+    declared: dict[str, Setting] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def shape(self, sizes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Return the cells along each axis.
+
+        Raises
+        ------
+        InputError
+            `n` has a wrong count of numbers, or `dim` is none of the numbers of axes.
+        """
+        self.sizes = {len(size): size for size in sorted(sizes, key=len)}
+        n, dim = self.n, self.dim
+        for number in n or ():
+            POINTS.check("n", number)
+        if dim is not None and (isinstance(dim, bool) or dim not in self.sizes):
+            known = " or ".join(map(str, self.sizes))
+            raise InputError(f"dim is {dim}; expected {known}, the axes that this problem can have")
+        default = sizes[0] if dim is None else self.sizes[dim]
+        if n is None:
+            return default
+        counts = list(self.sizes) if dim is None else [dim]
+        if len(n) > 1 and len(n) in counts:
+            return tuple(n)
+        if len(n) != 1:
+            several = " or ".join(map(str, counts))
+            raise InputError(
+                f"n is {','.join(map(str, n))}; expected one number, or {several}, one for each axis"
+            )
+        return tuple(max(1, n[0] * size // default[0]) for size in default)
+
+    def check_used(self) -> None:
+        """Raise InputError for a given name that the file has not declared."""
+        for name in self.given:
+            if name not in self.declared:
+                raise unknown_setting(name, self.declared)
+
+
+_active = [Settings()]  # that of a file which runs without a command comes first
+
+
+@contextmanager
+def active(settings: Settings) -> Iterator[None]:
+    """Let `setting` and `cells` use these settings during the block."""
+    _active.append(settings)
+    try:
+        yield
+    finally:
+        _active.remove(settings)
+
+
+def setting(name: str, default: float | str | Setting, unit: str = "1", about: str = "", **range: Any) -> Any:
+    """Declare a parameter of the problem in this file, and return its value.
+
+    ``halocline run FILE --set NAME=VALUE`` gives another value. Run by ``python``, the file gets the default.
+
+    Parameters
+    ----------
+    name : str
+    default : float, str or Setting
+    unit, about, **range
+        Unit, meaning and range: ``least``, ``above``, ``most``, ``below``, ``whole``, ``words``, ``origin``;
+        see `halocline.run.simulation.settings.Setting`.
+
+    Returns
+    -------
+    float or str
+
+    Raises
+    ------
+    InputError
+        The value is out of range.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)
+    1.0
+    """
+    settings = _active[-1]
+    own = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
+    settings.declared[name] = own
+    settings.values[name] = own.parsed(name, settings.given.get(name, own.default))
+    return settings.values[name]
+
+
+def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
+    """Declare the cells of the problem in this file, and return those along each axis.
+
+    ``halocline run FILE --n N`` gives another number along the first axis, and the others in the same
+    proportion; ``--n N,M`` gives each; ``--dim D`` chooses another number of axes.
+
+    Parameters
+    ----------
+    *shape : int
+        Default cells along each axis.
+    also : sequence of tuple of int
+        Default cells for further numbers of axes.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    InputError
+        The command line asks for cells or axes that the problem cannot have.
+
+    Examples
+    --------
+    >>> import halocline as hc
+    >>> hc.cells(64, 32, also=[(64,)])
+    (64, 32)
+    """
+    return _active[-1].shape([shape, *also])
