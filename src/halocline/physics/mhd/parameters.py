@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import log
 
@@ -10,8 +10,8 @@ from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
 from halocline.lang.grid import AXES, near
-from halocline.physics.case import Parameter
 from halocline.physics.mhd.physics import Physics
+from halocline.run.simulation.settings import Setting, setting
 
 ACCELERATION = "length/time²"
 DIFFUSIVITY = "length²/time"
@@ -22,32 +22,32 @@ FIELD = "magnetic field"
 UNITS = ("cs0", "lnrho0", "cp", "mu0", "tau_cool", "T_cool")
 
 ALL = {
-    "nu": Parameter(0.0, DIFFUSIVITY, "kinematic viscosity", least=0.0),
-    "zeta": Parameter(0.0, DIFFUSIVITY, "kinematic bulk viscosity", least=0.0),
-    "eta": Parameter(0.0, DIFFUSIVITY, "magnetic diffusivity", least=0.0),
-    "mu0": Parameter(1.0, "field² length time²/mass", "vacuum permeability", above=0.0),
-    "cs0": Parameter(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0", above=0.0),
-    "lnrho0": Parameter(0.0, "1", "logarithm of the density where the speed of sound is cs0"),
-    "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0, origin="a monatomic gas"),
-    "cp": Parameter(1.0, "length²/(time² temperature)", "specific heat at constant pressure", above=0.0),
-    "K": Parameter(
+    "nu": Setting(0.0, DIFFUSIVITY, "kinematic viscosity", least=0.0),
+    "zeta": Setting(0.0, DIFFUSIVITY, "kinematic bulk viscosity", least=0.0),
+    "eta": Setting(0.0, DIFFUSIVITY, "magnetic diffusivity", least=0.0),
+    "mu0": Setting(1.0, "field² length time²/mass", "vacuum permeability", above=0.0),
+    "cs0": Setting(1.0, "length/time", "speed of sound at density exp(lnrho0) and entropy 0", above=0.0),
+    "lnrho0": Setting(0.0, "1", "logarithm of the density where the speed of sound is cs0"),
+    "gamma": Setting(5 / 3, "1", "ratio of specific heats", above=1.0, origin="a monatomic gas"),
+    "cp": Setting(1.0, "length²/(time² temperature)", "specific heat at constant pressure", above=0.0),
+    "K": Setting(
         0.0,
         "mass length/(time³ temperature)",
         "thermal conductivity, where the density is exp(lnrho0)",
         least=0.0,
     ),
-    "K_rho": Parameter(0.0, "1", "power of the density in the conductivity"),
-    "K_T": Parameter(0.0, "1", "power of the temperature in the conductivity"),
-    "heating": Parameter(0.0, "mass/(length time³)", "heat given to a unit of volume"),
-    "tau_cool": Parameter(1.0, "time", "time that cooling takes", above=0.0),
-    "T_cool": Parameter(1.0, "temperature", "temperature that cooling leads to", above=0.0),
-    "nu3": Parameter(0.0, HYPER, "hyperviscosity", least=0.0),
-    "eta3": Parameter(0.0, HYPER, "magnetic hyperdiffusivity", least=0.0),
-    "D3": Parameter(0.0, HYPER, "hyperdiffusivity of the logarithm of the density", least=0.0),
-    "chi3": Parameter(0.0, HYPER, "hyperdiffusivity of the entropy", least=0.0),
-    "nu_shock": Parameter(1.0, "1", "shock viscosity in units of min(h)² times the convergence", least=0.0),
-    **{f"g_{a}": Parameter(0.0, ACCELERATION, f"gravity along {a}") for a in AXES},
-    **{f"B_{a}": Parameter(0.0, FIELD, f"imposed magnetic field along {a}") for a in AXES},
+    "K_rho": Setting(0.0, "1", "power of the density in the conductivity"),
+    "K_T": Setting(0.0, "1", "power of the temperature in the conductivity"),
+    "heating": Setting(0.0, "mass/(length time³)", "heat given to a unit of volume"),
+    "tau_cool": Setting(1.0, "time", "time that cooling takes", above=0.0),
+    "T_cool": Setting(1.0, "temperature", "temperature that cooling leads to", above=0.0),
+    "nu3": Setting(0.0, HYPER, "hyperviscosity", least=0.0),
+    "eta3": Setting(0.0, HYPER, "magnetic hyperdiffusivity", least=0.0),
+    "D3": Setting(0.0, HYPER, "hyperdiffusivity of the logarithm of the density", least=0.0),
+    "chi3": Setting(0.0, HYPER, "hyperdiffusivity of the entropy", least=0.0),
+    "nu_shock": Setting(1.0, "1", "shock viscosity in units of min(h)² times the convergence", least=0.0),
+    **{f"g_{a}": Setting(0.0, ACCELERATION, f"gravity along {a}") for a in AXES},
+    **{f"B_{a}": Setting(0.0, FIELD, f"imposed magnetic field along {a}") for a in AXES},
 }
 
 
@@ -56,7 +56,7 @@ ALL |= {
 }
 ALL |= {name: replace(ALL[name], origin="the unit") for name in UNITS}
 
-LNT0 = Parameter(
+LNT0 = Setting(
     0.0, "1", "logarithm of the temperature where the speed of sound is cs0"
 )  # follows from others
 
@@ -89,24 +89,39 @@ def read_by(physics: Physics) -> tuple[str, ...]:
     return tuple(names)
 
 
-def of(physics: Physics, origin: str = Parameter.origin, **defaults: float) -> dict[str, Parameter]:
-    """The parameters of a case with these equations; some with other defaults, and where these come from.
+def settings(
+    physics: Physics, origin: str = Setting.origin, *, without: Collection[str] = (), **defaults: float
+) -> dict[str, float]:
+    """Declare the parameters of these equations as settings of the problem file, and return their values.
+
+    Parameters
+    ----------
+    physics : Physics
+    origin : str
+        Source of the defaults that differ from the usual ones.
+    without : collection of str
+        Parameters that follow from other numbers of the problem.
+    **defaults
+        Defaults that differ from the usual ones.
 
     Raises
     ------
     InputError
-        A default of an unknown parameter, or one out of its range.
+        A default of an unknown parameter, or a value out of its range.
     """
-    for name, own in defaults.items():
+    for name, default in defaults.items():
         if name not in ALL:
             raise InputError(f"there is no parameter {name!r}{near(name, ALL)}; known: {', '.join(ALL)}")
-        ALL[name].check(name, own)
-    changed = {name: replace(ALL[name], default=own, origin=origin) for name, own in defaults.items()}
-    return {name: changed.get(name, ALL[name]) for name in read_by(physics)}
+        ALL[name].check(name, default)
+    changed = {
+        name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()
+    }
+    names = (name for name in read_by(physics) if name not in without)
+    return {name: setting(name, changed.get(name, ALL[name])) for name in names}
 
 
 def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:
-    """What the equations read, with ln T₀ so that the gas is ideal: c_s0² = (γ - 1) c_p T₀.
+    """Return the parameters that the equations read, with ln T₀ of an ideal gas: c_s0² = (γ - 1) c_p T₀.
 
     Raises
     ------

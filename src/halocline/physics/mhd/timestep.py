@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,9 +17,9 @@ from halocline.lang.operators import first_coefficients, second_coefficients
 from halocline.lang.program import parameter, scalar, stop
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as greatest
-from halocline.physics.case import Parameter
 from halocline.physics.mhd.equations import MHD, Gas
 from halocline.physics.mhd.shock import shock_profile
+from halocline.run.simulation.settings import Setting, setting
 from halocline.solvers.schemes import RK3, SCHEMES, Amplifying, stable_until
 
 # what limits a time step, and the scalar that holds its rate, in 1 / time
@@ -51,13 +51,13 @@ GROWTH = 1e-3  # that is allowed to waves, a step, in a scheme in which they gro
 
 # the parameters of cases that choose their time step
 COURANT = {
-    "dt": Parameter(
+    "dt": Setting(
         0.0,
         "time",
         "time step; 0 for 0.8 (waves) and 0.6 (diffusion) of the longest that is stable",
         least=0.0,
     ),
-    "floor": Parameter(
+    "floor": Setting(
         0.0, "time", "the run ends where that step is shorter; 0 for 1e-12 of the first", least=0.0
     ),
 }
@@ -257,9 +257,22 @@ def _number(limit: str) -> int:
     return list(LIMITS).index(limit)
 
 
-def stepping(mhd: MHD, values: Mapping[str, float]) -> dict[str, Any]:
-    """The time step of a case with the parameters `COURANT`, and what limits it, as `Setup` takes them."""
-    if values["dt"] > 0:
-        return {"dt": values["dt"], "limit": None}
-    courant = Courant(floor=values["floor"])
-    return {"dt": lambda: courant.step(mhd), "limit": courant.limit}
+def time_step_settings() -> dict[str, float]:
+    """Declare the settings `COURANT` of the problem file, and return their values."""
+    return {name: setting(name, own) for name, own in COURANT.items()}
+
+
+def stepping(mhd: MHD, dt: float, floor: float) -> tuple[Any, Callable[[Mapping[str, float]], str] | None]:
+    """Return the time step for `halocline.Simulation`, and the function that names its limit.
+
+    Parameters
+    ----------
+    dt : float
+        Fixed time step; 0 for the Courant step, which has a limit.
+    floor : float
+        See `Courant`.
+    """
+    if dt > 0:
+        return dt, None
+    courant = Courant(floor=floor)
+    return lambda: courant.step(mhd), courant.limit

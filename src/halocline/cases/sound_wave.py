@@ -1,0 +1,79 @@
+"""A weak sound wave, damped by viscosity, bulk viscosity and conduction as linear theory says.
+
+Source: Landau and Lifshitz, Fluid Mechanics, Section 79.
+"""
+
+import math
+
+import numpy as np
+
+import halocline as hc
+import halocline.physics.mhd as mhd
+
+steps = 200
+shape = hc.cells(64)
+amplitude = hc.setting("amplitude", 1e-6, "1", "of the velocity over the speed of sound")
+waves = hc.setting("waves", 1, "1", "waves in the box, whose length is 2π", least=1, whole=True)
+physics = mhd.Physics(magnetic=False)
+step_control = mhd.time_step_settings()
+values = mhd.settings(physics, nu=0.01, zeta=0.02, K=0.02)
+
+grid = hc.Grid(shape, extent=2 * math.pi, periodic=True)
+gas = mhd.MHD(grid, physics)
+dt, limit = mhd.stepping(gas, **step_control)
+shown = ("u_rms", "s_rms", "rho_min", "rho_max", "E_kin")
+ends = ()
+
+
+def sound_mode(values, k):
+    """Return λ and (ln ρ, u, s) for u = 1 of the sound wave exp(i k x + λ t) that travels upward along x.
+
+    They are an eigenvector of the equations made linear about a gas at rest with ln ρ = ln ρ₀ and s = 0.
+    """
+    gamma, cp, cs2 = values["gamma"], values["cp"], values["cs0"] ** 2
+    damping = (4 / 3 * values["nu"] + values["zeta"]) * k**2
+    heat = values["K"] * math.exp(-values["lnrho0"]) * k**2
+    matrix = np.array(
+        [
+            [0, -1j * k, 0],
+            [-1j * k * cs2, -damping, -1j * k * cs2 / cp],
+            [-heat * (gamma - 1), 0, -heat * gamma / cp],
+        ]
+    )
+    with np.errstate(all="raise", under="ignore"):
+        rates, modes = np.linalg.eig(matrix)
+        upward = int(np.argmin(rates.imag))
+        lnrho, u, s = modes[:, upward]
+        return complex(rates[upward]), (complex(lnrho / u), 1.0, complex(s / u))
+
+
+_, mode = sound_mode(values, waves)
+
+
+def start(sim):
+    size, phase = amplitude * values["cs0"], waves * grid.x
+    lnrho, u, s = (
+        size * (part.real * hc.cos(phase) - part.imag * hc.sin(phase)) for part in map(complex, mode)
+    )
+    for field in gas.fields:
+        sim[field] = 0.0
+    sim[gas.lnrho] = values["lnrho0"] + lnrho
+    sim[gas.u[0]] = u
+    sim[gas.s] = s
+
+
+def diagnostics():
+    return mhd.diagnostics(gas)
+
+
+sim = hc.Simulation(
+    grid,
+    gas.equations,
+    parameters=mhd.complete(physics, values),
+    scheme=hc.RK3(),
+    dt=dt,
+    order=6,
+    terms=gas.terms,
+)
+start(sim)
+sim.run(steps=steps)
