@@ -45,19 +45,20 @@ class Extrapolated:
     ----------
     names : tuple of str
         Diagnostics to extrapolate.
-    published : mapping of str to float
-        Published values by name, for the parameters of this run; empty where nothing is known.
+    published : callable
+        ``published(shape, values)`` returns published values by name for some cells and parameters; empty
+        where nothing is known.
     source : str
         Source of the published values.
-    noise : float
-        Relative distance from the steady number at the end of a run. Smaller differences between grids mean
-        nothing.
+    noise : callable
+        ``noise(values)`` returns the relative distance from the steady number at the end of a run. Smaller
+        differences between grids mean nothing.
     """
 
     names: tuple[str, ...]
-    published: Mapping[str, float] = field(default_factory=dict)
+    published: Callable[[tuple[int, ...], Mapping[str, Any]], Mapping[str, float]] = lambda shape, values: {}
     source: str = ""
-    noise: float = 0.0
+    noise: Callable[[Mapping[str, Any]], float] = lambda values: 0.0
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.io.contours import Contours, Isolines, Planes, Streamlines
 from halocline.io.figure import Figure
 from halocline.lang.grid import AXES, Field
-from halocline.physics.case import Checked
+from halocline.physics.cavity.flow import Flow
+from halocline.run.fields.fields import Fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,56 +21,62 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+def figures_of(flow: Flow) -> dict[str, Callable[[Fields], Figure | None]]:
+    """Return the figures of a flow by name, as functions of its simulation."""
+    drawn = {"temperature-contours": temperature, "pressure-contours": pressure, "streamlines": streamlines}
+    return {name: partial(figure, flow) for name, figure in drawn.items()}
+
+
 COLD_TO_HOT = "RdBu_r"
 ISOTHERMS, ISOBARS, STREAMS = 20, 16, 10  # steps between contours
 LEFT_OUT = "isobars, without the hydrostatic pressure"
 SEEN = (1, -1, 1)  # in space the eye is beyond the upper wall along x and z, and the lower one along y
 
 
-def temperature(done: Checked) -> Figure | None:
+def temperature(flow: Flow, sim: Fields) -> Figure | None:
     """Isotherms; in space on the plane halfway along y (Figure 3b of the paper)."""
-    plane = _temperature(done)
-    return None if plane is None else Figure([_isotherms(done, plane, "isotherms")], columns=1)
+    plane = _temperature(flow, sim)
+    return None if plane is None else Figure([_isotherms(flow, sim, plane, "isotherms")], columns=1)
 
 
-def pressure(done: Checked) -> Figure | None:
+def pressure(flow: Flow, sim: Fields) -> Figure | None:
     """Isobars; in space on three walls, and on the planes halfway between walls where an eighth of the cavity
     is cut away (Figure 3a of the paper)."""
-    p = done.setup.grid.fields["p"]
-    if len(done.shape) == 2:
-        plane = _halfway(done, p)
+    p = flow.grid.fields["p"]
+    if len(flow.grid.shape) == 2:
+        plane = _halfway(flow, sim, p)
         if plane is None:
             return None
-        isobars = Contours(_over_width(done, _continued(plane)), LEFT_OUT, "pressure p", ISOBARS)
+        isobars = Contours(_over_width(flow, sim, _continued(plane)), LEFT_OUT, "pressure p", ISOBARS)
         return Figure([isobars], columns=1)
-    sections = [_over_width(done, each) for each in _corner(done, p)]
+    sections = [_over_width(flow, sim, each) for each in _corner(flow, sim, p)]
     x, y, z = (f"{a} / L" for a in AXES)
     return Figure([Planes(sections, (x, y, z), LEFT_OUT, "pressure p", ISOBARS)], 1) if sections else None
 
 
-def streamlines(done: Checked) -> Figure | None:
+def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     """Over the temperature: contours of the stream function on two axes; in space streamlines on the plane
     halfway along y, which the flow does not cross where it is as symmetric as the cavity."""
     import numpy as np
 
-    warm, fields = _temperature(done), done.setup.grid.fields
-    u, w = (_halfway(done, fields[f"V_{a}"]) for a in ("x", AXES[len(done.shape) - 1]))
+    warm, fields = _temperature(flow, sim), flow.grid.fields
+    u, w = (_halfway(flow, sim, fields[f"V_{a}"]) for a in ("x", AXES[len(flow.grid.shape) - 1]))
     if warm is None or u is None or w is None:
         return None
-    u, w = (_over_width(done, _walled(_walled(v, 0, _constant(0.0)), 1, _constant(0.0))) for v in (u, w))
-    if len(done.shape) == 3:
+    u, w = (_over_width(flow, sim, _walled(_walled(v, 0, _constant(0.0)), 1, _constant(0.0))) for v in (u, w))
+    if len(flow.grid.shape) == 3:
         still = not (u.values.any() or w.values.any())
         title = "no streamlines: nothing flows" if still else "streamlines, over the temperature"
-        drawn = replace(_isotherms(done, warm, title), over=Streamlines(u, w))
+        drawn = replace(_isotherms(flow, sim, warm, title), over=Streamlines(u, w))
         return Figure([drawn], columns=1)
-    psi = stream_function(u.values * (done.values["L"] / done.values["alpha"]), u.coordinates[1])
+    psi = stream_function(u.values * (flow.values["L"] / flow.values["alpha"]), u.coordinates[1])
     most = float(np.abs(psi).max())
     levels = [most * k / STREAMS for k in range(1 - STREAMS, STREAMS) if k and most > 0.0]
     title = f"streamlines, at each tenth of max |ψ| = {most:.4g} α"
     if not levels:  # at the start; after a step of which only the vertical velocity knows
         title = "no streamlines: ψ is 0 everywhere"
     over = Isolines(replace(u, name="psi", values=psi), levels)
-    return Figure([replace(_isotherms(done, warm, title), over=over)], columns=1)
+    return Figure([replace(_isotherms(flow, sim, warm, title), over=over)], columns=1)
 
 
 def stream_function(u: Array, y: Array) -> Array:
@@ -94,17 +102,17 @@ def stream_function(u: Array, y: Array) -> Array:
     return psi
 
 
-def _temperature(done: Checked) -> Section | None:
+def _temperature(flow: Flow, sim: Fields) -> Section | None:
     """On two axes, or on the plane halfway along y, with the walls."""
-    plane = _halfway(done, done.setup.grid.fields["T"])
+    plane = _halfway(flow, sim, flow.grid.fields["T"])
     if plane is None:
         return None
-    hot, cold = (_constant(done.values[name]) for name in ("T_hot", "T_cold"))
-    return _over_width(done, _walled(_walled(plane, 1, no_flux), 0, hot, cold))
+    hot, cold = (_constant(flow.values[name]) for name in ("T_hot", "T_cold"))
+    return _over_width(flow, sim, _walled(_walled(plane, 1, no_flux), 0, hot, cold))
 
 
-def _isotherms(done: Checked, plane: Section, title: str) -> Contours:
-    cold, hot = done.values["T_cold"], done.values["T_hot"]
+def _isotherms(flow: Flow, sim: Fields, plane: Section, title: str) -> Contours:
+    cold, hot = flow.values["T_cold"], flow.values["T_hot"]
     levels = [cold + (hot - cold) * k / ISOTHERMS for k in range(ISOTHERMS)] + [hot]
     return Contours(plane, title, "temperature T", levels, COLD_TO_HOT)
 
@@ -168,45 +176,45 @@ def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = Non
 # -- planes --------------------------------------------------------------------------------------------------
 
 
-def _halfway(done: Checked, f: Field) -> Section | None:
+def _halfway(flow: Flow, sim: Fields, f: Field) -> Section | None:
     """A field on two axes, or on the plane halfway along y, without the walls."""
     from halocline.io.section import cut
 
-    if len(done.shape) == 2:
-        return cut(done.simulation, f, {})
-    return _across(done, f, 1, 0.5 * done.setup.grid.extent[1], 2)
+    if len(flow.grid.shape) == 2:
+        return cut(sim, f, {})
+    return _across(flow, sim, f, 1, 0.5 * flow.grid.extent[1], 2)
 
 
-def _across(done: Checked, f: Field, axis: int, at: float, points: int) -> Section | None:
+def _across(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int) -> Section | None:
     """A field on a plane across an axis, by the polynomial through the nearest points along it; on the first
     rank, None on others. All ranks call this."""
     import numpy as np
 
     from halocline.io.section import cut
 
-    line = done.setup.grid.positions()[axis]
+    line = flow.grid.positions()[axis]
     nearest = [float(line[k]) for k in np.argsort(np.abs(line - at), kind="stable")[:points]]
     found: Section | None = None
     for weight, place in zip(_weights(nearest, at), nearest, strict=True):
         if abs(weight) < 1e-9:  # the plane is on the other of two points
             continue
-        part = cut(done.simulation, f, {AXES[axis]: place})
+        part = cut(sim, f, {AXES[axis]: place})
         if part is not None:
             values = weight * part.values + (0.0 if found is None else found.values)
             found = replace(part, values=values, at=((AXES[axis], at),))
     return found
 
 
-def _corner(done: Checked, p: Field) -> list[Section]:
+def _corner(flow: Flow, sim: Fields, p: Field) -> list[Section]:
     """The pressure on the three walls that are seen, without the quarter of each beside the corner that they
     share, and on the three planes behind that, halfway between walls; on the first rank, nothing on others.
     All ranks call this."""
-    extent, found = done.setup.grid.extent, []
+    extent, found = flow.grid.extent, []
     middle = [0.5 * length for length in extent]
     for axis, side in enumerate(SEEN):
         others = [a for a in range(3) if a != axis]
         for at, points in ((extent[axis] if side > 0 else 0.0, 3), (middle[axis], 2)):
-            plane = _across(done, p, axis, at, points)
+            plane = _across(flow, sim, p, axis, at, points)
             if plane is not None:
                 found.append(_quartered(_continued(plane), others, middle, inside=points == 2))
     return found
@@ -241,9 +249,9 @@ def _with_line(plane: Section, axis: int, at: float) -> Section:
     return replace(plane, values=values, coordinates=tuple(coordinates))
 
 
-def _over_width(done: Checked, plane: Section) -> Section:
+def _over_width(flow: Flow, sim: Fields, plane: Section) -> Section:
     """A section whose lengths are in units of that between the hot and the cold wall."""
-    L = done.setup.grid.extent[0]
+    L = flow.grid.extent[0]
     return replace(
         plane,
         axes=tuple(f"{a} / L" for a in plane.axes),

@@ -1,0 +1,298 @@
+"""Flow in a cavity as a problem: settings, grid, start, diagnostics and checks, for any cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import AXES, Grid
+from halocline.lang.program import parameter, program
+from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, gain, stable_steps
+from halocline.physics.cavity.results import Results
+from halocline.run.fields.fields import Fields
+from halocline.run.simulation.checks import Check
+from halocline.run.simulation.settings import setting
+
+PAPER = "the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC"
+REFERENCE_SPEED = 0.3  # of artificial sound at least, over the speed of free fall √(g σ ΔT L)
+SLOWEST = 5.0  # the same in units of α / L: where diffusion is faster than buoyancy
+MOST_STAGES = 16
+MORE_WORK = 1.2  # in a stage of several, over a forward step, which does not read the stage before
+# of Nusselt numbers and velocities: what exact ones may be off, and points more than this far apart
+EXACT = 0.01
+COARSE = 0.3
+FASTEST2 = 10.0  # V² of a run that runs away, over that of free fall from the hot to the cold end
+CONVERGING = ("nusselt_hot", "nusselt_mid", "u_max", "v_max")
+RESIDUAL = "residual_"
+
+Published = Callable[[tuple[int, ...], Mapping[str, Any]], Mapping[str, float]]
+
+
+def stages_for(diffusion: float, sound: float) -> int:
+    """Return the number of stages that advances farthest for its work.
+
+    Diffusion allows longer steps with more stages, waves of artificial sound do not.
+    """
+
+    def pace(stages: int) -> float:
+        work = stages if stages == 1 else stages * MORE_WORK
+        return min(gain(stages) * diffusion, sound) / work
+
+    return max(range(1, MOST_STAGES + 1), key=pace)
+
+
+def settings(rayleigh: float) -> dict[str, Any]:
+    """Declare the settings of a cavity in the problem file, and return their values.
+
+    Parameters
+    ----------
+    rayleigh : float
+        Default Rayleigh number.
+    """
+    values: dict[str, Any] = {}
+
+    def declare(name: str, default: float, unit: str, about: str, **range: Any) -> None:
+        values[name] = setting(name, default, unit, about, **range)
+
+    declare("Ra", rayleigh, "1", "Rayleigh number g σ ΔT L³ / (ν α)", above=0.0, most=1e12, origin=PAPER)
+    declare("Pr", 0.71, "1", "Prandtl number ν / α", above=0.0, origin=PAPER)
+    declare("L", 1.0, "length", "width from the hot to the cold wall; 0.05 m in the paper", above=0.0)
+    declare("alpha", 1.0, "length²/time", "thermal diffusivity", above=0.0)
+    declare("rho", 1.0, "mass/length³", "density", above=0.0)
+    declare("T_hot", 0.5, "temperature", "of the wall x = 0")
+    declare("T_cold", -0.5, "temperature", "of the wall x = L")
+    automatic = f"{REFERENCE_SPEED:g} of that of free fall, √(g σ ΔT L)"
+    declare(
+        "V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", least=0.0
+    )
+    declare("r", 1.0, "1", "β² is V², but at least r V_ref²", above=0.0)
+    declare("damping", 0.01, "1", "C, of the fourth difference of the pressure", least=0.0, most=0.0625)
+    declare("courant", 0.9, "1", "time step, over the largest stable one", above=0.0, most=100.0)
+    at_walls = "a: points gather at the walls, where the spacing is 1 - a of the mean, and 1 + a in the middle"
+    declare("gathered", 0.0, "1", at_walls, least=0.0, most=0.9)
+    about = "of a step; 1: forward Euler; 0: automatic, by the spacing"
+    declare("stages", 0, "1", about, least=0, most=MOST_STAGES, whole=True)
+    declare("watch", 100, "1", "iterations between two residuals", least=1, most=1e6, whole=True)
+    declare("tolerance", 1e-7, "1", "of the residuals, at which it is steady", least=0.0)
+    return values
+
+
+class Flow:
+    """Flow in a cavity, ready for `halocline.Simulation`.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Cells along each of two or three axes.
+    values : mapping of str to float
+        Values of `settings`.
+    published : callable, optional
+        ``published(shape, values)`` returns published numbers by name; empty where nothing is known.
+
+    Attributes
+    ----------
+    grid : Grid
+    cavity : Cavity
+    program : program
+        One iteration.
+    parameters : dict of str to float
+        Parameters of the program.
+    scalars : dict of str to float
+        Values of its scalars at the start.
+    scheme_name : str
+    automatic : dict of str to float
+        Number of stages, where the spacing has chosen it.
+    ends : tuple of str
+        Reason that ends a run well.
+
+    Raises
+    ------
+    InputError
+        Numbers that do not fit together.
+    """
+
+    ends = (STEADY,)
+
+    def __init__(
+        self, shape: tuple[int, ...], values: Mapping[str, Any], published: Published | None = None
+    ) -> None:
+        self.values, self._published = values, published
+        L, alpha, warmer = values["L"], values["alpha"], values["T_hot"] - values["T_cold"]
+        if not warmer > 0.0:
+            raise InputError(
+                f"T_hot is {values['T_hot']:g} and T_cold {values['T_cold']:g}; expected T_hot above T_cold"
+            )
+        nu = values["Pr"] * alpha
+        fall = values["Ra"] * nu * alpha / L**3  # g σ ΔT
+        slow = SLOWEST * alpha / L
+        usual = max(REFERENCE_SPEED * math.sqrt(fall * L), slow)
+        beta2_min = values["r"] * (values["V_ref"] or usual) ** 2
+        if not (0.0 < beta2_min < math.inf and 0.0 < fall < math.inf):
+            raise InputError(
+                f"Ra, Pr, alpha, L, V_ref and r make β² at least {beta2_min:g} and g σ ΔT {fall:g}; expected "
+                "positive numbers: take other units"
+            )
+        extent = tuple(L * (n + 1) / (shape[0] + 1) for n in shape)
+        gathered = values["gathered"]
+        stretch = {AXES[a]: _to_walls(e, gathered) for a, e in enumerate(extent)} if gathered else None
+        self.grid = grid = Grid(shape, extent=extent, walls="node", stretch=stretch)
+        self.cavity = cavity = Cavity(grid)
+        squares = sum(1 / h**2 for h in grid.spacing)
+        slow_flow = (min(nu, alpha), max(nu, alpha), nu, beta2_min, beta2_min, squares)  # as the slowest sound
+        _, diffusion, sound = stable_steps(*slow_flow, stages=1)
+        self.stages = stages = int(values["stages"]) or stages_for(diffusion, sound)
+        steps = (gain(stages) * diffusion, sound)
+        watch = int(values["watch"])
+        self._fall2 = fall * grid.extent[-1]
+
+        @program
+        def iterate(t: Any) -> None:
+            cavity.iterate(t, stages, watch)
+
+        self.program = iterate
+        self.parameters = {
+            "nu": nu,
+            "alpha": alpha,
+            "rho": values["rho"],
+            "buoyancy": fall / warmer,
+            "T_hot": values["T_hot"],
+            "T_cold": values["T_cold"],
+            "T_mean": 0.5 * (values["T_hot"] + values["T_cold"]),
+            "beta2_min": beta2_min,
+            "squares": squares,
+            "damping": values["damping"],
+            "courant": values["courant"],
+            "tolerance": values["tolerance"],
+            "speed2_most": FASTEST2 * self._fall2,
+            "usual_p": values["rho"] * max(beta2_min, usual**2) * usual / L,
+            "usual_V": fall,
+            "usual_T": warmer * usual / L,
+        }
+        self.scalars = {
+            "p_centre": 0.0,
+            "dt_next": values["courant"] * min(steps),
+            "limiter_next": float(1 + steps.index(min(steps))),
+            **dict.fromkeys((each.name for each in cavity.residuals()), math.inf),
+        }
+        residuals = tuple(f"{RESIDUAL}{f.name}" for f in cavity.fields)
+        self.shown = ("nusselt_hot", "nusselt_mid", "u_max", "v_max", *residuals)
+        self.scheme_name = "euler" if stages == 1 else f"legendre, {stages} stages"
+        self.automatic = {} if values["stages"] else {"stages": stages}
+
+    def start(self, sim: Fields) -> None:
+        """Set the fields at rest with the temperature of conduction, and the scalars."""
+        warmer = self.values["T_hot"] - self.values["T_cold"]
+        sim[self.cavity.p] = 0.0
+        for component in self.cavity.V:
+            sim[component] = 0.0
+        sim[self.cavity.T] = self.values["T_hot"] - warmer / self.values["L"] * self.grid.x
+        sim.values |= self.scalars
+
+    def diagnostics(self) -> dict[str, Any]:
+        """Return Nusselt numbers, velocities and residuals, as expressions by name."""
+        residuals = {f"{RESIDUAL}{f.name}": parameter(f"{RESIDUAL}{f.name}") for f in self.cavity.fields}
+        return Results(self.cavity).numbers() | residuals
+
+    def limit(self, scalars: Mapping[str, float]) -> str:
+        """Return the limit of the last time step."""
+        return LIMITS[int(scalars["limiter"])]
+
+    def progress(self, scalars: Mapping[str, float]) -> str:
+        """Return the residual of each equation, which is computed every `watch` iterations."""
+        found = ((f.name, scalars.get(f"{RESIDUAL}{f.name}", math.inf)) for f in self.cavity.fields)
+        return "residuals " + ", ".join(f"{name} {residual:.1e}" for name, residual in found)
+
+    def advice(self, scalars: Mapping[str, float]) -> str:
+        """Return the limit that the steps of a failed run were beyond.
+
+        Steps become shorter as a flow becomes faster, so that the last one says little. The limits are those
+        for the slowest sound, which the first steps had, or for a flow as fast as in free fall.
+        """
+        nu, alpha = scalars["nu"], scalars["alpha"]
+        values, stages, fall2 = self.values, self.stages, self._fall2
+
+        def largest(speed2: float) -> tuple[float, str]:
+            beta2 = max(speed2, scalars["beta2_min"])
+            steps = stable_steps(
+                min(nu, alpha), max(nu, alpha), nu, speed2, beta2, scalars["squares"], stages
+            )
+            return min(steps), LIMITS[steps.index(min(steps))]
+
+        if values["courant"] > 1.0:
+            stable, name = largest(scalars["beta2_min"])
+            times = f"{values['courant']:g}"
+            return (
+                f"courant is {times}: steps were {times} times the largest stable ones, at first {stable:.4g}, "
+                f"the limit of {name}; take courant below 1"
+            )
+        stable, name = largest(fall2)
+        beyond = f"in free fall the largest stable step is {stable:.4g}, the limit of {name}"
+        if values["V_ref"]:
+            return (
+                f"V_ref is {values['V_ref']:g}, and free fall {math.sqrt(fall2):.4g}: {beyond}; leave V_ref "
+                "out"
+            )
+        fewer = f"more points, or fewer stages than {stages}" if stages > 1 else "more points"
+        return f"{beyond}: take {fewer}"
+
+    def check(self, sim: Fields, record: Any) -> Sequence[Check]:
+        """Return checks of a steady flow.
+
+        It is steady, as much heat flows halfway as at the hot wall, and published numbers agree as far as the
+        mesh can resolve them.
+        """
+        after = record.series[-1]
+        # layers at the walls are as thin as Ra^-1/4, and differences of second order
+        most = EXACT + COARSE * math.sqrt(self.values["Ra"]) / (self.grid.shape[0] + 1) ** 2
+        residuals = [_number(after[name]) for name in after if name.startswith(RESIDUAL)]
+        checks = [Check("residual", max(residuals), most=self.values["tolerance"], about="the greatest")]
+        flux, halfway = _number(after["nusselt_hot"]), _number(after["nusselt_mid"])
+        about = "difference of the heat flux halfway from that at the hot wall, over that"
+        checks.append(Check("heat kept", abs(halfway / flux - 1), most=most, about=about))
+        known = {} if self._published is None else self._published(self.grid.shape, self.values)
+        if not known:
+            checks.append(Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape"))
+        for name, published in known.items():
+            off = abs(_number(after[name]) / published - 1)
+            about = f"difference from the published {published:g}, over that"
+            checks.append(Check(name, off, most=most, about=about))
+        return checks
+
+
+def findings(after: Mapping[str, float | None], steps: int) -> dict[str, Any]:
+    """Return Nusselt numbers, velocities, iterations, and the residual of each equation."""
+    numbers = {name: value for name, value in after.items() if not name.startswith(RESIDUAL)}
+    residuals = {n.removeprefix(RESIDUAL): value for n, value in after.items() if n.startswith(RESIDUAL)}
+    return numbers | {"iterations": steps, "residuals": residuals}
+
+
+def noise(values: Mapping[str, Any]) -> float:
+    """Return the relative distance of numbers from the steady ones at the end of a run."""
+    return float(values["tolerance"])
+
+
+def published_of_air(
+    known: Mapping[float, Mapping[str, float]], shape: tuple[int, ...], values: Mapping[str, Any]
+) -> Mapping[str, float]:
+    """Return the published numbers of a Rayleigh number, for squares and cubes of air alone."""
+    if len({*shape}) > 1 or values["Pr"] != 0.71:
+        return {}
+    return known.get(values["Ra"], {})
+
+
+def _to_walls(extent: float, gathered: float) -> Callable[[Any], Any]:
+    """Return a map of an axis that gathers points at both walls."""
+    import numpy as np
+
+    wave = 2.0 * math.pi / extent
+
+    def where(x: Any) -> Any:
+        return x - gathered / wave * np.sin(wave * x)
+
+    return where
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
