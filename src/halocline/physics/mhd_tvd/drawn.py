@@ -1,17 +1,17 @@
-"""What figures of the cases share: names of quantities, maps of them, and cuts."""
+"""Panels that figures of the scheme share: maps of quantities, cuts, and names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from halocline.io.figure import Map
-from halocline.physics.case import Checked
+from halocline.physics.mhd_tvd.simulation import MHDSimulation
 
 if TYPE_CHECKING:
     from halocline.io.section import Section
 
 CONVERGED = "converged solution"  # the label of its curves
-# what `derived` gives, as titles of panels
+# titles of panels, by the names that `derived` gives
 TITLES = {
     "rho": "density",
     "p": "gas pressure",
@@ -22,30 +22,30 @@ TITLES = {
 }
 
 
-def maps(done: Checked, *names: str, **titles: str) -> list[Map] | None:
-    """Maps of derived quantities, in space in the middle of the z axis; on the first rank, None on others.
+def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
+    """Return maps of derived quantities, in space in the middle of the z axis; on the first rank, None on
+    others. All ranks call this.
 
-    All ranks call this. `titles` are those that are not in `TITLES`.
+    Parameters
+    ----------
+    **titles : str
+        Titles that differ from `TITLES`.
     """
     from halocline.io.section import section
 
-    known = done.setup.derived()
-    found = [section(done.simulation, known[name]) for name in names]
-    called = TITLES | titles
-    return [Map(each, called[name]) for each, name in zip(found, names, strict=True) if each] or None
+    known, called = sim.quantities, TITLES | titles
+    sections = [section(sim, known[name]) for name in names]
+    return [Map(each, called[name]) for each, name in zip(sections, names, strict=True) if each] or None
 
 
-def cut(done: Checked, name: str, axis: str, at: float) -> Section | None:
-    """A derived quantity along the line of cells nearest to `at` on the axis; on the first rank, None on
-    others.
-
-    All ranks call this.
-    """
+def cut(sim: MHDSimulation, name: str, axis: str, at: float) -> Section | None:
+    """Return a derived quantity along the line of cells nearest to `at` on the axis; on the first rank, None
+    on others. All ranks call this."""
     from halocline.io import section
 
-    return section.cut(done.simulation, done.setup.derived()[name], {axis: at})
+    return section.cut(sim, sim.quantities[name], {axis: at})
 
 
-def cells(done: Checked) -> str:
-    """How many there are, for a legend: "192 x 192 cells"."""
-    return " x ".join(map(str, done.shape)) + " cells"
+def cells(sim: MHDSimulation) -> str:
+    """Return the cells along each axis, for a legend: "192 x 192 cells"."""
+    return " x ".join(map(str, sim.grid.shape)) + " cells"

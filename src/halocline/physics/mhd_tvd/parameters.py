@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.grid import Grid
-from halocline.physics.case import Event, Parameter
 from halocline.physics.mhd_tvd.limiters import LIMITERS
-from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES, IdealMHD
+from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES
+from halocline.run.simulation.events import Event
+from halocline.run.simulation.settings import Setting, setting
 
 PAPER = "Mendygral et al. 2017"
 RJ95 = "chosen here: no more than the test problems need; Ryu and Jones 1995 take about 0.1 to 0.3"
 STEADY = "chosen here: fluxes of first order are stable too, so that few floors act or none"
 
 EPSILON = {
-    f"epsilon_{family}": Parameter(
+    f"epsilon_{family}": Setting(
         default, "1", f"numerical viscosity of {waves}, ε", least=0.0, below=0.5, origin=RJ95
     )
     for family, waves, default in (
@@ -29,28 +29,28 @@ EPSILON = {
 }
 
 FLOORS = {
-    "density_protection": Parameter(
+    "density_protection": Setting(
         1e-6, "mass/length³", "density below which fluxes are those of HLL", least=0.0
     ),
-    "pressure_protection": Parameter(
+    "pressure_protection": Setting(
         1e-6, "mass/(length time²)", "pressure below which fluxes are those of HLL", least=0.0
     ),
-    "density_floor": Parameter(1e-10, "mass/length³", "the least density", above=0.0),
-    "pressure_floor": Parameter(1e-10, "mass/(length time²)", "the least pressure", above=0.0),
+    "density_floor": Setting(1e-10, "mass/length³", "the least density", above=0.0),
+    "pressure_floor": Setting(1e-10, "mass/(length time²)", "the least pressure", above=0.0),
 }
 
-ALL: Mapping[str, Parameter] = {
-    "gamma": Parameter(5 / 3, "1", "ratio of specific heats", above=1.0, origin=PAPER),
-    "limiter": Parameter(
+ALL: Mapping[str, Setting] = {
+    "gamma": Setting(5 / 3, "1", "ratio of specific heats", above=1.0, origin=PAPER),
+    "limiter": Setting(
         2.0, "1", "how steep limited waves and slopes may be, β: 1 is minmod", least=1.0, most=2.0
     ),
-    "limiting": Parameter(
+    "limiting": Setting(
         "central",
         "1",
         "what waves and slopes are limited to; sweby is that of the paper",
         words=tuple(LIMITERS),
     ),
-    "courant": Parameter(
+    "courant": Setting(
         0.0,
         "1",
         "Courant number; 0: automatic, 0.8 of the largest stable one, which is 1, on three axes 0.5",
@@ -58,14 +58,14 @@ ALL: Mapping[str, Parameter] = {
     ),
     **EPSILON,
     **FLOORS,
-    "warn_above": Parameter(
+    "warn_above": Setting(
         1e-3,
         "1",
         "share of all cell updates on which a floor, or the fall-back, acts before a run warns; 0: never",
         least=0.0,
         most=1.0,
     ),
-    "flux": Parameter("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
+    "flux": Setting("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
 }
 
 # beyond these Courant numbers steps are unstable (Gardiner and Stone 2008, for six Riemann problems a step)
@@ -81,17 +81,34 @@ _REPORTED = (
 
 
 def events(values: Mapping[str, Any]) -> tuple[Event, ...]:
-    """What runs count."""
+    """Return the events that runs count."""
     share = float(values["warn_above"])
     return tuple(
         Event(name, scalar, about, share) for scalar, (name, about) in zip(COUNTED, _REPORTED, strict=True)
     )
 
 
-def of(origin: str = Parameter.origin, /, **defaults: float | str) -> dict[str, Parameter]:
-    """The parameters of a case, some with defaults of its own."""
-    changed = {name: replace(ALL[name], default=own, origin=origin) for name, own in defaults.items()}
-    return {**ALL, **changed}
+def settings(origin: str = Setting.origin, /, **defaults: float | str) -> dict[str, Any]:
+    """Declare the numbers of the scheme as settings of the problem file, and return their values.
+
+    Parameters
+    ----------
+    origin : str
+        Source of the defaults that differ from the usual ones.
+    **defaults
+        Defaults that differ from the usual ones.
+
+    Raises
+    ------
+    InputError
+        A value out of its range, or a numerical viscosity that the fluxes do not have.
+    """
+    changed = {
+        name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()
+    }
+    values = {name: setting(name, changed.get(name, own)) for name, own in ALL.items()}
+    check_epsilon(values)
+    return values
 
 
 def check_epsilon(values: Mapping[str, Any]) -> None:
@@ -106,20 +123,8 @@ def check_epsilon(values: Mapping[str, Any]) -> None:
             )
 
 
-def solver(grid: Grid, values: Mapping[str, Any], **more: Any) -> IdealMHD:
-    """The scheme that a case asks for.
-
-    Raises
-    ------
-    InputError
-        A numerical viscosity that the fluxes do not have.
-    """
-    check_epsilon(values)
-    return IdealMHD(grid, flux=values["flux"], limiting=values["limiting"], **more)
-
-
 def courant_number(values: Mapping[str, Any], axes: int) -> float:
-    """The Courant number of a case on this number of axes.
+    """Return the Courant number on this number of axes.
 
     Raises
     ------
@@ -143,8 +148,10 @@ def check_courant(number: float, axes: int) -> None:
 
 
 def why_unbounded(values: Mapping[str, Any]) -> str:
-    """Why bounds of errors do not hold: a number that makes the scheme more diffusive than its defaults do;
-    empty where they hold."""
+    """Return the reason why bounds of errors do not hold; empty where they hold.
+
+    The reason is a number that makes the scheme more diffusive than its default does.
+    """
     if values["flux"] == "hll":
         return "no bound for flux hll, which smears most waves"
     for name, own in ALL.items():
@@ -157,7 +164,7 @@ def why_unbounded(values: Mapping[str, Any]) -> str:
 
 
 def of_program(values: Mapping[str, Any]) -> dict[str, float]:
-    """What the program of a case reads of its parameters."""
+    """Return the numbers that the program of the scheme reads."""
     unread = {"flux", "limiting", "courant", "warn_above"}
     unread |= set(EPSILON if values["flux"] in WITHOUT_EPSILON else ())
     return {name: values[name] for name in ALL if name not in unread}

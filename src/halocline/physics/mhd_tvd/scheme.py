@@ -127,14 +127,19 @@ class IdealMHD:
         self.flux, self.limiting = flux, limiting
         self._flux = partial(FLUXES[flux], limit=LIMITERS[limiting])
         self.rho = grid.field("rho", boundary=walls.get("rho"))
-        self.m = grid.vector("m", components=3, boundary=walls.get("m"))
         self.E = grid.field("E", boundary=walls.get("E"))
+        self.m = grid.vector("m", components=3, boundary=walls.get("m"))
         places = [_face(a) if a < grid.ndim else "cell" for a in range(3)]
         self.b = grid.vector("b", components=3, location=places, boundary=walls.get("b"))
 
     @property
+    def scheme_name(self) -> str:
+        """Name of the fluxes and the time integration."""
+        return f"{self.flux}, CTU + CT" if self.axes > 1 else self.flux
+
+    @property
     def fields(self) -> tuple[Field, ...]:
-        """All of them."""
+        """All fields, in the order of the equations."""
         return (self.rho, *self.m, self.E, *self.b)
 
     def state(self) -> State:

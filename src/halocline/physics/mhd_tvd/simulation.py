@@ -10,14 +10,22 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr
 from halocline.lang.grid import Field, unknown
-from halocline.physics import events
-from halocline.physics.case import complete
+from halocline.lang.program import parameter, program
 from halocline.physics.mhd_tvd.diagnostics import derived, relative_divergence
-from halocline.physics.mhd_tvd.parameters import ALL, check_courant, check_epsilon
+from halocline.physics.mhd_tvd.parameters import (
+    ALL,
+    check_courant,
+    check_epsilon,
+    courant_number,
+    of_program,
+)
+from halocline.physics.mhd_tvd.parameters import events as counted_events
 from halocline.physics.mhd_tvd.scheme import IdealMHD
-from halocline.physics.mhd_tvd.setup import physical, ready, start
+from halocline.physics.mhd_tvd.setup import check_positive, conserved
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.outcome import Outcome
+from halocline.run.simulation import events
+from halocline.run.simulation.settings import complete
 from halocline.run.simulation.simulation import Simulation
 
 log = logging.getLogger("halocline")
@@ -48,6 +56,11 @@ class MHDSimulation(Simulation):
         epsilon_entropy, density_protection, pressure_protection, density_floor, pressure_floor, warn_above;
         and how it runs, as `halocline.Execution` has it.
 
+    Attributes
+    ----------
+    numbers : dict of str to float or str
+        All numbers of the scheme, as they were given.
+
     Raises
     ------
     InputError
@@ -72,21 +85,25 @@ class MHDSimulation(Simulation):
             if name in values:
                 how = "to IdealMHD" if name in OF_SOLVER else "as an option"
                 raise InputError(f"parameters has {name!r}, which belongs to the scheme; give {name}= {how}")
-        made = ready(mhd, values, {})
-        self.mhd = mhd
+
+        @program
+        def step(dt: Any, step: Any) -> None:
+            mhd.step(dt, step)
+
+        self.mhd, self.numbers = mhd, values
         self._warned: set[str] = set()
         self._to_check = True
         super().__init__(
             mhd.grid,
-            made.equations,
-            parameters={**made.parameters, **own},
-            dt=made.dt,
-            time_step=made.time_step,
+            step,
+            parameters={**of_program(values), "courant": courant_number(values, mhd.axes), **own},
+            dt=lambda: mhd.time_step(parameter("courant")),
+            time_step="delayed",
             after_step=after_step,
             communicator=communicator,
             **execution,
         )
-        self._counted = made.events
+        self._counted = counted_events(values)
         events.begin(self, self._counted)
 
     def set_state(
@@ -112,7 +129,7 @@ class MHDSimulation(Simulation):
             Not three components, or a function that cannot be traced.
         """
         mhd = self.mhd
-        fields = start(
+        fields = conserved(
             mhd,
             _value("rho", rho, mhd.rho),
             _three("v", v, mhd.m),
@@ -140,7 +157,7 @@ class MHDSimulation(Simulation):
         Each has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step",
         None where it did not happen.
         """
-        return events.found(self, self._counted)
+        return events.counted(self, self._counted)
 
     def run(self, *positional: Any, **options: Any) -> Outcome:
         """Advance in time; see `halocline.Simulation.run`.
@@ -157,7 +174,7 @@ class MHDSimulation(Simulation):
         check_courant(self.parameters["courant"], self.mhd.axes)
         if self._to_check:
             self.check_inputs("before the run")
-            physical(self, self.mhd)
+            check_positive(self, self.mhd)
             self._warn_of_divergence()
             self._to_check = False
         try:
@@ -186,7 +203,7 @@ class MHDSimulation(Simulation):
 
 
 def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All parameters of the scheme, checked; and the options of how it runs."""
+    """Return all numbers of the scheme, checked, and the options of `halocline.Execution`."""
     execution = Execution.__init__.__kwdefaults__ or {}
     for name in options:
         if name not in OPTIONS and name not in execution:

@@ -1,0 +1,103 @@
+"""Checks of runs of the scheme, and the errors of waves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.grid import AXES, Field
+from halocline.lang.reductions import sum as total
+from halocline.physics.mhd_tvd.parameters import why_unbounded
+from halocline.physics.mhd_tvd.simulation import MHDSimulation
+from halocline.run.simulation.checks import Check
+
+ROUND_OFF = 1e-13
+
+Exact = Callable[[float], Mapping[Field, Any]]
+
+
+def general(sim: MHDSimulation, record: Any, *, periodic: bool = True) -> list[Check]:
+    """Return the checks that hold for every run.
+
+    ∇·b is rounding; density and pressure at the end are above the floors, which have not acted there yet;
+    between periodic sides, mass, energy, momentum and flux are those of the start.
+
+    Parameters
+    ----------
+    sim : MHDSimulation
+    record : Record
+        Record of the run, with the diagnostics of the scheme.
+    periodic : bool
+        True where all sides are periodic.
+    """
+    after = record.series[-1]
+    checks = [Check("steps", record.steps, least=1, about="the run moved")]
+    if "div_b" in after:
+        about = "greatest |∇·b| over |b|/Δx"
+        checks.append(Check("div_b", _number(after["div_b"]), most=ROUND_OFF, about=about))
+    for name, floor in (("rho_min", "density_floor"), ("p_min", "pressure_floor")):
+        about = "least value at the end; the floor acts when the next step begins"
+        checks.append(Check(name, _number(after[name]), least=sim.numbers[floor], about=about))
+    if periodic:
+        raised = [name for name in ("density floor", "pressure floor") if record.events[name]["count"]]
+        checks += kept(record.series[0], after, raised)
+    return checks
+
+
+def kept(before: Mapping[str, Any], after: Mapping[str, Any], raised: Sequence[str] = ()) -> list[Check]:
+    """Return checks that mass, energy, momentum and flux are unchanged, each on a scale of its own.
+
+    Energy is not compared where floors have `raised` the density or pressure, nor mass where the density.
+
+    Fluxes of momentum are pressures, so that rounding is that of √(mass · energy), the momentum of gas that
+    moves as fast as its waves, also where gas is at rest. Electric fields grow with the field: its scale is
+    its own root mean square.
+    """
+    mass, energy = _number(before["mass"]), _number(before["energy"])
+    scales = {"mass": mass, "energy": energy}
+    scales |= {f"momentum_{a}": math.sqrt(mass * energy) for a in AXES}
+    scales |= {f"flux_{a}": math.sqrt(2.0 * _number(before["E_mag"])) for a in AXES}
+    checks = []
+    for name, scale in scales.items():
+        if name in ("mass", "energy") and (gain := [f for f in raised if name == "energy" or "density" in f]):
+            checks.append(Check.not_compared(f"{name} kept", f"the {gain[0]} has acted"))
+            continue
+        change = abs(_number(after[name]) - _number(before[name]))
+        share = change / scale if scale else change  # without any field no change is small
+        checks.append(Check(f"{name} kept", share, most=ROUND_OFF, about="change of the mean, over its scale"))
+    return checks
+
+
+def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, most: float, period: float) -> Check:
+    """Return the check of the error of a wave.
+
+    Parameters
+    ----------
+    most : float
+        Bound times the square of the cells along the shorter side, in the first period.
+    period : float
+        Time.
+    """
+    cells = min(sim.grid.shape)
+    if why := why_unbounded(sim.numbers):
+        return Check.not_compared("error", why)
+    # waves travel at slightly wrong speeds on a grid: their error of phase grows in proportion to time
+    periods = max(1.0, sim.time / period)
+    about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
+    return Check("error", error(sim, exact, amplitude), most=most * periods / cells**2, about=about)
+
+
+def error(sim: MHDSimulation, exact: Exact, amplitude: float) -> float:
+    """Return the error of a wave over its amplitude.
+
+    It is the norm of the mean differences of all fields from the exact solution. After whole periods that is
+    the start (Mendygral et al. 2017, Section 6.1).
+    """
+    apart = sim.evaluate(*(total(magnitude(f - e)) for f, e in exact(sim.time).items()))
+    return float(math.hypot(*apart) / sim.grid.size / amplitude)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
