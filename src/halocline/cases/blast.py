@@ -45,9 +45,7 @@ def check(sim, record):
     """Check that no floor acts, the symmetry under half a turn, and that the gas has burst out."""
     checks, state = general(sim, record), primitives(sim, values["gamma"])
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
-    checks.append(
-        hc.Check("floors", floors, most=0, about="cells raised to the least density or pressure")
-    )
+    checks.append(hc.Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
     if state is not None:
         about = "difference from itself turned by 180°, over the greatest value"
         checks += [

@@ -15,9 +15,7 @@ FIELD_SEED = 2**32  # beyond the seeds of the forcing
 steps = 200
 shape = hc.cells(32, 32, 32, also=[(32, 32)])
 strength = hc.setting("force", 0.07, "1", "strength of the forcing, f0", origin=SAMPLE)
-sigma = hc.setting(
-    "sigma", 1.0, "1", "helicity of the forcing: 1 or -1 fully helical, 0 not", origin=SAMPLE
-)
+sigma = hc.setting("sigma", 1.0, "1", "helicity of the forcing: 1 or -1 fully helical, 0 not", origin=SAMPLE)
 kmin = hc.setting(
     "kmin", 2.1, "1/length", "least wave number of the forcing, in the box of length 2π", least=0.0,
     origin=SAMPLE,

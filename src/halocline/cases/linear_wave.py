@@ -20,7 +20,11 @@ ERROR = 40.0  # over the square of the cells along the shorter side; measured: 1
 
 shape = hc.cells(256, also=[(64, 32, 32)])
 kind = hc.setting(
-    "wave", "fast", "1", "which; the last four are those of a gas without field", words=MAGNETIC + HYDRODYNAMIC
+    "wave",
+    "fast",
+    "1",
+    "which; the last four are those of a gas without field",
+    words=MAGNETIC + HYDRODYNAMIC,
 )
 direction = hc.setting(
     "direction", 1, "1", "along the wave vector, 1, or against it, -1; carried waves: 1", least=-1, most=1,

@@ -2,65 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.cli.output import check_files, say, write_json, written
-
-if TYPE_CHECKING:
-    from halocline.physics.case import Case
+from halocline.problems.files import case_names, path_of
+from halocline.problems.problem import Problem
+from halocline.run.simulation.script import Script
 
 
 def cases(name: str | None, json: str | None) -> None:
     """List the cases, or show one with its parameters."""
-    from halocline.physics import cases as known
-
     check_files(json)
-    chosen = known.cases() if name is None else {name: known.case_named(name)}
-    facts = {each: _facts(case) for each, case in chosen.items()}
-    write_json(json, facts if name is None else facts[name])
+    if name is None:
+        if json is not None:
+            write_json(json, {case: _facts(Problem(case)) for case in case_names()})
+        text = "" if json == "-" else _list()
+    else:
+        path_of(name)
+        problem = Problem(name)
+        write_json(json, _facts(problem))
+        text = "" if json == "-" else _page(problem)
     if json != "-":
-        say(_list(chosen) if name is None else _page(name, chosen[name]))
+        say(text)
         written([json])
 
 
-def _facts(case: Case) -> dict[str, Any]:
+def _facts(problem: Problem) -> dict[str, Any]:
+    names, defined = problem.known, problem.script.defined
     return {
-        "about": case.about,
-        "origin": case.origin,
-        "axes": len(case.shape),
-        "shape": case.shape,
-        "shapes": case.sizes,
-        "steps": case.steps,
-        "until": case.until,
-        "check": case.check is not None,
-        "error": case.error is not None,
-        "extrapolated": [] if case.extrapolated is None else case.extrapolated.names,
-        "parameters": {name: asdict(own) for name, own in case.parameters.items()},
+        "about": problem.script.about,
+        "origin": problem.script.origin,
+        "axes": len(problem.default_cells()),
+        "shape": problem.default_cells(),
+        "shapes": problem.sizes,
+        "steps": names.steps,
+        "until": names.until,
+        "check": "check" in defined,
+        "error": "error" in defined,
+        "extrapolated": [] if names.extrapolated is None else names.extrapolated.names,
+        "parameters": {name: asdict(own) for name, own in problem.declared.items()},
     }
 
 
-def _axes(case: Case) -> str:
-    counts = list(case.sizes)
+def _axes(sizes: Sequence[tuple[int, ...]]) -> str:
+    counts = sorted(map(len, sizes))
     least, most = counts[0], counts[-1]
     if len(counts) == most - least + 1:
         return str(most) if least == most else f"{least}-{most}"
     return ",".join(map(str, counts))
 
 
-def _list(chosen: Mapping[str, Case]) -> str:
+def _list() -> str:
     from halocline.io.table import Table
 
-    rows = tuple((name, _axes(case), case.about) for name, case in chosen.items())
+    scripts = ((name, Script(path_of(name))) for name in case_names())
+    rows = tuple((name, _axes(script.default_cells), script.about) for name, script in scripts)
     note = "halocline cases NAME shows the parameters of one, halocline run NAME runs it."
     return Table("Cases", ("name", "axes", "about"), rows, left=3, note=note).text().rstrip()
 
 
-def _page(name: str, case: Case) -> str:
+def _page(problem: Problem) -> str:
     from halocline.io.table import Table
     from halocline.words import joined
 
+    names, defined, declared = problem.known, problem.script.defined, problem.declared
     rows = tuple(
         (
             key,
@@ -69,33 +76,37 @@ def _page(name: str, case: Case) -> str:
             p.unit,
             p.about,
         )
-        for key, p in case.parameters.items()
+        for key, p in declared.items()
     )
-    shape = " x ".join(map(str, case.shape))
-    steps = None if case.steps is None else f"{case.steps} steps"
-    end = joined(steps if case.until is None else f"to time {case.until:g}", case.end)
+    default = problem.default_cells()
+    steps = None if names.steps is None else f"{names.steps} steps"
+    end = joined(steps if names.until is None else f"to time {names.until:g}")
     further = [
-        f"{'':9} {' x '.join(map(str, own))} cells with --dim {dim}" for dim, own in case.shapes.items()
+        f"{'':9} {' x '.join(map(str, size))} cells with --dim {dim}"
+        for dim, size in problem.sizes.items()
+        if size != default
     ]
     judged = [f"{'check':9} --check compares the result with what it must satisfy"]
-    known = [f"{'error':9} halocline study convergence {name} shows how it falls on finer grids"]
-    leads = [f"{'limits':9} halocline study convergence {name} extrapolates its numbers from finer grids"]
+    known = [f"{'error':9} halocline study convergence {problem.name} shows how it falls on finer grids"]
+    leads = [
+        f"{'limits':9} halocline study convergence {problem.name} extrapolates its numbers from finer grids"
+    ]
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
-    for key, p in case.parameters.items():
+    for key, p in declared.items():
         origins.setdefault(p.origin, []).append(key)
     return "\n".join(
         [
-            f"{name}: {case.about}",
+            f"{problem.name}: {problem.script.about}",
             "",
-            f"{'origin':9} {case.origin}",
-            f"{'axes':9} {_axes(case)}",
-            f"{'default':9} {shape} cells, {end}",
+            f"{'origin':9} {problem.script.origin}",
+            f"{'axes':9} {_axes(list(problem.sizes.values()))}",
+            f"{'default':9} {joined(' x '.join(map(str, default)) + ' cells', end)}",
             *further,
-            *(judged if case.check is not None else []),
-            *(known if case.error is not None else []),
-            *(leads if case.error is None and case.extrapolated is not None else []),
+            *(judged if "check" in defined else []),
+            *(known if "error" in defined else []),
+            *(leads if names.is_extrapolated else []),
             "",
             table.text().rstrip(),
             "",

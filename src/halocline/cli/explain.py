@@ -36,7 +36,7 @@ def case(
 ) -> None:
     """Compile and plan a case or a file, and report."""
     from halocline.explanation.explain import explain_program
-    from halocline.problems.named import described, problem_of
+    from halocline.problems.problem import problem_of
 
     check_files(json, picture)
     check_pictures(picture)
@@ -45,7 +45,7 @@ def case(
         raise InputError(f"{option}: --json - prints only the results. Give --json a file")
     ready = problem_of(name, cells_of(n), settings, dim=dim, order=order, scheme=scheme, method=method)
     found = explain_program(ready.program, ready.grid, ranks=ranks, rank=rank, **execution)
-    title, facts = described(ready)
+    title, facts = ready.description
     _show(found, title, {**facts, "ranks": ranks}, code, passes, picture, json)
 
 

@@ -23,16 +23,20 @@ class Kept:
     checkpoint : Checkpoint or None
     resume : path or None
     io_ranks : int
+    overwrite : bool
+    io_threads : int or None
     """
 
     output: list[Output]
     checkpoint: Checkpoint | None
     resume: Path | None
     io_ranks: int = 0
+    overwrite: bool = False
+    io_threads: int | None = None
 
     def options(self) -> dict[str, Any]:
-        """For what runs it."""
-        return {"output": self.output, "checkpoint": self.checkpoint, "resume": self.resume}
+        """Return the options of `halocline.problems.following.RunOptions`."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def given(self) -> dict[str, object]:
@@ -101,7 +105,7 @@ def kept(
         how |= {"every": often(checkpoint_every), "time_limit": time_limit}
         how |= {} if keep is None else {"keep": keep}
         checkpoints = _of("--checkpoint", checkpoint, Checkpoint, how)
-    return Kept(outputs, checkpoints, resume, io_ranks)
+    return Kept(outputs, checkpoints, resume, io_ranks, overwrite, io_threads)
 
 
 def writing_lines(record: Any) -> list[str]:

@@ -49,7 +49,7 @@ def case(
     from halocline.compile.compiler import compile_program
     from halocline.prediction import host
     from halocline.prediction import predict as study
-    from halocline.problems.named import described, problem_of
+    from halocline.problems.problem import problem_of
 
     counts = whole_numbers(nodes, "--nodes", NODES)
     check_files(json, picture, trace, timeline)
@@ -59,7 +59,7 @@ def case(
     there = host.machine_named(machine)
     options: dict[str, Any] = {"dim": dim, "order": order, "scheme": scheme, "method": method}
     ready = problem_of(name, cells_of(n), settings, **options)
-    title, facts = described(ready)
+    title, facts = ready.description
     schedule = compile_program(ready.program, ready.grid)
     pace = 1.0
     if measure is not None:

@@ -56,12 +56,12 @@ def case(
     execution: Mapping[str, Any],
 ) -> None:
     """Measure steps or iterations of a case or a file, and report."""
-    from halocline.problems.named import described, problem_of
+    from halocline.problems.problem import problem_of
 
     options: dict[str, Any] = {"dim": dim, "order": order, "scheme": scheme, "method": method}
     ready = problem_of(name, cells_of(n), settings, **options)
     spread(ranks)
-    _, facts = described(ready)
+    _, facts = ready.description
     _show(ready.bench, ready.title, facts, repeat, json, execution)
 
 

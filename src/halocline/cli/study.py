@@ -13,7 +13,6 @@ from halocline.cli.output import check_files, note, say, write, written
 from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.report import Files, leave
 from halocline.errors import InputError
-from halocline.physics.cases import case_named
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
 from halocline.run.host.command_line import command_line
 from halocline.run.ranks.launchers import launcher
@@ -85,6 +84,7 @@ def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, 
 def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
     """What is measured; options that the problem does not take are refused."""
     from halocline.problems.files import is_file
+    from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
 
     device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
@@ -102,7 +102,7 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
             how["decomposition"] = None
         _refuse({**taken, **steps, **orders}, f"{problem} is a file, which decides that itself")
         return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
-    linear = case_named(problem).linear
+    linear = Problem(problem).is_linear
     if linear:
         _refuse(steps, f"{problem} is a linear problem, which has none")
     else:

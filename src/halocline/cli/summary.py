@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.output import say
 
 if TYPE_CHECKING:
-    from halocline.problems.case import CaseRun
+    from halocline.problems.problem import Problem
     from halocline.problems.record import Record
     from halocline.problems.result import Result
+    from halocline.run.simulation.checks import Check
     from halocline.solvers.linear import Solution
 
 WIDEST = 11  # characters of a number: -1.2346e-05
@@ -23,19 +24,17 @@ def number(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def rows_of(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
-    """What prints diagnostics as they come, as rows of a table."""
-    columns = ["step", "time", "time_step", *shown]
-    widths = [max(len(column), WIDEST) for column in columns]
+def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
+    """Return a function that prints diagnostics as they come, as rows of a table."""
+    columns: list[str] = []
 
     def line(cells: Iterable[str]) -> str:
+        widths = (max(len(column), WIDEST) for column in columns)
         return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
-    begun: list[bool] = []
-
     def row(found: Mapping[str, Any]) -> None:
-        if not begun:
-            begun.append(True)
+        if not columns:
+            columns.extend(("step", "time", "time_step", *problem.names.shown))
             heads = line(columns)
             say(f"Diagnostics\n\n{heads}\n{'─' * len(heads)}")
         say(line(number(found.get(column)) for column in columns))
@@ -43,31 +42,90 @@ def rows_of(shown: Sequence[str]) -> Callable[[Mapping[str, Any]], None]:
     return row
 
 
-def summary(ready: CaseRun, result: Result) -> str:
-    """What a run came to, and how fast."""
+def part_line(problem: Problem, result: Result, only: str) -> str:
+    """Return a line on the time of a part of the steps."""
+    from halocline.errors import InputError
+    from halocline.problems.following import PARTS
+    from halocline.words import counted, duration
+
+    record = result.record
+    if record is None:
+        raise InputError(f"--only {only}: {problem.spelling} has run no problem whose steps could be timed")
+    ns = record.ns_per_cell_step
+    each = "" if ns is None else f", {ns:.4g} ns a cell and step"
+    return f"{PARTS[only]}: {duration(record.seconds)} for {counted(record.steps, 'step')}{each}"
+
+
+def judgement(checks: Sequence[Check]) -> str:
+    """Return the table of checks."""
+    from halocline.io.table import Table
+    from halocline.words import counted
+
+    def verdict(check: Check) -> str:
+        if not check.compared:
+            return ""
+        return "passed" if check.passed else "FAILED"
+
+    rows = tuple(
+        (
+            each.name,
+            each.about,
+            number(float(each.value)) if each.compared else "",
+            each.bound,
+            verdict(each),
+        )
+        for each in checks
+    )
+    failed = sum(not each.passed for each in checks)
+    left_out = sum(not each.compared for each in checks)
+    note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
+    note += f" {left_out} could not be made." if left_out else ""
+    heads = ("check", "what it compares", "value", "expected", "result")
+    return Table("Checks", heads, rows, left=2, note=note).text().rstrip()
+
+
+def event_lines(events: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:
+    """Return a line for each event that happened, or one for all that did not."""
+    from halocline.words import counted
+
+    def told(event: Mapping[str, Any]) -> str:
+        cells = counted(event["count"], "cell")
+        text = f"acted on {cells} in {counted(steps, 'step')} ({event['share']:.2g} of all)"
+        if event["first_cell"] is None or event["first_step"] is None:
+            return text
+        return f"{text}, first at cell {tuple(event['first_cell'])} in step {event['first_step']}"
+
+    happened = {name: event for name, event in events.items() if event["count"]}
+    if events and not happened:
+        return [f"{'events':13} none: {', '.join(events)}"]
+    return [f"{name:13} {told(event)}" for name, event in happened.items()]
+
+
+def summary(problem: Problem, result: Result) -> str:
+    """Return the results of a run, and its speed."""
     from halocline.cli.keeping import writing_lines
-    from halocline.problems import events
-    from halocline.problems.case import PARTS
+    from halocline.problems.following import PARTS
     from halocline.run.devices.devices import where
     from halocline.solvers.linear import Solution
     from halocline.words import amount
 
     r, whole = result.record, result.outcome
+    assert r is not None
     ran = where(r.ranks, r.threads, r.devices)
-    lines = [f"{ready.title}, {ran}", ""]
+    lines = [f"{problem.title}, {ran}", ""]
     if r.only is not None:
         lines += [
-            f"{'timed':13} {PARTS[r.only]}: {_after(ready, r)}",
+            f"{'timed':13} {PARTS[r.only]}: {_after(problem, r)}",
             f"{'':13} the fields hold nonsense, so there is no result",
         ]
     elif isinstance(whole, Solution):
-        lines += _solved(whole, r)
+        lines += _solved(whole, result)
     else:
-        lines += _reached(ready, r)
+        lines += _reached(problem, r)
     if r.error is not None:
-        lines.append(f"{'error':13} {r.error:.4e}, {ready.case.error_name}")
-    lines += events.lines(r.events or {}, r.steps)
-    lines += _speed(result, ready.unit)
+        lines.append(f"{'error':13} {r.error:.4e}, {problem.names.error_name}")
+    lines += event_lines(r.events or {}, r.steps)
+    lines += _speed(result, problem.unit)
     if result.tuned is not None:
         lines.append(f"{'patches':13} {result.tuned}")
     if r.ranks > 1 and whole is not None:
@@ -80,28 +138,28 @@ def summary(ready: CaseRun, result: Result) -> str:
     return "\n".join(lines)
 
 
-def _after(ready: CaseRun, record: Record) -> str:
+def _after(problem: Problem, record: Record) -> str:
     from halocline.words import counted
 
     not_timed = f", {record.warm_up} of them not timed" if record.warm_up else ""
-    return counted(record.steps, ready.unit) + not_timed
+    return counted(record.steps, problem.unit) + not_timed
 
 
-def _reached(ready: CaseRun, record: Record) -> list[str]:
-    """Of steps: the time, and the diagnostics."""
-    reached = f"{'reached':13} t = {record.time:.6g} after {_after(ready, record)}"
+def _reached(problem: Problem, record: Record) -> list[str]:
+    """Return lines on the time that steps have reached, and the diagnostics."""
+    reached = f"{'reached':13} t = {record.time:.6g} after {_after(problem, record)}"
     if record.time_step is not None:
         reached += f", the last of {record.time_step:.4g}"
         reached += f", limited by {record.limiter}" if record.limiter else ""
-    lines, shown, numbers = [reached], ready.columns, record.diagnostics or {}
+    lines, shown, numbers = [reached], problem.names.shown, record.diagnostics or {}
     for start in range(0, len(shown) if numbers else 0, 3):
         parts = [f"{name} = {number(numbers.get(name))}" for name in shown[start : start + 3]]
         lines.append(f"{'diagnostics' if start == 0 else '':13} {', '.join(parts)}")
     return lines
 
 
-def _solved(solution: Solution, record: Record) -> list[str]:
-    """Of a linear problem: whether it converged, and how far."""
+def _solved(solution: Solution, result: Result) -> list[str]:
+    """Return lines on the convergence of a linear problem."""
     from halocline.words import counted
 
     how = "converged" if solution.converged else "not converged"
@@ -109,18 +167,19 @@ def _solved(solution: Solution, record: Record) -> list[str]:
     return [
         f"{how:13} after {counted(solution.iterations, 'iteration')}, residual "
         f"{solution.residual_relative:.3g} times the right-hand side (asked for: "
-        f"{record.parameters['rtol']:g})",
+        f"{result.rtol:g})",
         f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the right-hand side"
         f"{reason}",
     ]
 
 
 def _speed(result: Result, unit: str) -> list[str]:
-    """Times, and rates beside what processors and memory can do; of a step, or an iteration."""
+    """Return lines on times of a step or iteration, and rates beside those of processors and memory."""
     from halocline.run.measurements.bandwidth import yardstick
     from halocline.words import duration
 
     r, whole, lines = result.record, result.outcome, []
+    assert r is not None
     ns = r.ns_per_cell_step
     if ns is not None or whole is not None:
         pace = "" if ns is None else f", {ns:.4g} ns a cell and {unit}"

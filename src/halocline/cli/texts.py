@@ -23,7 +23,7 @@ def cells_of(text: str | None) -> list[int] | None:
 def check_part(only: str, others: Mapping[str, object]) -> None:
     """Raise InputError where --only names no part of a step, or something stands beside it that takes a
     result: options with their values, None for those that are not given."""
-    from halocline.problems.case import PARTS
+    from halocline.problems.following import PARTS
 
     if only not in PARTS:
         raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")

@@ -13,14 +13,10 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, as_expr
-from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.operators import laplacian
 from halocline.lang.program import Program, Scalar, loop, program
-from halocline.lang.reductions import max as largest
-from halocline.lang.reductions import sum as total
-from halocline.physics.case import Case, Check, Checked, Family, Parameter, Setup
 from halocline.ranges import FIELDS
 from halocline.solvers.schemes import SCHEMES
 
@@ -98,69 +94,3 @@ def check_size(n: Any, dim: Any) -> None:
         raise InputError(f"n is {n!r}; expected the number of cells along an axis, from 1")
     if isinstance(dim, bool) or dim not in (1, 2, 3):
         raise InputError(f"dim is {dim!r}; expected 1, 2 or 3")
-
-
-def _case(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
-    made, kappa = Heat.in_box(shape), float(values["kappa"])
-    (T,), waves = made.fields, [2 * math.pi / length for length in made.grid.extent]
-    decay = kappa * sum(k**2 for k in waves)
-
-    def exact(time: float) -> dict[Field, Expr]:
-        there = math.prod(sin(k * x) for k, x in zip(waves, T.coordinates, strict=True))
-        return {T: as_expr(math.exp(-decay * time) * there)}
-
-    return Setup(
-        made.grid,
-        made.equations,
-        {"kappa": kappa},
-        float(values["dt"]) or made.stable_step / kappa,
-        exact(0.0),
-        diagnostics=lambda: {"total": total(T), "largest": largest(magnitude(T))},
-        shown=("largest",),
-        until=1.0 / decay,
-        exact=exact,
-    )
-
-
-def _error(done: Checked) -> float:
-    """The greatest difference from the exact solution, over its largest value."""
-    assert done.setup.exact is not None
-    ((T, there),) = done.setup.exact(done.time).items()
-    apart, size = done.simulation.evaluate(largest(magnitude(T - there)), largest(magnitude(there)))
-    return float(apart / size)
-
-
-def _check(done: Checked) -> list[Check]:
-    """How far the decay is from exact, and that no heat is made."""
-    about = "greatest difference from the exact solution, over its largest value"
-    kept = abs(done.series[-1]["total"] - done.series[0]["total"]) / done.setup.grid.size
-    return [
-        Check("error", _error(done), most=ERROR / min(done.shape) ** 2, about=about),
-        Check("heat made", kept, most=1e-14, about="in the box, over its cells"),
-    ]
-
-
-ERROR = 4.0  # over the square of the cells along the shortest side, by differences of second order
-
-CASES: Mapping[str, Case] = {
-    "heat": Case(
-        about="Heat in a periodic box: a wave along each axis decays.",
-        origin="separation of variables",
-        shape=(64, 64, 64),
-        shapes={1: (64,), 2: (64, 64)},
-        steps=100,
-        end="when the amplitude has fallen by e",
-        parameters={
-            "kappa": Parameter(1.0, "length²/time", "thermal diffusivity", above=0.0),
-            "dt": Parameter(0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", least=0.0),
-        },
-        make=_case,
-        check=_check,
-        error=_error,
-        error_name="greatest error over amplitude",
-        families=(
-            Family("Order 6 in space", 1, (8, 16, 32), order=6),
-            Family("Order 6 in space", 2, (8, 16, 32), order=6),
-        ),
-    ),
-}

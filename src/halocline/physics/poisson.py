@@ -9,7 +9,7 @@ f = -2 π² Σ_i cos(2 π x_i) Π_(j≠i) sin²(π x_j).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,7 @@ from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import cos, sin
 from halocline.lang.grid import Field, Grid
 from halocline.lang.program import Program
-from halocline.physics.case import Case, LinearSetup, Parameter
-from halocline.solvers.cg import METHODS, solve_program
+from halocline.solvers.cg import solve_program
 
 
 @dataclass(frozen=True)
@@ -80,36 +79,3 @@ class Poisson:
 def _product(coordinates: Sequence[Expr]) -> Expr:
     """Π sin²(π x) over some coordinates."""
     return math.prod((sin(math.pi * x) ** 2 for x in coordinates), start=as_expr(1.0))
-
-
-def _case(shape: tuple[int, ...], values: Mapping[str, Any]) -> LinearSetup:
-    if len(set(shape)) > 1:
-        raise InputError(f"n is {','.join(map(str, shape))}; expected as many points along each axis")
-    made = Poisson.on(shape[0], len(shape))
-    return LinearSetup(
-        made.operator, made.u, made.rhs, values["method"], values["rtol"], exact=made.exact, title="Poisson"
-    )
-
-
-CASES: Mapping[str, Case] = {
-    "poisson": Case(
-        about="-Δu = f on the unit interval, square or cube, u = 0 on its boundary; conjugate gradients.",
-        origin="UMBC HPCF-2018-10, Sections 2 and 3",
-        shape=(512, 512),
-        shapes={1: (512,), 3: (96, 96, 96)},
-        steps=None,
-        end="when the residual has fallen to rtol times the right-hand side",
-        parameters={
-            "method": Parameter(
-                "cg-fused",
-                "1",
-                "cg: conjugate gradients as in the report; cg-fused: the same in two sweeps over memory",
-                words=tuple(METHODS),
-            ),
-            "rtol": Parameter(1e-6, "1", "where the residual ends, over the right-hand side", above=0.0),
-        },
-        make=_case,
-        linear=True,
-        error_name="greatest difference from the exact solution",
-    ),
-}

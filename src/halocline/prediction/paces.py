@@ -15,7 +15,7 @@ from halocline.lang.grid import Grid
 from halocline.lang.operators import laplacian
 from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
-from halocline.problems.named import problem_of
+from halocline.problems.problem import problem_of
 from halocline.run.host.machine import last_level_cache
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world

@@ -19,7 +19,7 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
-from halocline.problems.named import problem_of
+from halocline.problems.problem import problem_of
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
 from halocline.run.domain.trace import TraceEvent
 from halocline.words import counted, duration
@@ -74,7 +74,7 @@ def prepared(name: str, n: int, **options: Any) -> Case:
     Parameters
     ----------
     **options
-        ``settings``, ``dim``, ``order`` and ``scheme``; see `halocline.problems.named.problem_of`.
+        ``settings``, ``dim``, ``order`` and ``scheme``; see `halocline.problems.problem.problem_of`.
     """
     ready = problem_of(name, [n], **options)
     return compile_program(ready.program, ready.grid), ready.shape

@@ -12,18 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr
 from halocline.lang.grid import unknown
 from halocline.problems.live import LiveLine
 from halocline.problems.record import Timing
+from halocline.problems.result import fields_of
 from halocline.problems.step_bench import KINDS, StepBench
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.engine.outcome import NO_STEP
 from halocline.run.engine.watch import interruption
-from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.output import restart
@@ -266,7 +265,9 @@ class Course:
         outcomes = [outcome for _, outcome in self.runs]
         if not outcomes:
             return None
-        return reduce(lambda a, b: a.followed_by(b), outcomes) if hasattr(outcomes[0], "loops") else outcomes[-1]
+        return (
+            reduce(lambda a, b: a.followed_by(b), outcomes) if hasattr(outcomes[0], "loops") else outcomes[-1]
+        )
 
     @property
     def timing(self) -> Timing:
@@ -419,8 +420,7 @@ class Following(Observer):
 
         def is_open() -> bool:
             return is_unbounded or (
-                (last is None or sim.steps < last)
-                and (arguments.until is None or sim.time < arguments.until)
+                (last is None or sim.steps < last) and (arguments.until is None or sim.time < arguments.until)
             )
 
         def to(step: int | None, callback: Callable[..., Any] | None, outputs: Any) -> Any:
@@ -437,7 +437,7 @@ class Following(Observer):
         if warm_up:
             self._used("--warm-up")
         if sim.steps < warm_up and is_open():
-            before = (lambda sim: self._look(sim) if sim.steps % (options.every or 1) == 0 else None)
+            before = lambda sim: self._look(sim) if sim.steps % (options.every or 1) == 0 else None
             outcome = to(
                 warm_up if last is None else min(warm_up, last),
                 before if looks and options.every else None,
@@ -527,9 +527,7 @@ class Following(Observer):
         every = options.every
         # without the row of the end of that run
         self.course.series += [
-            row
-            for row in facts.get("series", [])
-            if row["step"] == 0 or (every and row["step"] % every == 0)
+            row for row in facts.get("series", []) if row["step"] == 0 or (every and row["step"] % every == 0)
         ]
         self.course.steps = sim.steps
         self._resumed()
@@ -561,9 +559,7 @@ class Following(Observer):
             raise _advise(sim.explained(ended), sim, names)
         return outcome
 
-    def _counting(
-        self, sim: Simulation, arguments: RunArguments, names: Names
-    ) -> Callable[[int], None]:
+    def _counting(self, sim: Simulation, arguments: RunArguments, names: Names) -> Callable[[int], None]:
         """Return a function that reports the steps so far, with time, speed and remaining time."""
         on_progress, before = self.options.on_progress, sim.steps
         assert on_progress is not None
@@ -788,11 +784,6 @@ class _Metered:
 
     def pause(self) -> None:
         self._stack.close()
-
-
-def fields_of(problem: Any) -> Fields:
-    """Return the fields of a simulation or a linear problem."""
-    return problem if isinstance(problem, Fields) else problem.fields
 
 
 def now(sim: Simulation, names: Names) -> dict[str, Any]:

@@ -134,6 +134,11 @@ class Names:
     families: tuple[Family, ...] = ()
     extrapolated: Extrapolated | None = None
 
+    @property
+    def is_extrapolated(self) -> bool:
+        """True where a convergence study extrapolates numbers, since there is no exact solution."""
+        return self.extrapolated is not None and self.error is None
+
     @classmethod
     def of(cls, top: Mapping[str, Any], *, has_settings: bool) -> Names:
         """Return the names that are defined at the top of a file.

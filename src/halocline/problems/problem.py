@@ -17,15 +17,15 @@ from halocline.lang import trace
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Operators
 from halocline.lang.functions import abs as magnitude
-from halocline.lang.grid import Field, Grid, unknown
+from halocline.lang.grid import Grid, unknown
 from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.reductions import max as greatest
-from halocline.lang.values import real_array
+from halocline.lang.values import as_name, real_array
 from halocline.problems.files import is_file, path_of
-from halocline.problems.following import EndedError, Following, RunOptions, fields_of, now
+from halocline.problems.following import EndedError, Following, RunOptions, now
 from halocline.problems.names import Names
 from halocline.problems.record import Record, checksums, recorded
-from halocline.problems.result import Result
+from halocline.problems.result import Result, fields_of, results
 from halocline.problems.step_bench import StepBench
 from halocline.run.fields.fields import Fields
 from halocline.run.output.saved import Saved, newest
@@ -64,8 +64,8 @@ class Made:
     declared : mapping of str to Setting
     values : mapping of str to float or str
         Values of the settings.
-    sizes : mapping of int to tuple of int
-        Default cells by the number of axes.
+    sizes : sequence of tuple of int
+        Default cells, and those for further numbers of axes.
     names : Names
         Names of the file when it made the problem.
     """
@@ -78,7 +78,7 @@ class Made:
     is_program: bool
     declared: Mapping[str, Setting]
     values: Mapping[str, Any]
-    sizes: Mapping[int, tuple[int, ...]]
+    sizes: Sequence[tuple[int, ...]]
     names: Names
 
 
@@ -306,9 +306,19 @@ class Problem:
         return self._made.declared
 
     @property
-    def sizes(self) -> Mapping[int, tuple[int, ...]]:
+    def sizes(self) -> dict[int, tuple[int, ...]]:
         """Default cells by the number of axes."""
-        return self._made.sizes
+        return {len(size): size for size in sorted(self._made.sizes, key=len)}
+
+    def default_cells(self, dim: int | None = None) -> tuple[int, ...]:
+        """Return the default cells along each axis, for a number of axes.
+
+        Raises
+        ------
+        InputError
+            The problem cannot have that number of axes.
+        """
+        return Settings(dim=dim).shape(self._made.sizes or [self.shape])
 
     @property
     def values(self) -> dict[str, Any]:
@@ -376,9 +386,7 @@ class Problem:
         self._execute(observer)
         return StepBench(fields_of(observer.problem), observer.problem.program)
 
-    def run(
-        self, arguments: Sequence[str] = (), *, communicator: Any = None, **options: Any
-    ) -> Result:
+    def run(self, arguments: Sequence[str] = (), *, communicator: Any = None, **options: Any) -> Result:
         """Run the file; all ranks call this.
 
         Parameters
@@ -400,9 +408,7 @@ class Problem:
         """
         known = {own.name for own in fields(RunOptions)}
         wanted = RunOptions(**{name: options.pop(name) for name in list(options) if name in known})
-        observer = Following(
-            self, wanted, communicator_of(communicator), _replaced(communicator, options)
-        )
+        observer = Following(self, wanted, communicator_of(communicator), _replaced(communicator, options))
         self._execute(observer, arguments)
         return self._result(observer)
 
@@ -503,7 +509,9 @@ class Problem:
             bytes_per_pass = problem.bytes_per_step
         else:
             bytes_per_pass = problem.prepared.bytes_per_pass * problem.unknown.grid.active_cells
-        order, scheme = _method_of(problem, self.names.scheme_name) if is_simulation else (None, problem.method)
+        order, scheme = (
+            _method_of(problem, self.names.scheme_name) if is_simulation else (None, problem.method)
+        )
         facts |= {"steps": course.steps, "warm_up": course.warm_up, "only": observer.options.only}
         record, reference, peak = recorded(
             fields, course.timing, facts,
@@ -579,7 +587,9 @@ class Problem:
         problem = _whole(result)
         if not callable(own):
             raise InputError(f"--check: {self.spelling} ended before it defined check(problem)")
-        count = arguments_taken(own, f"check of {self.spelling}", (1, 2), "the problem, and perhaps the record")
+        count = arguments_taken(
+            own, f"check of {self.spelling}", (1, 2), "the problem, and perhaps the record"
+        )
         comm = communicator_of(None) if problem is None else fields_of(problem).domain.comm
         checks, why = None, ""
         try:
@@ -613,12 +623,11 @@ class Problem:
 
     def pictures(self, result: Result) -> dict[str, Any]:
         """Return the quantities that pictures show, by name."""
-        problem = _whole(result)
-        own = self.names.pictures
+        problem, own = _whole(result), self.names.pictures
         if own is not None:
             with trace.order(getattr(problem, "order", 2)):
                 return dict(own())
-        return {f.name: f for f in result.fields}
+        return {f.name: f for f in results(fields_of(problem))}
 
     def findings(self, result: Result) -> dict[str, Any]:
         """Return numbers of a run that readers of its JSON look for first."""
@@ -642,6 +651,58 @@ class Problem:
         }
 
 
+def problem_of(
+    name: str,
+    n: Sequence[int] | None = None,
+    settings: Sequence[str] = (),
+    *,
+    method: str | None = None,
+    **options: Any,
+) -> Problem:
+    """Return the problem that a command line names.
+
+    Parameters
+    ----------
+    n : sequence of int, optional
+        Cells, as ``--n`` takes them.
+    settings : sequence of str
+        Values of parameters, each as ``--set`` takes it.
+    method : str, optional
+        Method of a linear problem that has it as a setting.
+    **options
+        Options ``dim``, ``order`` and ``scheme`` of `Problem`.
+
+    Raises
+    ------
+    InputError
+    """
+    given = settings_of(settings)
+    problem = Problem(name, n, given | ({} if method is None else {"method": method}), **options)
+    if method is not None and not problem.has_settings:
+        raise InputError(f"--method {method}: {name} is a file, which says that itself: leave it out")
+    return problem
+
+
+def settings_of(settings: Sequence[str]) -> dict[str, str]:
+    """Return the values that --set gives parameters, as texts.
+
+    Raises
+    ------
+    InputError
+        A setting has no value, or is given twice.
+    """
+    given: dict[str, str] = {}
+    for setting in settings:
+        name, between, text = setting.partition("=")
+        name = as_name(name, "parameter name")
+        if not between:
+            raise InputError(f"--set {setting}: expected NAME=VALUE")
+        if name in given:
+            raise InputError(f"--set {setting}: {name} is given twice")
+        given[name] = text
+    return given
+
+
 class _FoundError(EndedError):
     """Ends a file that has made its first problem; no handler of the file takes it for an error."""
 
@@ -660,12 +721,6 @@ class _First(Observer):
         super().made(problem)
         self.subject.know(problem)
         raise _FoundError
-
-
-def results(fields: Fields) -> list[Field]:
-    """Return the fields that the file has made and that hold values."""
-    every = fields.grid.fields.values()
-    return [f for f in every if not fields.grid.is_own(f) and f.name in fields.store.storages]
 
 
 def difference(fields: Fields, time: float, exact: Any) -> float:

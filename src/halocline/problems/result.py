@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from halocline.lang.grid import Field
+from halocline.problems.files import PLACES
 from halocline.problems.record import Record
 from halocline.run.engine.outcome import Outcome
 from halocline.run.fields.fields import Fields
@@ -53,3 +55,32 @@ class Result:
     tuned: Tuned | None = None
     most: int | None = None
     rtol: float | None = None
+
+    @property
+    def fields_of_problem(self) -> Fields:
+        """Fields of the last problem that the file has made, also where it has not run."""
+        return fields_of(self.observer.problem)
+
+    def write_state(self, path: Path) -> None:
+        """Write the fields of the last problem as arrays of their names, with the places of their points; all
+        ranks call this."""
+        import numpy as np
+
+        fields = self.fields_of_problem
+        found = {f.name: (fields.gather(f), np.array(f.staggered)) for f in results(fields)}
+        if fields.domain.comm.rank == 0:
+            arrays = {name: values for name, (values, _) in found.items()}
+            places = {name + PLACES: place for name, (_, place) in found.items()}
+            with path.open("wb") as file:
+                np.savez(file, **arrays, **places)  # type: ignore[arg-type]
+
+
+def fields_of(problem: Any) -> Fields:
+    """Return the fields of a simulation or a linear problem."""
+    return problem if isinstance(problem, Fields) else problem.fields
+
+
+def results(fields: Fields) -> list[Field]:
+    """Return the fields that the file has made and that hold values."""
+    every = fields.grid.fields.values()
+    return [f for f in every if not fields.grid.is_own(f) and f.name in fields.store.storages]

@@ -21,8 +21,7 @@ from halocline.study.study import Asked, Run, Study
 from halocline.words import counted, duration, joined
 
 if TYPE_CHECKING:
-    from halocline.problems.case import CaseRun
-    from halocline.problems.file import FileProblem
+    from halocline.problems.problem import Problem
 
 ITERATIONS = 100  # of a linear problem, where parts of them are timed
 RESOLUTION = "n"  # the name that a file gives its cells along the first axis
@@ -61,13 +60,11 @@ def same_algorithm(runs: Sequence[Run]) -> list[Run]:
 
 def _automatic(run: Run) -> Mapping[str, float]:
     """Return the automatic parameters that the case of a run chooses by its grid."""
-    from halocline.problems.case import CaseRun
-    from halocline.problems.named import problem_of
+    from halocline.problems.problem import problem_of
 
     command = run.command
     ready = problem_of(command.name, run.shape, command.settings, order=command.order, scheme=command.scheme)
-    assert isinstance(ready, CaseRun)
-    return ready.setup.automatic
+    return ready.known.automatic
 
 
 def _with_automatic(run: Run, values: Mapping[str, float], largest: Run) -> Run:
@@ -133,9 +130,7 @@ def variants(asked: Asked) -> list[dict[str, Any]]:
     ]
 
 
-def larger(
-    asked: Asked, at: int | None, ready: CaseRun | FileProblem, ranks: int
-) -> tuple[int, tuple[int, ...], Any]:
+def larger(asked: Asked, at: int | None, ready: Problem, ranks: int) -> tuple[int, tuple[int, ...], Any]:
     """N, the cells along each axis, and what --n takes, on so many ranks."""
     n = at if asked.is_file and at is not None else ready.shape[0]
     if not asked.study.grows:

@@ -15,8 +15,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from halocline.errors import InputError
-from halocline.physics.cases import cases
+from halocline.problems.files import case_names
+from halocline.problems.problem import Problem
 from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
+from halocline.run.simulation.settings import complete
 from halocline.study.measurement import Measurement
 from halocline.study.study import studies
 from halocline.words import invalid
@@ -186,17 +188,17 @@ class SteadyFacts(StepFacts):
 
     @model_validator(mode="after")
     def _has_numbers(self) -> SteadyFacts:
-        case = cases()[self.case]
-        assert case.extrapolated is not None
-        for name in case.extrapolated.names:
+        problem = Problem(self.case)
+        assert problem.known.extrapolated is not None
+        for name in problem.known.extrapolated.names:
             value: Any = self.__pydantic_extra__.get(name)
             is_number = isinstance(value, float | int) and not isinstance(value, bool)
             if not is_number or not (value == 0 or LEAST <= abs(value) <= MOST):
                 raise ValueError(f"{name}: Input should be a finite number, but it is {value!r}")
-        lacking = sorted(case.parameters.keys() - self.parameters.keys())
+        lacking = sorted(problem.declared.keys() - self.parameters.keys())
         if lacking:
             raise ValueError(f"parameters.{lacking[0]}: Field required")
-        case.values(self.parameters)
+        complete(problem.declared, self.parameters)
         return self
 
 
@@ -250,8 +252,8 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
     if not record.keys().isdisjoint(("dof", "converged")):
         return ConvergedFacts if to_the_end else SolveFacts
     if to_the_end:
-        case = next((own for name, own in cases().items() if name == record.get("case")), None)
-        return SteadyFacts if case is not None and case.is_extrapolated else ErrorFacts
+        name = record.get("case")
+        return SteadyFacts if name in case_names() and Problem(name).known.is_extrapolated else ErrorFacts
     return ExchangeFacts if record["study"] == "exchange" else StepFacts
 
 

@@ -24,8 +24,7 @@ from halocline.study.reporting.report import Contents, Group
 from halocline.words import joined, method
 
 if TYPE_CHECKING:
-    from halocline.problems.case import CaseRun
-    from halocline.problems.file import FileProblem
+    from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
     from halocline.study.reporting.report import Report
 
@@ -246,24 +245,25 @@ class Asked:
         """Whether it is a user's file."""
         return is_file(self.command.name)
 
-    @property
+    @cached_property
     def is_linear(self) -> bool:
         """Whether it is a linear problem: solved to its end, whose iterations are its steps."""
-        from halocline.physics.cases import cases
+        from halocline.problems.files import case_names
+        from halocline.problems.problem import Problem
 
-        case = cases().get(self.command.name)
-        return case is not None and case.linear
+        name = self.command.name
+        return not self.is_file and name in case_names() and Problem(name).is_linear
 
-    def ready(self, n: int | None, **options: Any) -> CaseRun | FileProblem:
+    def ready(self, n: int | None, **options: Any) -> Problem:
         """The problem on its grid: what cannot be is found before anything runs."""
         own = self.command.but(**options) if options else self.command
-        from halocline.problems.named import problem_of
+        from halocline.problems.problem import problem_of
 
         cells = None if n is None else [n]
         return problem_of(own.name, cells, own.settings, dim=own.dim, order=own.order, scheme=own.scheme)
 
     @cached_property
-    def problems(self) -> list[tuple[int | None, CaseRun | FileProblem]]:
+    def problems(self) -> list[tuple[int | None, Problem]]:
         """The problem of each size, with what --n takes for it."""
         default = None if self.is_file or self.is_linear else N
         return [(n, self.ready(n)) for n in (self.sizes or (default,))]
@@ -279,10 +279,8 @@ class Asked:
         """With steps, warm-up, order and scheme of the case where they are not given."""
         if self.is_file or self.is_linear:
             return self
-        from halocline.physics.cases import case_named
-
-        case = case_named(self.command.name)
-        steps = case.steps if self.command.steps is None else self.command.steps
+        ready = self.problems[0][1]
+        steps = ready.known.steps if self.command.steps is None else self.command.steps
         if steps is None:
             raise InputError(
                 f"{self.command.name} runs to a time, but a study measures a number of steps: give --steps"
@@ -293,7 +291,6 @@ class Asked:
             raise InputError(
                 f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps"
             )
-        ready = self.problems[0][1]
         own = {} if ready.is_program else {"order": ready.order, "scheme": ready.scheme}
         return replace(self, command=self.command.but(steps=steps, warm_up=warm_up, **own))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer.core import TyperCommand
 
@@ -13,17 +13,6 @@ from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Opt
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
 from halocline.ranges import SOME_STEPS
-
-if TYPE_CHECKING:
-    from halocline.physics.case import Case
-
-
-SET_IN_FILE = "which sets this itself: leave it out, or set a name at the top of the file and use --set"
-NOT_OF_FILES = {  # options of cases that have no meaning for a file, with the reason
-    **dict.fromkeys(("dim", "order", "scheme"), SET_IN_FILE),
-    "warm_up": "whose runs are timed whole: leave it out",
-    "csv": "which has no diagnostics: write numbers over time with hc.Output(fields={...}) in the file",
-}
 
 
 class FileOrCase(TyperCommand):
@@ -55,41 +44,32 @@ class FileOrCase(TyperCommand):
         return None
 
 
-def file_or_case(
+def run_target(
     *,
     target: str,
-    state: Path | None,
-    arguments: list[str],
+    n: str | None,
+    settings: list[str],
     execution: Mapping[str, Any],
     keeping: Mapping[str, Any],
+    arguments: list[str],
     source: Callable[[str], Any],
     **options: Any,
 ) -> None:
-    """Run what was named."""
-    if names_file(target):
-        from halocline.cli.script import script
-
-        _check_options_of_file(target, options, source)
-        passed = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
-        script(
-            Path(target),
-            **{name: options[name] for name in passed},
-            keeping=keeping,
-            state=state,
-            execution={name: value for name, value in execution.items() if is_given(source, name)},
-            arguments=arguments,
-        )
-        return
-    if state is not None:
-        raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
+    """Run the file or the case."""
     from halocline.cli.keeping import kept
-    from halocline.cli.run_case import case
+    from halocline.cli.run import run
     from halocline.cli.texts import cells_of
-    from halocline.problems.named import parameters_of
+    from halocline.problems.problem import settings_of
 
-    given = parameters_of(options.pop("settings"), target, _case(target))
-    n = cells_of(options.pop("n"))
-    case(target, n=n, given=given, **options, execution=execution, kept=kept(**keeping))
+    run(
+        target,
+        n=cells_of(n),
+        given=settings_of(settings),
+        arguments=arguments,
+        execution={name: value for name, value in execution.items() if is_given(source, name)},
+        kept=kept(**keeping, of_file=names_file(target)),
+        **options,
+    )
 
 
 def is_given(source: Callable[[str], Any], option: str) -> bool:
@@ -97,29 +77,10 @@ def is_given(source: Callable[[str], Any], option: str) -> bool:
     return bool(source(option).name == "COMMANDLINE")
 
 
-def _check_options_of_file(file: str, options: Mapping[str, Any], source: Callable[[str], Any]) -> None:
-    """Raise InputError for an option that has no meaning for a file."""
-    for name, advice in NOT_OF_FILES.items():
-        if is_given(source, name):
-            raise InputError(f"--{name.replace('_', '-')} {options[name]}: {file} is a file, {advice}")
-
-
-def _case(name: str) -> Case:
-    """The case of that name."""
-    from halocline.lang.grid import near
-    from halocline.physics.cases import cases
-
-    known = cases()
-    if name not in known:
-        what = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
-        raise InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
-    return known[name]
-
-
 RUN = Command(
     name="run",
     cls=FileOrCase,
-    does=file_or_case,
+    does=run_target,
     help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
     "one or several ranks. A file takes precedence over a case of the same name."
     "\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum "

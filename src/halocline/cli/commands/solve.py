@@ -19,14 +19,14 @@ def poisson(
     """Run the case poisson: the short form of ``halocline run poisson``."""
     if n is None and kept.resume is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
-    from halocline.cli.run_case import case
+    from halocline.cli.run import run
     from halocline.solvers.cg import method_named
 
     given: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
         method_named(method)  # whose message is of --method, and not of --set
         given["method"] = method
-    case("poisson", n=None if n is None else [n], given=given, steps=max_iterations, kept=kept, **rest)
+    run("poisson", n=None if n is None else [n], given=given, steps=max_iterations, kept=kept, **rest)
 
 
 SOLVE = Commands(

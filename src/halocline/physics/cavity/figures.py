@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+
 def figures_of(flow: Flow) -> dict[str, Callable[[Fields], Figure | None]]:
     """Return the figures of a flow by name, as functions of its simulation."""
     drawn = {"temperature-contours": temperature, "pressure-contours": pressure, "streamlines": streamlines}

@@ -64,13 +64,13 @@ def settings(rayleigh: float) -> dict[str, Any]:
     declare("T_hot", 0.5, "temperature", "of the wall x = 0")
     declare("T_cold", -0.5, "temperature", "of the wall x = L")
     automatic = f"{REFERENCE_SPEED:g} of that of free fall, √(g σ ΔT L)"
-    declare(
-        "V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", least=0.0
-    )
+    declare("V_ref", 0.0, "length/time", f"reference velocity of β²; 0: automatic, {automatic}", least=0.0)
     declare("r", 1.0, "1", "β² is V², but at least r V_ref²", above=0.0)
     declare("damping", 0.01, "1", "C, of the fourth difference of the pressure", least=0.0, most=0.0625)
     declare("courant", 0.9, "1", "time step, over the largest stable one", above=0.0, most=100.0)
-    at_walls = "a: points gather at the walls, where the spacing is 1 - a of the mean, and 1 + a in the middle"
+    at_walls = (
+        "a: points gather at the walls, where the spacing is 1 - a of the mean, and 1 + a in the middle"
+    )
     declare("gathered", 0.0, "1", at_walls, least=0.0, most=0.9)
     about = "of a step; 1: forward Euler; 0: automatic, by the spacing"
     declare("stages", 0, "1", about, least=0, most=MOST_STAGES, whole=True)
@@ -140,7 +140,14 @@ class Flow:
         self.grid = grid = Grid(shape, extent=extent, walls="node", stretch=stretch)
         self.cavity = cavity = Cavity(grid)
         squares = sum(1 / h**2 for h in grid.spacing)
-        slow_flow = (min(nu, alpha), max(nu, alpha), nu, beta2_min, beta2_min, squares)  # as the slowest sound
+        slow_flow = (
+            min(nu, alpha),
+            max(nu, alpha),
+            nu,
+            beta2_min,
+            beta2_min,
+            squares,
+        )  # as the slowest sound
         _, diffusion, sound = stable_steps(*slow_flow, stages=1)
         self.stages = stages = int(values["stages"]) or stages_for(diffusion, sound)
         steps = (gain(stages) * diffusion, sound)

@@ -113,9 +113,7 @@ def settings(
         if name not in ALL:
             raise InputError(f"there is no parameter {name!r}{near(name, ALL)}; known: {', '.join(ALL)}")
         ALL[name].check(name, default)
-    changed = {
-        name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()
-    }
+    changed = {name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()}
     names = (name for name in read_by(physics) if name not in without)
     return {name: setting(name, changed.get(name, ALL[name])) for name in names}
 

@@ -66,7 +66,9 @@ def kept(before: Mapping[str, Any], after: Mapping[str, Any], raised: Sequence[s
             continue
         change = abs(_number(after[name]) - _number(before[name]))
         share = change / scale if scale else change  # without any field no change is small
-        checks.append(Check(f"{name} kept", share, most=ROUND_OFF, about="change of the mean, over its scale"))
+        checks.append(
+            Check(f"{name} kept", share, most=ROUND_OFF, about="change of the mean, over its scale")
+        )
     return checks
 
 

@@ -69,7 +69,9 @@ class Converged:
         checks += self._agreement(sim, state)
         for quantity in ("rho", "p"):
             about = "difference from itself turned by 180°, over the greatest value"
-            checks.append(Check(f"{quantity} symmetric", turned(state[quantity]), most=SYMMETRIC, about=about))
+            checks.append(
+                Check(f"{quantity} symmetric", turned(state[quantity]), most=SYMMETRIC, about=about)
+            )
         p = state["p"]
         moved = float((p.max() - p.min()) / p.mean())
         # pressure is uniform at the start and changes as the square of time at first

@@ -103,9 +103,7 @@ def settings(origin: str = Setting.origin, /, **defaults: float | str) -> dict[s
     InputError
         A value out of its range, or a numerical viscosity that the fluxes do not have.
     """
-    changed = {
-        name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()
-    }
+    changed = {name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()}
     values = {name: setting(name, changed.get(name, own)) for name, own in ALL.items()}
     check_epsilon(values)
     return values

@@ -42,7 +42,7 @@ class SavedBlocks(_Part):
 
 
 class SavedCase(_Part):
-    """Case of a run; see `halocline.problems.case.CaseRun.facts`."""
+    """Problem of a run; see `halocline.problems.problem.Problem.facts`."""
 
     name: str
     n: list[Annotated[int, Field(ge=1)]]

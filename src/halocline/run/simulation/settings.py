@@ -131,8 +131,8 @@ class Settings:
         Settings that the file has declared so far.
     values : dict of str to float or str
         Their values in this run.
-    sizes : dict of int to tuple of int
-        Default cells by the number of axes; empty where the file has not called `cells`.
+    sizes : list of tuple of int
+        Default cells, and those for further numbers of axes; empty where the file has not called `cells`.
     """
 
     given: Mapping[str, float | str] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Settings:
     dim: int | None = None
     declared: dict[str, Setting] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
-    sizes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    sizes: list[tuple[int, ...]] = field(default_factory=list)
 
     def shape(self, sizes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Return the cells along each axis.
@@ -150,17 +150,18 @@ class Settings:
         InputError
             `n` has a wrong count of numbers, or `dim` is none of the numbers of axes.
         """
-        self.sizes = {len(size): size for size in sorted(sizes, key=len)}
+        self.sizes = list(sizes)
+        by_axes = {len(size): size for size in sorted(sizes, key=len)}
         n, dim = self.n, self.dim
         for number in n or ():
             POINTS.check("n", number)
-        if dim is not None and (isinstance(dim, bool) or dim not in self.sizes):
-            known = " or ".join(map(str, self.sizes))
+        if dim is not None and (isinstance(dim, bool) or dim not in by_axes):
+            known = " or ".join(map(str, by_axes))
             raise InputError(f"dim is {dim}; expected {known}, the axes that this problem can have")
-        default = sizes[0] if dim is None else self.sizes[dim]
+        default = sizes[0] if dim is None else by_axes[dim]
         if n is None:
             return default
-        counts = list(self.sizes) if dim is None else [dim]
+        counts = list(by_axes) if dim is None else [dim]
         if len(n) > 1 and len(n) in counts:
             return tuple(n)
         if len(n) != 1:

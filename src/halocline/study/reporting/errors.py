@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.physics.case import Case, Family
+from halocline.problems.names import Family
+from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size
@@ -57,7 +58,7 @@ class Line:
 
 
 def lines(
-    case: Case,
+    problem: Problem,
     given: Mapping[str, float | str],
     dim: int | None = None,
     sizes: Sequence[int] | None = None,
@@ -66,7 +67,7 @@ def lines(
 
     Parameters
     ----------
-    case : Case
+    problem : Problem
     given : mapping of str to float or str
         Parameters.
     dim : int, optional
@@ -76,13 +77,13 @@ def lines(
     """
     found = [
         (family, line)
-        for family in case.families
+        for family in problem.known.families
         if dim in (None, family.dim) and (sizes or family.sizes)
         for line in family.lines
         if all(given.get(name, value) == value for name, value in line.items())
     ]
     if not found:
-        whole = case.shape_of(None, dim)
+        whole = problem.default_cells(dim)
         halves = tuple(sorted({max(1, whole[0] // part) for part in (4, 2, 1)}))
         found = [(Family(f"{len(whole)}D", len(whole), halves), {})]
     dims: dict[str, set[int]] = {}
@@ -92,7 +93,7 @@ def lines(
         Line(
             family.title,
             _label(line, family.dim if len(dims[family.title]) > 1 else None)
-            or ("" if case.error is None else ERROR),
+            or ("" if problem.known.error is None else ERROR),
             family.dim,
             family.sizes if sizes is None else tuple(sizes),
             tuple(f"{name}={value}" for name, value in line.items() if name not in given),
@@ -247,10 +248,10 @@ def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
         ax.legend(loc="lower left")
 
 
-def check_proportion(case: Case, dim: int, n: int) -> None:
+def check_proportion(problem: Problem, dim: int, n: int) -> None:
     """Raise InputError where n cells along the first axis leave no whole numbers along the others: errors of
     grids in other proportions do not compare."""
-    shape = case.shape_of(None, dim)
+    shape = problem.default_cells(dim)
     least = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
     if n % least:
         raise InputError(

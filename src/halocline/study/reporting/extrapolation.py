@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.convergence.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.errors import RunError
 from halocline.io.table import Table
-from halocline.physics.case import Case, Extrapolated
+from halocline.problems.names import Extrapolated, Names
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
@@ -32,7 +32,7 @@ UNSEEN = {  # why there is no order
 Found = dict[str, Any]
 
 
-def numbers(case: Case, measurement: Measurement) -> dict[str, float]:
+def numbers(names: Names, measurement: Measurement) -> dict[str, float]:
     """The numbers of a run that are extrapolated.
 
     Raises
@@ -40,13 +40,13 @@ def numbers(case: Case, measurement: Measurement) -> dict[str, float]:
     RunError
         The run is not steady, or a number is not finite.
     """
-    assert case.extrapolated is not None
-    if case.steps is not None and measurement["steps"] >= case.steps:
+    assert names.extrapolated is not None
+    if names.steps is not None and measurement["steps"] >= names.steps:
         raise RunError(
             f"{measurement['command']}:\nnot steady after {measurement['steps']:,} steps, so that there is "
             "nothing to extrapolate; run it with --every to see what its residuals do"
         )
-    found = {name: measurement["diagnostics"][name] for name in case.extrapolated.names}
+    found = {name: measurement["diagnostics"][name] for name in names.extrapolated.names}
     lost = [name for name, value in found.items() if value is None]
     if lost:
         raise RunError(f"{measurement['command']}:\nnot finite: {joined(*lost)}")

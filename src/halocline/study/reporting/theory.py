@@ -15,8 +15,7 @@ from halocline.model.formula import StepTime, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
-from halocline.problems.case import CaseRun
-from halocline.problems.file import FileProblem
+from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.quantities import baseline, ns, subdomains
 
@@ -49,10 +48,10 @@ class Exchanged:
         )
 
 
-def exchanged_by(run: CaseRun | FileProblem) -> Exchanged:
-    """What a step exchanges; no memory is taken."""
-    grid = run.grid
-    schedule = compile_program(run.program, grid)
+def exchanged_by(problem: Problem) -> Exchanged:
+    """Return the exchanges of a step, without memory."""
+    grid = problem.grid
+    schedule = compile_program(problem.program, grid)
     return Exchanged(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from halocline.convergence import differences
 from halocline.errors import InputError
+from halocline.problems.names import Names
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
 from halocline.study.study import Asked, Run, Study
@@ -39,7 +40,6 @@ def _solves(asked: Asked) -> list[Run]:
 
 
 def _of_file(asked: Asked) -> list[Run]:
-    from halocline.problems.file_run import EXACT
     from halocline.study.engine import own_size
 
     first: Any = asked.ready(None)
@@ -47,7 +47,7 @@ def _of_file(asked: Asked) -> list[Run]:
     if sizes is None:
         base = own_size(asked, first)
         sizes = (base // 4, base // 2, base)
-    if EXACT not in first.script.functions:
+    if "exact" not in first.script.functions:
         _check_three(sizes)
     (ranks,), (threads,) = asked.ranks, asked.threads
     facts = {"panel": first.name, "line": "", "expected_order": first.order}
@@ -61,35 +61,51 @@ def _of_file(asked: Asked) -> list[Run]:
 
 
 def _of_case(asked: Asked) -> list[Run]:
-    from halocline.physics.cases import case_named, cases_that_converge
-    from halocline.problems.named import parameters_of
+    from halocline.problems.problem import problem_of
     from halocline.study.reporting import errors
 
-    command, known = asked.command, cases_that_converge()
-    own = case_named(command.name, listed=known)
-    if own.error is None and own.extrapolated is None:
+    command, known = asked.command, _converging()
+    own = problem_of(command.name, None, command.settings)
+    if command.name not in known:
         raise InputError(
             f"case {command.name} has no exact solution to compare with, nor numbers of a steady state to "
             f"extrapolate; cases that have one or the other: {', '.join(known)}"
         )
-    given = parameters_of(command.settings, command.name, own)
+    given = {name: own.declared[name].parsed(name, text) for name, text in own.given.items()}
     (ranks,), (threads,) = asked.ranks, asked.threads
     runs = []
     for line in errors.lines(own, given, command.dim, asked.sizes):
         each = replace(
             asked, command=replace(command.but(dim=line.dim), settings=(*command.settings, *line.settings))
         )
-        if own.error is None:
+        if own.known.error is None:
             _check_three(line.sizes)
         for n in line.sizes:
             errors.check_proportion(own, line.dim, n)
             ready = each.ready(n)
             # along the map of a stretched axis, which is what differences are expanded in
-            spacing = {} if own.error else {"spacing": ready.grid.even_spacing(0)}
+            spacing = {} if own.known.error else {"spacing": ready.grid.even_spacing(0)}
             base = {"settings": " ".join(command.settings)}
             facts = {**line.facts, **spacing, "base": base}
             runs.append(Run(each.command, n, ready.shape, ranks, threads, ready.shape, facts))
     return runs
+
+
+def _converging() -> list[str]:
+    """Return the cases that have an exact solution, or numbers to extrapolate."""
+    from halocline.problems.files import case_names, path_of
+    from halocline.run.simulation.script import Script
+
+    names = {"exact", "error", "extrapolated"}
+    return [name for name in case_names() if names & Script(path_of(name)).defined]
+
+
+def _names(case: str) -> Names | None:
+    """Return the names that the file of a case defines; None for another problem."""
+    from halocline.problems.files import case_names
+    from halocline.problems.problem import Problem
+
+    return Problem(case).known if case in case_names() else None
 
 
 def _check_three(sizes: Sequence[int]) -> None:
@@ -114,7 +130,6 @@ def _check_times(measurements: Sequence[Measurement]) -> None:
 
 def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
     """With the differences of grids that have no exact solution, and the numbers of a steady state."""
-    from halocline.physics.cases import cases
     from halocline.study.reporting import extrapolation
 
     one = found[0]
@@ -128,9 +143,9 @@ def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
                 for m, each in zip(found, compared, strict=True)
             ]
         return [{**m, "error_is": "greatest error"} for m in found]
-    case = cases().get(one["case"])
-    if case is not None and case.is_extrapolated:
-        return [{**m, **extrapolation.numbers(case, m)} for m in found]
+    names = _names(one["case"])
+    if names is not None and names.is_extrapolated:
+        return [{**m, **extrapolation.numbers(names, m)} for m in found]
     return found
 
 
@@ -141,16 +156,16 @@ def says(measurement: Measurement) -> str:
     if is_solve(measurement):
         return outcome(measurement)
     if "spacing" in measurement:
-        from halocline.physics.cases import case_named
         from halocline.study.reporting import extrapolation
 
-        return extrapolation.in_words(extrapolation.numbers(case_named(measurement["case"]), measurement))
+        names = _names(measurement["case"])
+        assert names is not None
+        return extrapolation.in_words(extrapolation.numbers(names, measurement))
     return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
 
 
 def report(group: Group) -> Report:
     """Of solves beside the published ones, of steady states extrapolated, or of errors."""
-    from halocline.physics.cases import cases
     from halocline.study.reporting import errors, extrapolation, solves
 
     found = group.found
@@ -162,9 +177,9 @@ def report(group: Group) -> Report:
             what=f"{found[0]['method']} to {found[0]['rtol']:g}",
             footer=solves.CLOCK,
         )
-    case = cases().get(found[0]["case"])
-    if case is not None and case.extrapolated is not None and case.is_extrapolated:
-        what, limits = case.extrapolated, extrapolation.limits(found, case.extrapolated)
+    names = _names(found[0]["case"])
+    if names is not None and names.extrapolated is not None and names.is_extrapolated:
+        what, limits = names.extrapolated, extrapolation.limits(found, names.extrapolated)
         return Report(
             extrapolation.tables(found, limits, what),
             extrapolation.verdicts(found, limits),
@@ -173,7 +188,7 @@ def report(group: Group) -> Report:
             "Numbers of the steady state on finer and finer grids",
             "Numbers are those at the end of each run, which is its steady state.",
         )
-    name = found[0].get("error_is") or (errors.ERROR if case is None else case.error_name)
+    name = found[0].get("error_is") or (errors.ERROR if names is None else names.error_name)
     itself = name == differences.NAME
     compared = found[:-1] if itself else found  # the finest grid has nothing finer
     kind = "Differences between" if itself else "Errors on"
