@@ -36,8 +36,8 @@ COMMAND = (sys.executable, "-m", "halocline.cli")
 SEEN = ("COLUMNS", "CXX", "HALOCLINE_", "PYTEST_CURRENT_TEST")  # read while the command runs, ...
 AT_IMPORT = "HALOCLINE_CHECK"  # but for this one
 IMPORTED = (  # what most commands import, and what takes long
-    *("halocline.cli.app", "halocline.cli.run_case", "halocline.cli.script", "halocline.cli.summary"),
-    *("halocline.explanation.explain", "halocline.problems.linear", "halocline.study.engine"),
+    *("halocline.cli.app", "halocline.cli.run", "halocline.cli.summary"),
+    *("halocline.explanation.explain", "halocline.problems.problem", "halocline.study.engine"),
     *("jinja2", "rich.table", "rich.progress", "scipy.optimize", "pydantic", "tensorstore", "h5py"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg"),
 )

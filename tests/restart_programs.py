@@ -20,8 +20,7 @@ import numpy as np
 import halocline as hc
 from halocline.archive.reader import Store
 from halocline.errors import Stopped
-from halocline.physics.cases import case_named
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 
 EXECUTION: dict[str, Any] = {"threads": 1}
 if "HALOCLINE_TEST_DEVICE" in os.environ:
@@ -83,10 +82,9 @@ def staggered() -> hc.Simulation:
     return sim
 
 
-def forced() -> CaseRun:
+def forced() -> Problem:
     """Magnetohydrodynamics with a random force."""
-    assert case_named("helical-turbulence")
-    return CaseRun("helical-turbulence", [12])
+    return Problem("helical-turbulence", [12])
 
 
 def store_of(path: Path) -> Path:

@@ -177,10 +177,9 @@ def main() -> int:
         chosen = random.Random(told.seed).sample(chosen, told.lines)
     for module in (
         "cli.app",
-        "cli.run_case",
+        "cli.run",
         "cli.study",
-        "problems.case",
-        "problems.linear",
+        "problems.problem",
         "study.engine",
     ):
         import_module(f"halocline.{module}")

@@ -38,7 +38,7 @@ from halocline.lang.values import as_real, real_array
 from halocline.plan.decompose import decompose
 from halocline.plan.patches import _explicit
 from halocline.plan.traffic import Traffic
-from halocline.problems.file_run import _error
+from halocline.problems.problem import difference
 from halocline.problems.record import asked
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
@@ -674,10 +674,10 @@ def test_arguments_of_functions_are_counted_before_the_call() -> None:
     fields[u] = lambda x, k=0.0: x + k
     for values in (lambda x, k=0.0: x + k, partial(lambda k, x: x + k, 0.0), Called(lambda x: x)):
         exact["exact"] = lambda t, values=values: {u: values}
-        assert _error(fields, 0.0, exact) == 0.0
+        assert difference(fields, 0.0, exact) == 0.0
     exact["exact"] = lambda t: {u: lambda x, y: x}
     with pytest.raises(InputError, match=r"^exact\(0\) of field 'u' takes 2 arguments"):
-        _error(fields, 0.0, exact)
+        difference(fields, 0.0, exact)
 
 
 def test_a_simulation_runs_equations_and_callbacks_of_any_kind(caplog: pytest.LogCaptureFixture) -> None:

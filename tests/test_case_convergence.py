@@ -5,19 +5,16 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import halocline as hc
 from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.io.style import styled
-from halocline.physics.case import Case, Family, Parameter, Setup
-from halocline.physics.cases import case_named, cases
-from halocline.problems.case import CaseRun
+from halocline.problems.files import CASES, case_names
+from halocline.problems.problem import Problem
 from halocline.run.ranks.communicator import Communicator
 from halocline.study.reporting.errors import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
 
@@ -40,7 +37,7 @@ def labels(found: list[Line]) -> list[tuple[str, str, tuple[int, ...]]]:
 
 
 def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
-    found = lines(case_named("linear-wave"), {})
+    found = lines(Problem("linear-wave"), {})
     panels = {line.panel: [each.label for each in found if each.panel == line.panel] for line in found}
     assert panels == {
         "Hydrodynamic modes in 1D": ["sound", "shear_y", "shear_z", "entropy_hydro"],
@@ -52,7 +49,7 @@ def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
 
 
 def test_what_is_given_chooses_among_the_families() -> None:
-    case = case_named("linear-wave")
+    case = Problem("linear-wave")
     assert [line.label for line in lines(case, {}, 3, (16,))] == ["fast", "alfven", "slow", "entropy"]
     one = lines(case, {"wave": "slow", "courant": 0.4}, 1, (16, 32))
     assert one == [Line("MHD modes in 1D", "slow", 1, (16, 32), (), 2)]
@@ -63,22 +60,30 @@ def test_what_is_given_chooses_among_the_families() -> None:
 
 
 def test_lines_of_one_panel_are_named_after_their_axes_where_these_differ() -> None:
-    case = case_named("cp-alfven")
+    case = Problem("cp-alfven")
     assert labels(lines(case, {}, None, (16, 32))) == [
         ("After one period", "2D", (16, 32)),
         ("After one period", "3D", (16, 32)),
     ]
     assert labels(lines(case, {}, 3, (16,))) == [("After one period", "error", (16,))]
-    assert labels(lines(replace(case, families=(), shape=(3,)), {}))[0] == ("1D", "error", (1, 3))
+
+
+def test_a_case_without_families_runs_on_its_own_grid_and_coarser_ones(known: Callable[..., None]) -> None:
+    known(decay=DECAY.replace("families =", "no_families =").replace("hc.cells(8)", "hc.cells(3)"))
+    assert labels(lines(Problem("decay"), {}))[0] == ("1D", "error", (1, 3))
 
 
 def test_the_families_of_every_case_can_be_run() -> None:
-    for name, case in cases().items():
-        assert not (case.families and case.error is None and case.extrapolated is None), name
-        for family in case.families:
+    count = 0
+    for name in case_names():
+        names = Problem(name).known
+        assert not (names.families and names.error is None and names.extrapolated is None), name
+        for family in names.families:
             for line in family.lines:
                 for n in family.sizes:
-                    CaseRun(name, [n], line, dim=family.dim)
+                    count += 1
+                    assert Problem(name, [n], line, dim=family.dim).shape[0] == n
+    assert count > 20
 
 
 # -- what is made of measurements ----------------------------------------------------------------------
@@ -149,55 +154,66 @@ def test_the_picture_has_a_panel_for_each_title_and_the_slope_expected() -> None
 # -- the error of a run --------------------------------------------------------------------------------
 
 
-def decay(shape: tuple[int, ...], values: Any) -> Setup:
-    grid = hc.Grid(shape, periodic=True)
-    u = grid.field("u")
-    return Setup(grid, lambda: {u: -1.0 * u}, {}, dt=0.125, start={u: values["first"]})
+DECAY = '''"""Decay.
+
+Source: this test.
+"""
 
 
-def distance(done: Any) -> float:
-    return float(done.simulation.evaluate(hc.max(done.simulation.grid.fields["u"])) * done.steps)
+steps = 2
+first = hc.setting("first", 1.0, "1", "u at the start")
+grid = hc.Grid(hc.cells(8), periodic=True)
+u = grid.field("u")
+families = (hc.Family("Decay", 1, (4, 8), ({}, {"first": 2.0})),)
 
 
-DECAY = Case(
-    *("Decay.", "this test", (8,), 2, {"first": Parameter(1.0, "1", "u at the start")}, decay),
-    error=distance,
-    families=(Family("Decay", 1, (4, 8), ({}, {"first": 2.0})),),
-)
+def error(sim):
+    return sim.evaluate(hc.max(u)) * sim.steps
+
+
+sim = hc.Simulation(grid, lambda: {u: -1.0 * u}, scheme=hc.RK3(), dt=0.125, order=6)
+sim[u] = first
+sim.run(steps=steps)
+'''
+UNTIL = DECAY.replace("sim.run(steps=steps)", "sim.run(until=0.2)")
+WITHOUT = DECAY.replace("def error", "def no_error")
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes other cases known, in this process."""
+def known(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
+    """Return a function that makes other cases known by their texts, in this process."""
 
-    def use(**these: Case) -> None:
-        monkeypatch.setattr("halocline.physics.cases.cases", lambda: these)
+    def use(**texts: str) -> None:
+        folder = tmp_path_factory.mktemp("cases")
+        for name, text in texts.items():
+            (folder / f"{name}.py").write_text(text)
+        monkeypatch.setattr("halocline.problems.files.CASES", folder)
 
     return use
 
 
 def test_a_run_to_the_end_of_its_case_has_an_error(known: Callable[..., None]) -> None:
-    known(decay=DECAY, until=replace(DECAY, until=0.2), without=replace(DECAY, error=None))
-    at_end = CaseRun("decay").run(threads=1).record
+    known(decay=DECAY, until=UNTIL, without=WITHOUT)
+    at_end = Problem("decay").run(threads=1).record
     assert at_end.error == pytest.approx(2 * 0.7788, rel=1e-4)  # exp(-1/4)
-    assert CaseRun("decay").run(steps=2, threads=1).record.error == at_end.error
-    assert CaseRun("until").run(until=0.2, threads=1).record.error == pytest.approx(2 * 0.8187, rel=1e-4)
+    assert Problem("decay").run(steps=2, threads=1).record.error == at_end.error
+    assert Problem("until").run(until=0.2, threads=1).record.error == pytest.approx(2 * 0.8187, rel=1e-4)
     others = [
-        CaseRun("decay").run(steps=1, threads=1),
-        CaseRun("until").run(until=0.1, threads=1),
-        CaseRun("without").run(threads=1),
-        CaseRun("decay").time_part("compute", threads=1),
+        Problem("decay").run(steps=1, threads=1),
+        Problem("until").run(until=0.1, threads=1),
+        Problem("without").run(threads=1),
+        Problem("decay").run(only="compute", threads=1),
     ]
     assert [result.record.error for result in others] == [None] * 4
-    known(odd=replace(DECAY, error=lambda done: float("nan")))
-    assert CaseRun("odd").run(threads=1).record.error is None  # JSON has no NaN
+    known(odd=DECAY.replace("* sim.steps", '* float("nan")'))
+    assert Problem("odd").run(threads=1).record.error is None  # JSON has no NaN
 
 
 @pytest.mark.ranks(2)
 def test_every_rank_has_the_error_that_one_has(known: Callable[..., None]) -> None:
     known(decay=DECAY)
-    found = CaseRun("decay", [16]).run(threads=1)
-    alone = CaseRun("decay", [16]).run(threads=1, communicator=Communicator())
+    found = Problem("decay", [16]).run(threads=1)
+    alone = Problem("decay", [16]).run(threads=1, communicator=Communicator())
     assert (found.record.ranks, alone.record.ranks) == (2, 1)
     assert found.record.error == alone.record.error == pytest.approx(2 * 0.7788, rel=1e-4)
 
@@ -205,8 +221,9 @@ def test_every_rank_has_the_error_that_one_has(known: Callable[..., None]) -> No
 def test_a_run_prints_its_error(
     known: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    named = replace(DECAY, error_name="difference from exp(-t)")
-    known(decay=named, without=replace(DECAY, error=None))
+    known(
+        decay=DECAY.replace("steps = 2", 'steps, error_name = 2, "difference from exp(-t)"'), without=WITHOUT
+    )
     file = tmp_path / "r.json"
     assert command(["run", "decay", "--json", str(file)]) == 0
     assert json.loads(file.read_text())["error"] == pytest.approx(1.5576, rel=1e-4)
@@ -221,12 +238,15 @@ def test_a_run_prints_its_error(
 
 
 def test_a_study_of_two_waves(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    known: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    waves = Family("Two waves", 1, (16, 32), ({"wave": "sound"}, {"wave": "alfven"}))
-    case = replace(case_named("linear-wave"), families=(waves,))
-    monkeypatch.setattr("halocline.physics.cases.cases", lambda: {"linear-wave": case})
+    text, _, rest = (CASES / "linear_wave.py").read_text().partition("families = tuple(")
+    waves = 'families = (hc.Family("Two waves", 1, (16, 32), ({"wave": "sound"}, {"wave": "alfven"})),)\n\n\n'
+    known(linear_wave=text + waves + rest[rest.index("def exact") :])
     files = "--json c.json --csv c.csv --html c.html --pictures p"
     assert command(f"study convergence linear-wave --threads 1 --set courant=0.4 {files}".split()) == 0
     out, err = capsys.readouterr()
@@ -253,11 +273,14 @@ def test_a_study_of_two_waves(
     assert "wave=" not in options  # which is that of some lines alone
 
 
-HAVE = "cases that have one or the other: linear-wave, cp-alfven, cavity, cavity-2d, heat, wave, poisson"
+HAVE = "cases that have one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
 WRONG = [
     ("study convergence orszag-tang", "case orszag-tang has no exact solution to compare with, nor"),
     ("study convergence orszag-tang", HAVE),
-    ("study convergence linear-wav", "case 'linear-wav' is unknown (did you mean 'linear-wave'?)"),
+    (
+        "study convergence linear-wav",
+        "there is no file linear-wav and no case of that name (did you mean 'linear-wave'?)",
+    ),
     ("study convergence poison --n 8", "case 'poison' is unknown (did you mean 'poisson'?)"),
     ("study convergence linear-wave --n 16,x", "--n 16,x"),
     ("study convergence cp-alfven --n 15,30 --dim 3", "--n 15: on 3 axes expected a multiple of 2"),

@@ -7,10 +7,10 @@ Most runs are stand-ins: the fields of a case in a simulation that does nothing,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,42 +22,72 @@ from halocline.errors import InputError
 from halocline.io.figure import Curve, Figure, Lines, Map, _canvas, draw
 from halocline.io.section import Section, cut
 from halocline.io.style import styled
-from halocline.physics.case import Case, Checked, Setup
-from halocline.physics.mhd_tvd import alfven_waves, tubes
+from halocline.physics.mhd_tvd import MHDSimulation, conserved, tubes
+from halocline.physics.mhd_tvd.converged import DATA
 from halocline.physics.mhd_tvd.observed import primitives, restricted
-from halocline.physics.mhd_tvd.vortices import DATA
-from halocline.problems.case import CaseRun
+from halocline.problems.files import CASES
+from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world
 
 Array = NDArray[np.float64]
 
 
+class Standing(NamedTuple):
+    """Stand-in for a finished run of a case.
+
+    Attributes
+    ----------
+    problem : Problem
+    simulation : Simulation
+        Simulation without a step, with the attributes that the figures of a case read.
+    """
+
+    problem: Problem
+    simulation: Any
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Call a function of the file."""
+        return self.problem.script.top[function](*arguments)
+
+
 def standing(
     name: str, n: tuple[int, ...], time: float, given: Mapping[str, Any] | None = None, *, start: bool = False
-) -> Checked:
-    """A case as if it were a run that has come to that time: with its fields of the start, or with other
-    numbers in each cell."""
-    ready = CaseRun(name, n, given, dim=len(n))
-    still = {f: 0.0 * f for f in ready.fields}
-    gamma = {"gamma": ready.values["gamma"]}
-    sim = hc.Simulation(
-        ready.setup.grid, lambda: still, parameters=gamma, scheme=hc.Euler(), dt=1.0, threads=1
-    )
+) -> Standing:
+    """Return a case as if it had run to a time: with the fields of its start, or others in each cell."""
+    problem = Problem(name, n, given, dim=len(n))
+    grid, values = problem.grid, problem.values
+    fields = problem.fields
+    still = {f: 0.0 * f for f in fields}
+    read = {"quantities": problem.known.pictures(), "numbers": values, "set_state": MHDSimulation.set_state}
+    read["mhd"] = problem.script.top["gas"]
+    kind = type("Still", (hc.Simulation,), read)
+    gamma = {"gamma": values["gamma"]}
+    sim = kind(grid, lambda: still, parameters=gamma, scheme=hc.Euler(), dt=1.0, threads=1)
     random = np.random.default_rng(1)
-    for f, value in ready.setup.start.items():
-        least = 20.0 if f.name == "E" else 1.0  # so that the pressure is positive
-        sim[f] = value if start else least + random.random(f.points)
-    return Checked(sim, ready.setup, ready.values, ready.shape, time, 1, [], {})
+    if start and problem.known.exact is not None:
+        for f, value in problem.known.exact(0.0).items():
+            sim[f] = value
+    elif start:
+        state = problem.script.top["tube"].state(problem.script.top["gas"])
+        for f, value in conserved(
+            problem.script.top["gas"], *(state[x] for x in ("rho", "v", "p", "b"))
+        ).items():
+            sim[f] = value
+    else:
+        for f in fields:
+            sim[f] = (20.0 if f.name == "E" else 1.0) + random.random(f.points)  # the pressure is positive
+    sim.restart(time=time)
+    return Standing(problem, sim)
 
 
-def state_of(done: Checked) -> dict[str, Array]:
-    found = primitives(done.simulation, done.values["gamma"])
+def state_of(done: Standing) -> dict[str, Array]:
+    found = primitives(done.simulation, done.problem.values["gamma"])
     assert found is not None
     return found
 
 
-def figure_of(done: Checked, name: str, figure: str) -> Figure:
-    found = CaseRun(name, done.shape).case.figures[figure](done)
+def figure_of(done: Standing, name: str, figure: str) -> Figure:
+    found = done.problem.known.figures[figure](done.simulation)
     assert found is not None
     return found
 
@@ -282,7 +312,7 @@ def test_profiles_of_a_tube_across_the_grid() -> None:
     s, values = rho.curves[0].x, rho.curves[0].y
     assert np.array_equal(values, np.arange(34) + 1.0)
     assert np.allclose(s, (np.arange(34) - 16.5) * 2.0 / 12)
-    on_diagonal = tubes.profile(done)
+    on_diagonal = tubes.profile(done.simulation)
     assert on_diagonal is not None
     assert np.array_equal(on_diagonal[0], s[::3])
     assert np.array_equal(on_diagonal[1]["rho"], values[::3])
@@ -315,7 +345,8 @@ def test_maps_and_cuts_of_the_vortex() -> None:
         assert np.allclose(run.y, state["p"][:, row], rtol=1e-13)
         assert np.allclose(line.y, converged[:, row], rtol=1e-12)
         assert np.allclose(line.x[::2] / 2 + line.x[1::2] / 2, run.x)
-    early = figure_of(replace(done, time=0.4), "orszag-tang", "maps")
+    done.simulation.restart(time=0.4)
+    early = figure_of(done, "orszag-tang", "maps")
     assert [len(panel.curves) for panel in early.panels if isinstance(panel, Lines)] == [1, 1]
 
 
@@ -381,13 +412,13 @@ def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
     assert np.abs(cells.x).max() < panel.span[1]
     most = 0.1 * (2 * math.pi / min(n)) ** 2
     assert np.abs(cells.y - np.interp(cells.x, exact.x, exact.y)).max() < most
-    found = alfven_waves.profile(done)
+    found = done.call("profile", done.simulation)
     assert found is not None
-    assert alfven_waves.scatter(n, found[1]) < 1e-14
+    assert done.call("scatter", n, found[1]) < 1e-14
     off = found[1].copy()
     off.flat[5] += 1e-3
     if len(n) > 1:
-        assert alfven_waves.scatter(n, off) == pytest.approx(1e-3)
+        assert done.call("scatter", n, off) == pytest.approx(1e-3)
 
 
 def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
@@ -402,8 +433,8 @@ def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
 @pytest.mark.ranks(2)
 def test_the_first_of_two_ranks_has_the_figure() -> None:
     done = standing("rotor", (20, 20), time=0.15)
-    found = CaseRun("rotor", (20, 20)).case.figures["maps"](done)
-    state = primitives(done.simulation, done.values["gamma"])
+    found = done.problem.known.figures["maps"](done.simulation)
+    state = primitives(done.simulation, done.problem.values["gamma"])
     assert (found is None) == (state is None) == (world().rank > 0)
     if found is not None and state is not None:
         cut_of = found.panels[4]
@@ -416,41 +447,51 @@ def test_the_first_of_two_ranks_has_the_figure() -> None:
 # -- from the command, and from Python -----------------------------------------------------------------------
 
 
-def decay(shape: tuple[int, ...], values: Mapping[str, Any]) -> Setup:
-    grid = hc.Grid(shape, periodic=True)
-    u = grid.field("u")
-    return Setup(
-        grid, lambda: {u: -1.0 * u}, {}, dt=0.125, start={u: grid.x}, derived=lambda: {"square": u**2}
-    )
+DECAY = '''"""Decay.
+
+Source: this test.
+"""
+
+import halocline as hc
+from halocline.io.figure import Curve, Figure, Lines
+
+steps = 2
+grid = hc.Grid(hc.cells(8, 4), periodic=True)
+u = grid.field("u")
 
 
-def over_x(done: Checked) -> Figure | None:
-    u = done.simulation.gather("u")
-    if u is None:
+def pictures():
+    return {"square": u**2}
+
+
+def over_x(sim):
+    values = sim.gather("u")
+    if values is None:
         return None
-    curve = Curve(done.setup.grid.positions()[0], u[:, 0], "cells", points=True)
+    curve = Curve(grid.positions()[0], values[:, 0], "cells", points=True)
     return Figure([Lines([curve], "u", "x", (0.0, 1.0))], columns=1)
 
 
-Using = Callable[..., None]
+figures = {"over_x": over_x}
+sim = hc.Simulation(grid, lambda: {u: -1.0 * u}, scheme=hc.RK3(), dt=0.125, order=6)
+sim[u] = grid.x
+sim.run(steps=steps)
+'''
 
 
-@pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Using:
-    """Makes a case known, and no other."""
-
-    def known(**figures: Any) -> None:
-        case = Case("Decay.", "this test", (8, 4), 2, {}, decay, figures=figures)
-        monkeypatch.setattr("halocline.physics.cases.cases", lambda: {"decay": case})
-
-    return known
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of cases with one more case, "decay"."""
+    folder = tmp_path_factory.mktemp("cases")
+    for path in CASES.glob("*.py"):
+        (folder / path.name).write_text(path.read_text())
+    (folder / "decay.py").write_text(DECAY)
+    monkeypatch.setattr("halocline.problems.files.CASES", folder)
+    return folder
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
-def test_the_command_draws_and_names_them(
-    use: Using, shared_tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    use(over_x=over_x)
+def test_the_command_draws_and_names_them(shared_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["run", "decay", "--pictures", f"{shared_tmp_path}"]) == 0
     told = capsys.readouterr().err
     world().barrier()
@@ -460,18 +501,17 @@ def test_the_command_draws_and_names_them(
         assert f"wrote {shared_tmp_path / 'square.png'}, {shared_tmp_path / 'over_x.png'}" in told
 
 
-def test_a_figure_and_a_quantity_of_one_name(use: Using, tmp_path: Path) -> None:
-    use(square=over_x)
+def test_a_figure_and_a_quantity_of_one_name(folder: Path, tmp_path: Path) -> None:
+    (folder / "decay.py").write_text(DECAY.replace('"over_x"', '"square"'))
     with pytest.raises(InputError, match=r"square.png is to hold two things"):
         command(["run", "decay", "--pictures", f"{tmp_path}"])
 
 
-def test_figures_and_derived_quantities_from_python(use: Using) -> None:
-    use(over_x=over_x)
-    ready = CaseRun("decay")
+def test_figures_and_derived_quantities_from_python() -> None:
+    ready = Problem("decay")
     result = ready.run(threads=1)
     (panel,) = ready.figures(result)["over_x"].panels  # type: ignore[union-attr]
-    u, square = result.simulation.gather("u"), result.simulation.gather(ready.shown["square"])
+    u, square = result.simulation.gather("u"), result.simulation.gather(ready.pictures(result)["square"])
     assert isinstance(panel, Lines)
     assert u is not None
     assert np.array_equal(panel.curves[0].y, u[:, 0])
@@ -479,4 +519,4 @@ def test_figures_and_derived_quantities_from_python(use: Using) -> None:
     assert np.array_equal(square, u**2)
     assert square.max() > 0.1
     with pytest.raises(InputError, match=r"a run of compute alone .* nothing to check or draw"):
-        ready.figures(ready.time_part("compute", steps=2, threads=1))
+        ready.figures(ready.run(only="compute", steps=2, threads=1))

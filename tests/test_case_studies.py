@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import halocline as hc
 import preloaded
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.kernel import Kernel
@@ -25,7 +24,7 @@ from halocline.errors import InputError
 from halocline.explanation.explain import explain_program
 from halocline.explanation.text import lines
 from halocline.plan.traffic import Traffic
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from halocline.run.measurements import energy
 from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.measurements.peak import multiply_add_peak
@@ -130,7 +129,7 @@ def test_without_a_pace_of_the_exchange_the_formula_is_silent():
 
 def test_what_travels_in_a_step_of_the_benchmark():
     """Three sub-steps; eight fields on sides, two components of u and of A on each edge, no corners."""
-    own = exchanged_by(CaseRun("mhd-benchmark", [16]))
+    own = exchanged_by(Problem("mhd-benchmark", [16]))
     weights = dict(own.traffic.weights)
     assert {sum(map(abs, direction)) for direction in weights} == {1, 2}
     assert len(weights) == 6 + 12
@@ -394,11 +393,11 @@ def test_energy_of_gpus(monkeypatch):
 def test_a_run_tells_its_energy_where_the_host_does(monkeypatch):
     readings = itertools.count(step=3_000_000)
     monkeypatch.setattr(energy, "processors", lambda: [Counter(next(readings), 2**40)])
-    record = CaseRun("alfven-decay", [16]).run(steps=6, every=2, warm_up=2, threads=1).record
+    record = Problem("alfven-decay", [16]).run(steps=6, every=2, warm_up=2, threads=1).record
     assert record.joules_of == ("processors",)
     assert record.joules_per_cell_step == pytest.approx(2 * 3.0 / (16 * 4))  # two pieces were timed
     monkeypatch.setattr(energy, "processors", lambda: [])
-    record = CaseRun("alfven-decay", [16]).run(steps=2, threads=1).record
+    record = Problem("alfven-decay", [16]).run(steps=2, threads=1).record
     assert (record.joules_per_cell_step, record.joules_of) == (None, ())
 
 
@@ -413,13 +412,13 @@ def test_the_peak_of_a_core():
 
 
 def test_steps_that_warm_up_change_nothing_but_the_clock():
-    cold, warm = (CaseRun("alfven-decay", [16]).run(steps=5, warm_up=w, threads=1).record for w in (0, 3))
+    cold, warm = (Problem("alfven-decay", [16]).run(steps=5, warm_up=w, threads=1).record for w in (0, 3))
     assert (warm.checksum, warm.steps, warm.series) == (cold.checksum, 5, cold.series)
     assert warm.warm_up == 3
-    each = CaseRun("alfven-decay", [16]).run(steps=5, warm_up=3, every=2, threads=1).record
+    each = Problem("alfven-decay", [16]).run(steps=5, warm_up=3, every=2, threads=1).record
     assert [at["step"] for at in each.series] == [0, 2, 4, 5]
     # the clock stops before the end of a run that is shorter than expected
-    short = CaseRun("alfven-decay", [16]).run(until=1e-3, warm_up=3, threads=1).record
+    short = Problem("alfven-decay", [16]).run(until=1e-3, warm_up=3, threads=1).record
     assert (short.steps, short.warm_up, short.ns_per_cell_step) == (1, 1, None)
     assert short.series[-1]["time"] == 1e-3
 
@@ -437,7 +436,7 @@ def test_steps_that_warm_up_change_nothing_but_the_clock():
 )
 def test_parts_that_cannot_be_timed(how, words):
     with pytest.raises(InputError, match=re.escape(words)):
-        CaseRun("alfven-decay", [16]).time_part(**how)
+        Problem("alfven-decay", [16]).run(**how)
 
 
 def test_parts_of_a_run_tell_times_and_nothing_else(tmp_path):
@@ -457,7 +456,7 @@ def test_parts_of_a_run_tell_times_and_nothing_else(tmp_path):
 
 
 def test_all_schemes_run():
-    times = {s: CaseRun("alfven-decay", [16], {"dt": 0.01}, scheme=s).run(steps=2, threads=1) for s in
+    times = {s: Problem("alfven-decay", [16], {"dt": 0.01}, scheme=s).run(steps=2, threads=1) for s in
              ("euler", "rk2", "rk3", "rk4", "ssprk3")}  # fmt: skip
     ends = {scheme: result.record.diagnostics["u_rms"] for scheme, result in times.items()}
     assert len({result.record.checksum for result in times.values()}) == 5
@@ -469,9 +468,9 @@ def test_all_schemes_run():
 
 
 def test_the_program_that_is_explained_is_the_one_that_runs():
-    ready, again = CaseRun("alfven-decay", [16]), CaseRun("alfven-decay", [16])
-    told = compile_program(ready.program, ready.setup.grid)
-    sim = hc.Simulation(again.setup.grid, again.setup.equations, **again._equations, device="cpu")
+    ready, again = Problem("alfven-decay", [16]), Problem("alfven-decay", [16])
+    told = compile_program(ready.program, ready.grid)
+    sim = again.run(steps=0, device="cpu").simulation
     assert told == sim.schedule
 
 
@@ -493,8 +492,8 @@ def operations(kernel: Kernel, nest: Statement) -> int:
 
 def test_edges_that_travel_are_those_of_the_equations():
     """Mixed derivatives: of u by ∇∇·u and of A by ∇∇·A, each component along its own axis and another."""
-    ready = CaseRun("mhd-benchmark", [32])
-    told = explain_program(ready.program, ready.setup.grid, ranks=8)
+    ready = Problem("mhd-benchmark", [32])
+    told = explain_program(ready.program, ready.grid, ranks=8)
     edges = {f"{a}{s}{b}{t}" for a, b in ("xy", "xz", "yz") for s in "-+" for t in "-+"}
     corners = {f"x{s}y{t}z{u}" for s in "-+" for t in "-+" for u in "-+"}
     for step in told.loop:
@@ -508,7 +507,7 @@ def test_edges_that_travel_are_those_of_the_equations():
     assert {route.bytes for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
     # 80 arrays: the register is not read in the first stage, and not written in the last
     assert told.bytes_per_cell == 640
-    kernels = [nests.kernel for nests in arranged(ready.program, ready.setup.grid).nests.values()]
+    kernels = [nests.kernel for nests in arranged(ready.program, ready.grid).nests.values()]
     assert told.flops_per_cell == sum(operations(k, nest) for k in kernels for nest in k.body)
     text = "\n".join(lines(told, None))
     assert "u_x, A_x: each reads 3 layers on x-, x+" in text
@@ -594,9 +593,9 @@ def test_study_of_the_parts_of_the_benchmark(tmp_path):
     }  # fmt: skip
     assert "\nA step and its parts\n" in found.stdout
     for order in (2, 6):
-        ready = CaseRun("mhd-benchmark", [16], order=order)
+        ready = Problem("mhd-benchmark", [16], order=order)
         moved = [
-            sum(r.bytes for r in explain_program(ready.program, ready.setup.grid, ranks=2, halo=halo).routes)
+            sum(r.bytes for r in explain_program(ready.program, ready.grid, ranks=2, halo=halo).routes)
             for halo in ("read", "uniform")
         ]
         assert moved[0] < moved[1], order

@@ -17,19 +17,19 @@ import halocline as hc
 from halocline.cli.cases import cases as show
 from halocline.cli.texts import cells_of
 from halocline.errors import InputError, RunError
-from halocline.physics.case import Parameter
-from halocline.physics.cases import cases
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
-from halocline.problems.case import CaseRun
+from halocline.problems.files import CASES, case_names
+from halocline.problems.problem import Problem
 from halocline.problems.result import Result
 from halocline.run.simulation.replay import FailureReplay
+from halocline.run.simulation.settings import Setting
 
 Array = NDArray[np.float64]
 
 
 def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
-    return CaseRun(name, n, given).run(**{"threads": 1, **how})
+    return Problem(name, n, given).run(**{"threads": 1, **how})
 
 
 def amplitude(values: Array, k: float = 1.0) -> complex:
@@ -44,7 +44,7 @@ def amplitude(values: Array, k: float = 1.0) -> complex:
 @pytest.mark.parametrize(("field", "waves"), [(1.3, 1.0), (-0.7, 2.0)])
 def test_an_alfven_wave_decays_and_turns_as_it_must(field: float, waves: float):
     given = {"nu": 0.03, "eta": 0.03, "B_x": field, "mu0": 1.5, "amplitude": 0.4, "waves": waves, "dt": 0.01}
-    ready = CaseRun("alfven-decay", [48], given)
+    ready = Problem("alfven-decay", [48], given)
     start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 300))
     omega = waves * abs(field) / math.sqrt(1.5)  # ρ = 1
     for name in ("u_y", "u_z", "A_y", "A_z"):
@@ -79,7 +79,7 @@ def sound(given: dict[str, float]) -> complex:
 )
 def test_a_sound_wave_is_damped_as_linear_theory_says(damped: dict[str, float]):
     given = {**damped, "gamma": 1.5, "cp": 1.3, "cs0": 1.2, "lnrho0": 0.2, "dt": 0.01}
-    ready = CaseRun("sound-wave", [48], given)
+    ready = Problem("sound-wave", [48], given)
     start, end = (ready.run(steps=steps, threads=1).simulation for steps in (0, 200))
     rate = sound(given)
     for name in ("lnrho", "u_x", *(["s"] if given["K"] else [])):
@@ -270,7 +270,7 @@ def test_no_bit_depends_on_the_device(name: str, device: str):
 def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
     name: str, n: list[int], given: dict[str, float], options: dict[str, int]
 ) -> None:
-    ready = CaseRun(name, n, given, **options)
+    ready = Problem(name, n, given, **options)
     checks = ready.check(ready.run(threads=1))
     assert [each.name for each in checks] == ["error", {"heat": "heat made", "wave": "air lost"}[name]]
     assert all(each.passed for each in checks), checks
@@ -280,10 +280,13 @@ def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
 
 
 def test_every_case_says_what_it_takes():
-    for name, case in cases().items():
-        assert case.about.endswith("."), name
-        assert case.origin, name
-        for key, own in case.parameters.items():
+    assert len(case_names()) > 20
+    for name in case_names():
+        problem = Problem(name)
+        assert problem.script.about.endswith("."), name
+        assert problem.script.origin, name
+        assert problem.declared, name
+        for key, own in problem.declared.items():
             assert own.unit, (name, key)
             assert own.about, (name, key)
             assert own.origin, (name, key)
@@ -320,12 +323,10 @@ def test_a_case_keeps_no_copy_of_its_start(monkeypatch: pytest.MonkeyPatch):
     assert run("sound-wave", [24], steps=8, every=2).record.steps == 8
 
 
-def test_what_starts_wrong_is_told_with_its_terms():
-    ready = CaseRun("sound-wave", [16])
-    start = dict(ready.setup.start)
-    first = next(iter(start))
-    start[first] = hc.log(ready.setup.grid.x - 3.0)  # the logarithm of a negative density
-    object.__setattr__(ready.setup, "start", start)
+def test_what_starts_wrong_is_told_with_its_terms(tmp_path: Path):
+    text, wrong = (CASES / "sound_wave.py").read_text(), "hc.log(grid.x - 3.0)"  # of a negative density
+    (tmp_path / "wrong.py").write_text(text.replace('values["lnrho0"] + lnrho', wrong))
+    ready = Problem(str(tmp_path / "wrong.py"), [16])
     with pytest.raises(
         InputError, match=r"field 'lnrho' is nan at cell \(0,\) at the start.*\n.*pressure of"
     ):
@@ -362,24 +363,26 @@ def wrong(name: str, **given: float) -> Any:
     ],
 )
 def test_values_that_a_parameter_cannot_have(name: str, given: dict[str, float]):
-    case = cases()[name]
     ((key, value),) = given.items()
-    own = case.parameters[key]
+    own = Problem(name).declared[key]
     unit = "" if own.unit == "1" else f", in {own.unit}"
     with pytest.raises(InputError) as told:
-        case.values(given)
+        _ = Problem(name, None, given).program
     assert str(told.value) == f"{key} is {value:g}; expected {own.range}{unit}: {own.about}"
     assert "number" in own.range
 
 
 def test_ranges_hold_the_defaults_and_are_told():
-    for name, case in cases().items():
-        for key, own in case.parameters.items():
+    count = 0
+    for name in case_names():
+        for key, own in Problem(name).declared.items():
             own.check(f"{key} of {name}", own.default)
-    assert Parameter(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
-    assert Parameter(1.0, "1", "", above=1.0).range == "a number above 1"
-    assert Parameter(1.0, "1", "", least=0.0).range == "a number from 0 on"
-    assert Parameter(1.0, "1", "").range == "a number"
+            count += 1
+    assert count > 100
+    assert Setting(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
+    assert Setting(1.0, "1", "", above=1.0).range == "a number above 1"
+    assert Setting(1.0, "1", "", least=0.0).range == "a number from 0 on"
+    assert Setting(1.0, "1", "").range == "a number"
 
 
 @pytest.mark.long
@@ -388,10 +391,10 @@ def test_a_contrast_that_ghosts_cannot_hold():
         with pytest.raises(
             InputError, match=rf"contrast is {least:g}; expected a number below {least:g} with 8"
         ):
-            CaseRun("convection", [8, 8], {"contrast": least}, order=order)
-        CaseRun("convection", [8, 8], {"contrast": 0.99 * least}, order=order)
+            Problem("convection", [8, 8], {"contrast": least}, order=order).run(steps=0, threads=1)
+        Problem("convection", [8, 8], {"contrast": 0.99 * least}, order=order).run(steps=0, threads=1)
     # just below, all that is beyond the wall is a number
-    result = CaseRun("convection", [16, 8], {"contrast": 3.1, "dt": 1e-6}).run(steps=1, threads=1)
+    result = Problem("convection", [16, 8], {"contrast": 3.1, "dt": 1e-6}).run(steps=1, threads=1)
     assert all(value is not None for value in result.record.diagnostics.values())
 
 
@@ -406,7 +409,7 @@ def test_numbers_that_make_no_case():
         ("sound-waves", [8], {}, "did you mean 'sound-wave'"),
     ):
         with pytest.raises(InputError, match=message):
-            CaseRun(name, n, given)
+            _ = Problem(name, n, given).program
 
 
 def test_a_missing_parameter_is_named_with_its_unit():
@@ -426,9 +429,9 @@ def test_numbers_that_parameters_cannot_have_are_refused():
         with pytest.raises(InputError, match=message):
             parameters.complete(Physics(), {**good, **wrong})
         with pytest.raises(InputError, match=message):
-            parameters.of(Physics(), **wrong)
+            parameters.settings(Physics(), **wrong)
     with pytest.raises(InputError, match=r"no parameter 'nuu' \(did you mean 'nu'\?\)"):
-        parameters.of(Physics(), nuu=1.0)
+        parameters.settings(Physics(), nuu=1.0)
 
 
 def test_walls_of_fields_that_there_are_not_are_refused():

@@ -15,16 +15,26 @@ import pytest
 
 import halocline as hc
 from halocline.cli.app import run as command
-from halocline.physics.case import Check
 from halocline.physics.cavity import Cavity
-from halocline.physics.cavity.cases import CUBIC, PLANAR
 from halocline.physics.cavity.equations import stable_steps
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from halocline.problems.result import Result
+from halocline.run.simulation.checks import Check
+
+
+def published(name: str) -> dict[float, dict[str, float]]:
+    """Return the published numbers in the file of a case, by Rayleigh number."""
+    problem = Problem(name)
+    assert problem.program
+    numbers: dict[float, dict[str, float]] = problem.script.top["KNOWN"]
+    return numbers
+
+
+PLANAR, CUBIC = published("cavity-2d"), published("cavity")
 
 
 def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
-    return CaseRun(name, n, given).run(**{"threads": 1, **how})
+    return Problem(name, n, given).run(**{"threads": 1, **how})
 
 
 @functools.cache
@@ -114,7 +124,7 @@ def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...
 
 @pytest.mark.parametrize("name", ["cavity", "cavity-2d"])
 def test_a_case_checks_itself(name: str) -> None:
-    ready = CaseRun(name, (20,), {"Ra": 1e4})
+    ready = Problem(name, (20,), {"Ra": 1e4})
     result = ready.run(steps=100_000, threads=1)
     found = {c.name: c for c in ready.check(result)}
     assert all(c.passed for c in found.values()), found
@@ -125,7 +135,7 @@ def test_a_case_checks_itself(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("n", "rayleigh"), [((12,), 2e3), ((8, 12), 1e4)])
 def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh: float) -> None:
-    ready = CaseRun("cavity-2d", n, {"Ra": rayleigh})
+    ready = Problem("cavity-2d", n, {"Ra": rayleigh})
     (last,) = [c for c in ready.check(ready.run(steps=100_000, threads=1)) if c.name == "nusselt_hot"]
     assert last == Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape")
 
@@ -183,16 +193,20 @@ def a_flow_that_is_known(n: int, gathered: float) -> dict[str, float]:
 
     T = ½ - sin(πx/2) + sin(πx) cos²(πy) / 5 has no slope at the walls y = 0 and 1; u = sin(πx) y (1-y) (2-y).
     """
-    ready = CaseRun("cavity-2d", (n,), {"gathered": gathered})
-    grid = ready.setup.grid
+    ready = Problem("cavity-2d", (n,), {"gathered": gathered})
+    grid = ready.grid
     T, u = grid.fields["T"], grid.fields["V_x"]
     sim = hc.Simulation(
-        grid, lambda T: {T: 0.0 * T}, parameters=ready.setup.parameters, scheme=hc.Euler(), dt=1.0
+        grid,
+        lambda T: {T: 0.0 * T},
+        parameters=ready.script.top["flow"].parameters,
+        scheme=hc.Euler(),
+        dt=1.0,
     )
     x, y = T.coordinates
     sim[T] = 0.5 - hc.sin(0.5 * math.pi * x) + 0.2 * hc.sin(math.pi * x) * hc.cos(math.pi * y) ** 2
     sim[u] = hc.sin(math.pi * x) * y * (1.0 - y) * (2.0 - y)
-    shown = ready.setup.diagnostics()
+    shown = ready.known.diagnostics()
     hot, mid, most = sim.evaluate(*(shown[name] for name in ("nusselt_hot", "nusselt_mid", "u_max")))
     carried = 0.25 * (0.5 - math.sqrt(0.5)) + 0.1 * (0.25 - 3.0 / (4.0 * math.pi**2))
     conducted = 0.5 * math.pi * math.sqrt(0.5)
@@ -240,7 +254,7 @@ def alone(name: str, stages: int, **given: Any) -> str:
     from mpi4py import MPI
 
     every = {"stages": stages, "watch": 5, **given}
-    record = CaseRun(name, SMALL[name], every).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
+    record = Problem(name, SMALL[name], every).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
     assert record.checksum is not None
     return record.checksum
 
@@ -269,7 +283,7 @@ def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) 
         ways += [{}, {"decomposition": "1d-y"}]
     for how in ways:
         all_given = {"stages": stages, "watch": 5, **given}
-        record = CaseRun(name, SMALL[name], all_given).run(steps=12, **{"threads": 1, **how}).record
+        record = Problem(name, SMALL[name], all_given).run(steps=12, **{"threads": 1, **how}).record
         assert record.checksum == alone(name, stages, **given), how
 
 
@@ -288,8 +302,8 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
     """The pressure two cells wide, all other fields one; nothing else is swept."""
     from halocline.compile.compiler import compile_program
 
-    ready = CaseRun("cavity", SMALL["cavity"], {"stages": 1})
-    schedule = compile_program(ready.program, ready.setup.grid)
+    ready = Problem("cavity", SMALL["cavity"], {"stages": 1})
+    schedule = compile_program(ready.program, ready.grid)
     always = [sweep for sweep in schedule.pass_sweeps() if sweep.share == 1.0]
     assert len(always) == 1
     widths = {schedule.fields[f].name: p.layers(3) for f, p in always[0].reads.items()}
@@ -312,7 +326,7 @@ def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
 )
 def test_numbers_that_cannot_be(given: dict[str, float], words: str) -> None:
     with pytest.raises(hc.InputError) as told:
-        CaseRun("cavity-2d", (16,), given)
+        _ = Problem("cavity-2d", (16,), given).program
     assert words in str(told.value)
 
 
@@ -375,7 +389,7 @@ def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -
         rows.append(row["step"])
         assert rows == list(range(0, 100 * len(rows), 100))
 
-    case = CaseRun("cavity-2d", (12,), {"Ra": 1e3, "watch": 50, "tolerance": 0})
+    case = Problem("cavity-2d", (12,), {"Ra": 1e3, "watch": 50, "tolerance": 0})
     case.run(steps=300, every=100, threads=1, on_look=look, on_progress=lambda step, said: seen.append(said))
     assert rows == [0, 100, 200, 300]
     assert all(re.match(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", said) for said in seen)
@@ -401,8 +415,8 @@ def test_the_speed_is_that_of_each_core() -> None:
     assert record.ns_per_cell_step is not None
     assert record.cores_or_devices == 4
     assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0 / 4)
-    case = CaseRun("cavity-2d", (16,), {"Ra": 1e3})
-    assert case.time_part("exchange", steps=5, threads=1).record.ssspnt is None
+    case = Problem("cavity-2d", (16,), {"Ra": 1e3})
+    assert case.run(only="exchange", steps=5, threads=1).record.ssspnt is None
 
 
 @pytest.mark.usefixtures("opencl")
@@ -430,7 +444,7 @@ def test_a_time_is_reached_exactly() -> None:
 
 def test_units_that_numbers_cannot_hold_are_refused() -> None:
     with pytest.raises(hc.InputError, match="expected positive numbers: take other units"):
-        CaseRun("cavity-2d", (12,), {"alpha": 1e-300})
+        _ = Problem("cavity-2d", (12,), {"alpha": 1e-300}).program
 
 
 def test_a_mesh_too_coarse_for_the_damping_is_refused() -> None:

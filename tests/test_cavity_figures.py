@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -22,9 +22,8 @@ from halocline.io.contours import Contours, Isolines, Planes, Streamlines, _bord
 from halocline.io.figure import Figure, Map, _canvas, draw
 from halocline.io.section import Section
 from halocline.io.style import styled
-from halocline.physics.case import Checked
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world
 
 Array = NDArray[np.float64]
@@ -35,52 +34,59 @@ def case_of(dim: int) -> str:
     return "cavity" if dim == 3 else "cavity-2d"
 
 
+class Standing(NamedTuple):
+    """Stand-in for a finished run of a cavity."""
+
+    problem: Problem
+    simulation: hc.Simulation
+
+
 def standing(
     shape: tuple[int, ...], fields: Mapping[str, Any] | None = None, given: Mapping[str, Any] | None = None
-) -> Checked:
+) -> Standing:
     """A cavity as if it were a run that has come to an end with these fields; those left out are random."""
-    ready = CaseRun(case_of(len(shape)), shape, given)
+    ready = Problem(case_of(len(shape)), shape, given)
     still = {f: 0.0 * f for f in ready.fields}
-    sim = hc.Simulation(ready.setup.grid, lambda: still, scheme=hc.Euler(), dt=1.0, threads=1)
+    sim = hc.Simulation(ready.grid, lambda: still, scheme=hc.Euler(), dt=1.0, threads=1)
     random = np.random.default_rng(1)
     for f in ready.fields:
         values = random.standard_normal(shape)
         sim[f] = values if fields is None or f.name not in fields else fields[f.name]
-    return Checked(sim, ready.setup, ready.values, ready.shape, 1.0, 1, [], {})
+    return Standing(ready, sim)
 
 
-def at_rest(shape: tuple[int, ...]) -> Checked:
+def at_rest(shape: tuple[int, ...]) -> Standing:
     up = "xyz"[: len(shape)]
     line = 0.5 - np.arange(1.0, shape[0] + 1) / (shape[0] + 1)
     T = np.broadcast_to(line.reshape(-1, *(1,) * (len(shape) - 1)), shape)
     return standing(shape, {"p": 0.0, "T": np.ascontiguousarray(T), **{f"V_{a}": 0.0 for a in up}})
 
 
-def figure_of(done: Checked, name: str) -> Figure:
-    found = CaseRun(case_of(len(done.shape)), done.shape).case.figures[name](done)
+def figure_of(done: Standing, name: str) -> Figure:
+    found = done.problem.known.figures[name](done.simulation)
     assert found is not None
     return found
 
 
-def contours(done: Checked, name: str) -> Contours:
+def contours(done: Standing, name: str) -> Contours:
     (panel,) = figure_of(done, name).panels
     assert isinstance(panel, Contours)
     return panel
 
 
-def planes(done: Checked) -> Planes:
+def planes(done: Standing) -> Planes:
     (panel,) = figure_of(done, "pressure-contours").panels
     assert isinstance(panel, Planes)
     return panel
 
 
-def psi_of(done: Checked) -> tuple[Array, Isolines]:
+def psi_of(done: Standing) -> tuple[Array, Isolines]:
     over = contours(done, "streamlines").over
     assert isinstance(over, Isolines)
     return over.section.values, over
 
 
-def gathered(done: Checked, name: str) -> Array:
+def gathered(done: Standing, name: str) -> Array:
     found = done.simulation.gather(name)
     assert found is not None
     return found
@@ -124,7 +130,7 @@ def test_the_stream_function_is_that_of_the_literature() -> None:
     """In the middle at Ra = 1000: 1.174 (de Vahl Davis 1983), and of second order towards it."""
     found = []
     for n in (15, 31):
-        ready = CaseRun("cavity-2d", (n,), {"Ra": 1e3, "stages": 1})
+        ready = Problem("cavity-2d", (n,), {"Ra": 1e3, "stages": 1})
         result = ready.run(steps=200_000, threads=1)
         assert result.record.steps < 200_000
         (panel,) = ready.figures(result)["streamlines"].panels  # type: ignore[union-attr]
@@ -176,13 +182,13 @@ def test_what_is_drawn_reaches_the_walls(given: dict[str, float]) -> None:
             assert (line[0], line[-1]) == span
     drawn = warm.section.values
     assert np.array_equal(drawn[1:-1, 1:-1], T)
-    assert np.all(drawn[0] == done.values["T_hot"])
-    assert np.all(drawn[-1] == done.values["T_cold"])
+    assert np.all(drawn[0] == done.problem.values["T_hot"])
+    assert np.all(drawn[-1] == done.problem.values["T_cold"])
     assert np.allclose(drawn[1:-1, 0], (4 * T[:, 0] - T[:, 1]) / 3)
     assert np.allclose(drawn[1:-1, -1], (4 * T[:, -1] - T[:, -2]) / 3)
     levels = np.array(warm.levels)
-    assert np.allclose(levels, np.linspace(done.values["T_cold"], done.values["T_hot"], 21))
-    assert (levels[0], levels[-1]) == (done.values["T_cold"], done.values["T_hot"])
+    assert np.allclose(levels, np.linspace(done.problem.values["T_cold"], done.problem.values["T_hot"], 21))
+    assert (levels[0], levels[-1]) == (done.problem.values["T_cold"], done.problem.values["T_hot"])
     drawn = pressed.section.values
     assert np.array_equal(drawn[1:-1, 1:-1], p)
     assert np.allclose(drawn[0, 1:-1], 3 * p[0] - 3 * p[1] + p[2])
@@ -469,7 +475,7 @@ def test_the_first_of_two_ranks_has_the_figures() -> None:
         done = standing(shape)
         T = done.simulation.gather("T")
         for name in NAMES:
-            found = CaseRun(case_of(len(shape)), shape).case.figures[name](done)
+            found = done.problem.known.figures[name](done.simulation)
             assert (found is None) == (world().rank > 0)
             if found is not None and T is not None and name == NAMES[0]:
                 (panel,) = found.panels

@@ -14,7 +14,7 @@ import halocline as hc
 from halocline.cli.app import run
 from halocline.explanation.explain import explain_program
 from halocline.plan.communication import COMMUNICATIONS
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from halocline.run.domain.execution import Execution
 from halocline.run.ranks.mpi import world
 
@@ -29,8 +29,8 @@ CUTS = {
 }
 
 
-def ready() -> CaseRun:
-    return CaseRun("cavity", SHAPE, {"stages": 1, "watch": 1000})
+def ready() -> Problem:
+    return Problem("cavity", SHAPE, {"stages": 1, "watch": 1000})
 
 
 def of_an_iteration(name: str, cut: str) -> Any:
@@ -38,7 +38,7 @@ def of_an_iteration(name: str, cut: str) -> Any:
     case, parts = ready(), CUTS[cut]
     ranks = parts[0] * parts[1] * parts[2]
     how = {"decomposition": list(parts), "communication": name}
-    told = explain_program(case.program, case.setup.grid, ranks=ranks, rank=middle(parts), threads=1, **how)
+    told = explain_program(case.program, case.grid, ranks=ranks, rank=middle(parts), threads=1, **how)
     (number,) = (n for n, s in enumerate(told.schedule.sweeps()) if s.share == 1.0)
     return told.plan.subdomains[0].sweeps[number]
 
@@ -121,7 +121,7 @@ def test_gpudirect_is_a_switch_beside_each() -> None:
 def test_no_bit_depends_on_it() -> None:
     from mpi4py import MPI
 
-    case = CaseRun("cavity", SHAPE, {"stages": 1, "watch": 5})
+    case = Problem("cavity", SHAPE, {"stages": 1, "watch": 5})
     some = {"v1": ("1d-x", "1d-z"), "v2": ("1d-y",), "v3": ("1d-x",), "overlap": ("1d-z",)}
     cuts = {
         2: {"baseline": ("1d-x", "1d-y", "1d-z")} | some,
@@ -142,7 +142,7 @@ def test_cells_that_are_sent_as_they_lie_are_not_overwritten() -> None:
     """Long messages, which MPI begins to read when the receiver asks for them, of stages in place."""
     from mpi4py import MPI
 
-    case = CaseRun("cavity-2d", (8, 20_000), {"stages": 3, "watch": 5})
+    case = Problem("cavity-2d", (8, 20_000), {"stages": 3, "watch": 5})
     how = {"communication": "baseline", "decomposition": "1d-x", "threads": 2, "patch": (4, 500)}
     found = case.run(steps=4, **how).record.checksum
     assert found == case.run(steps=4, threads=1, communicator=MPI.COMM_SELF).record.checksum
@@ -207,7 +207,7 @@ def test_a_rank_packs_what_it_is_to_pack(shared_tmp_path: Path) -> None:
 def test_devices_copy_rows_where_nothing_is_packed() -> None:
     from mpi4py import MPI
 
-    case = CaseRun("cavity-2d", (20, 18), {"stages": 1, "watch": 5})
+    case = Problem("cavity-2d", (20, 18), {"stages": 1, "watch": 5})
     alone = case.run(steps=4, threads=1, communicator=MPI.COMM_SELF, device="cpu").record.checksum
     for name, cut in (("baseline", "1d-y"), ("baseline", "1d-x"), ("v1", "1d-x"), ("v1", "1d-y")):
         how = {"communication": name, "decomposition": cut, "device": "opencl:0"}

@@ -20,17 +20,10 @@ from typing import Any
 import pytest
 
 from halocline.cli.app import run
-from halocline.cli.commands.run import NOT_OF_FILES
 from halocline.cli.declare import PLACE, Command, Option
 from halocline.cli.declare.options import each_of
 from halocline.errors import InputError
-from halocline.problems.case import CaseRun
-from halocline.problems.file import FileProblem
-from halocline.run.output.checkpoint import Checkpoint
-from halocline.run.output.output import Output
-from halocline.run.simulation import observers
-from halocline.run.simulation.observers import RunArguments, SolveArguments
-from halocline.run.simulation.script import Script
+from halocline.problems.problem import Problem
 from test_commands import ALL
 
 FILE = """import halocline as hc
@@ -122,17 +115,9 @@ BESIDE = {
     "--per-node": "--submit slurm",
 }
 
-# functions that write or show the results of a file
-RESULTS: dict[str, Any] = {
-    "halocline.cli.script:write_json": None,
-    "halocline.cli.script:_draw": [],
-    "halocline.cli.script:_line": "",
-    "halocline.problems.file_run:record_of": None,
-    "halocline.problems.file_run:write_state": None,
-}
 ALIKE = {
     ("bench exchange", "--scaling"): "one rank has the whole grid either way",
-    ("run", "--check"): "of a case: after the run; see test_case_checks.py",
+    ("run", "--check"): "after the run; see test_case_checks.py",
 }
 
 
@@ -142,7 +127,7 @@ class DispatchedError(BaseException):
 
 def plain(value: Any) -> Any:
     """Return the text of a value without the parts that differ from run to run."""
-    if isinstance(value, (CaseRun, FileProblem)):
+    if isinstance(value, Problem):
         return type(value).__name__, value.name, value.shape, str(value.values), value.order, value.scheme
     if isinstance(value, partial):
         return value.func, plain(value.args), plain(value.keywords)
@@ -194,15 +179,12 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
 
     spy("halocline.cli.output:_wrong", ends=False)
     spy("halocline.cli.ranks:launch", ends=False, result=0)
-    spy("halocline.problems.case:CaseRun.run")
-    spy("halocline.problems.case:CaseRun.time_part")
-    spy("halocline.problems.linear:LinearCase.run")
+    spy("halocline.problems.problem:Problem.run")
     spy("halocline.compile.compiler:compile_program", ends=False)
     spy("halocline.explanation.explain:explain_program", ends=False)
     spy("halocline.cli.explain:_show")
     spy("halocline.prediction.predict:predict")
     spy("halocline.prediction.host:calibrate")
-    spy("halocline.problems.named:described", ends=False, real=True)
     spy("halocline.plan.machine:load_machine", ends=False, real=True)
     spy("halocline.study.joining:joined", ends=False, result=([], None))
     spy("halocline.cli.study:_leave")
@@ -217,32 +199,6 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.io.export:export")
     handed_on.spy, handed_on.record = spy, record  # type: ignore[attr-defined]
     return handed_on
-
-
-class Problem:
-    """Stand-in for a simulation or a linear problem of a file, which records its arguments."""
-
-    steps, time, given = 0, 0.0, ("kappa",)
-
-    def __init__(self) -> None:
-        self.arguments: list[Any] = []
-        observers.made(self)
-
-    def resume(self, path: Path, *, change: Any) -> None:
-        self.arguments += [path, change]
-
-
-def run_of_file(record: list[Any], script: Script, arguments: Any, given: Any) -> dict[str, Any]:
-    """Record the arguments of a solve, and of a run with output and a callback at exact times."""
-    simulation, solver = Problem(), Problem()
-    own = [Output("own.zarr")]
-    run_with = observers.run_arguments(
-        simulation, RunArguments(None, 5, 0.5, True, print, own, Checkpoint("own"))
-    )
-    solve_with = observers.solve_arguments(solver, SolveArguments(own, Checkpoint("own"), None))
-    made = observers.options({"threads": 1}), simulation.arguments, run_with, solve_with
-    record.append(("file", plain(arguments), plain(given), plain(made)))
-    return {}
 
 
 def listed(command: Command) -> Iterator[Option]:
@@ -307,11 +263,6 @@ def test_every_option_is_obeyed_or_rejected(
     for each in left.iterdir():
         (tmp_path / each.name).symlink_to(each)
     silent, rejected = [], set()
-    if line == "run own.py":
-        run_as = partial(run_of_file, dispatched.record)
-        monkeypatch.setattr(Script, "run", lambda script, *given: run_as(script, *given))
-        for place, result in RESULTS.items():
-            dispatched.spy(place, ends=False, result=result)
     bases = {"": dispatched(line)}
     assert bases[""][1] == "", "the line alone works"
     options = list(listed(ALL[words]))
@@ -330,7 +281,7 @@ def test_every_option_is_obeyed_or_rejected(
             silent.append((option.name, error or "no effect"))
     assert not silent, (bases[""][1], silent)
     if line == "run own.py":
-        assert rejected == {f"--{name.replace('_', '-')}" for name in NOT_OF_FILES}
+        assert rejected == {"--dim", "--csv"}
 
 
 @pytest.mark.parametrize(
@@ -344,7 +295,11 @@ def test_every_option_is_obeyed_or_rejected(
         ("model poisson --n 8 --machine summit --scheme cg", "--scheme cg: poisson is a linear problem"),
         ("explain own.py --method cg", "--method cg: own.py is a file"),
         ("run poisson --n 8 --scheme cg", "--scheme cg: poisson is a linear problem"),
-        ("run poisson --n 8 --csv c.csv", "--csv c.csv: poisson is a linear problem"),
+        ("run poisson --n 8 --csv c.csv", r"--csv c.csv: poisson has no function diagnostics\(\)"),
+        ("run poisson --n 8 --until 1", "until: poisson is a linear problem, whose iterations have no time"),
+        ("run poisson --n 8 --warm-up 1", "warm_up: poisson is a linear problem"),
+        ("run own.py --csv c.csv", r"--csv c.csv: own.py has no function diagnostics\(\)"),
+        ("run own.py --dim 2", "--dim 2: own.py declares no axes to choose from"),
         ("run heat --n 8 extra", "unexpected extra argument"),
         ("run heat --n 8 -- --steps 3", "unexpected extra argument"),
     ],

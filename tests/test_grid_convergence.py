@@ -17,9 +17,9 @@ from halocline.cli.app import run as command
 from halocline.convergence.richardson import Trend, asymptotic, limit, order
 from halocline.errors import InputError, RunError
 from halocline.io.style import styled
-from halocline.physics.case import Extrapolated
-from halocline.physics.cases import case_named, cases
-from halocline.physics.cavity.cases import PLANAR
+from halocline.problems.files import case_names
+from halocline.problems.names import Extrapolated
+from halocline.problems.problem import Problem
 from halocline.study.reporting.extrapolation import limits, numbers, plot, tables, verdicts
 
 # -- the arithmetic ------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_the_picture_shows_numbers_and_distances() -> None:
 
 
 def test_a_run_must_be_steady() -> None:
-    case = replace(case_named("cavity-2d"), steps=500)
+    case = replace(Problem("cavity-2d").known, steps=500)
     named = dict.fromkeys(("nusselt_hot", "nusselt_mid", "u_max", "v_max"), 1.0)
     done: dict[str, Any] = {"command": "halocline run cavity-2d", "steps": 400, "diagnostics": named}
     assert numbers(case, done) == named
@@ -245,18 +245,22 @@ def test_a_run_must_be_steady() -> None:
 
 
 def test_what_cases_extrapolate() -> None:
-    for name, case in cases().items():
-        if case.extrapolated is not None:
-            for family in case.families:
+    extrapolated = 0
+    for name in case_names():
+        names = Problem(name).known
+        if names.extrapolated is not None:
+            extrapolated += 1
+            for family in names.families:
                 assert len(family.sizes) >= 3, name
-    square = case_named("cavity-2d")
-    assert square.extrapolated is not None
-    air = square.values({"Ra": 1e4})
-    assert square.extrapolated.published((31, 31), air) == PLANAR[1e4]
-    assert square.extrapolated.published((31, 32), air) == {}
-    assert square.extrapolated.published((31, 31), air | {"Pr": 1.0}) == {}
-    assert square.extrapolated.published((31, 31), air | {"Ra": 2e4}) == {}
-    assert square.extrapolated.noise(air) == 1e-7
+    assert extrapolated == 2
+    square = Problem("cavity-2d", given={"Ra": 1e4})
+    own, air = square.known.extrapolated, square.values
+    assert own is not None
+    assert own.published((31, 31), air) == square.script.top["KNOWN"][1e4]
+    assert own.published((31, 32), air) == {}
+    assert own.published((31, 31), air | {"Pr": 1.0}) == {}
+    assert own.published((31, 31), air | {"Ra": 2e4}) == {}
+    assert own.noise(air) == 1e-7
 
 
 # -- the study -----------------------------------------------------------------------------------------
@@ -275,9 +279,11 @@ def test_a_study_of_a_small_square(
     )
     assert [(m["n"], m["spacing"]) for m in measured] == [(7, 1 / 8), (11, 1 / 12), (17, 1 / 18)]
     assert [each["name"] for each in found] == ["nusselt_hot", "nusselt_mid", "u_max", "v_max"]
+    published = Problem("cavity-2d").known.extrapolated.published((17, 17), {"Ra": 1e3, "Pr": 0.71})
+    assert "nusselt_hot" in published
     for each in found:
         assert each["values"] == [m["diagnostics"][each["name"]] for m in measured]
-        assert each["published"] == PLANAR[1e3].get(each["name"])
+        assert each["published"] == published.get(each["name"])
     flux = found[1]
     assert flux["trend"] == "falls"
     assert abs(flux["order"] - 2) < 0.5

@@ -8,8 +8,8 @@ import pytest
 
 from halocline.cli import progress
 from halocline.problems import live
-from halocline.problems.case import CaseRun
 from halocline.problems.live import LiveLine, clock
+from halocline.problems.problem import Problem
 
 
 def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_clock() -> None:
 def test_a_case_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LEAST", 0.0)
     shown: list[tuple[int, str]] = []
-    CaseRun("alfven-decay", [16]).run(
+    Problem("alfven-decay", [16]).run(
         steps=100_000, threads=1, share=True, on_progress=lambda step, line: shown.append((step, line))
     )
     step, line = shown[-1]

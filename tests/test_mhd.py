@@ -17,9 +17,9 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.grid import AXES
 from halocline.lang.program import Program
-from halocline.physics.cases import case_named
 from halocline.physics.mhd import MHD, Physics
 from halocline.physics.mhd.diagnostics import diagnostics
+from halocline.problems.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -408,21 +408,10 @@ WAYS: list[dict[str, Any]] = [
 
 def benchmark(**execution: Any) -> dict[str, str]:
     """Two steps of the paper's random fields; checksums by field."""
-    case = case_named("mhd-benchmark")
-    setup = case.make((16, 14, 18), case.values({"seed": 7}))
-    sim = hc.Simulation(
-        setup.grid,
-        setup.equations,
-        parameters=setup.parameters,
-        scheme=hc.RK3(),
-        dt=setup.dt,
-        order=6,
-        **execution,
-    )
-    for f, value in setup.start.items():
-        sim[f] = value
-    sim.run(steps=2)
-    return {f.name: sim.checksum(f) for f in setup.start}
+    result = Problem("mhd-benchmark", (16, 14, 18), {"seed": 7}).run(steps=2, **execution)
+    checksums = result.record.checksums
+    assert checksums is not None
+    return checksums
 
 
 @pytest.mark.ranks(2, 4, long=(2,))
@@ -497,13 +486,7 @@ def test_the_same_bits_on_eight_ranks():
 def test_memory_is_that_of_three_values_a_point_and_field():
     """The field, its register, and what a stage writes while neighbours are read (24 arrays); no page more
     is touched than rows and their alignment ask for."""
-    setup = (case := case_named("mhd-benchmark")).make((48, 48, 48), case.values({}))
-    sim = hc.Simulation(
-        setup.grid, setup.equations, parameters=setup.parameters, scheme=hc.RK3(), dt=setup.dt, order=6
-    )
-    for f, value in setup.start.items():
-        sim[f] = value
-    sim.run(steps=1)
+    sim = Problem("mhd-benchmark", (48, 48, 48)).run(steps=1).simulation
     with_halos = 54**3 * 8
     assert 24 * 48**3 * 8 < sim.store.memory_bytes <= 1.1 * 24 * with_halos
     assert len(sim.store.storages) == 24

@@ -11,7 +11,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source, curl
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 
 
 def gas(**options: Any) -> IdealMHD:
@@ -20,7 +20,7 @@ def gas(**options: Any) -> IdealMHD:
 
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_it_has_the_bits_of_the_case() -> None:
-    case = CaseRun("brio-wu", (32,)).run(steps=5, threads=1).record
+    case = Problem("brio-wu", (32,)).run(steps=5, threads=1).record
     grid = hc.Grid((32,), extent=1.0, origin=-0.5)
     mhd = IdealMHD(grid, boundary={name: hc.Symmetric() for name in ("rho", "m", "E", "b")})
     sim = MHDSimulation(mhd, gamma=2.0, threads=1)

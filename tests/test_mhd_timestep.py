@@ -17,7 +17,7 @@ from halocline.errors import InputError, RunError
 from halocline.lang.operators import first_coefficients, second_coefficients
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.timestep import LIMITS, Courant, first_symbol, second_symbol
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from halocline.solvers.schemes import SCHEMES, stable_until
 
 Array = NDArray[np.float64]
@@ -268,7 +268,7 @@ def test_first_order_upwinding_limits_the_step():
 
 
 def test_alfven_waves_that_are_faster_than_sound_are_stable():
-    record = CaseRun("alfven-decay", [64], {"B_x": 10.0}).run(until=1.5, every=100, threads=1).record
+    record = Problem("alfven-decay", [64], {"B_x": 10.0}).run(until=1.5, every=100, threads=1).record
     # the field 0.1 B_x over √(μ₀ ρ) decays as exp(-ν t)
     assert record.diagnostics["u_rms"] == pytest.approx(math.exp(-0.02 * 1.5), abs=1e-2)
     assert record.limiter == "until"
@@ -381,7 +381,7 @@ def test_a_rate_that_is_not_finite_is_told_with_its_terms():
         r"terms that are not finite now: lorentz of u_x.*\n"
         r"lorentz of u_x is not finite at cell \(0,\), where lnrho = 0,",
     ):
-        CaseRun("alfven-decay", [16], {"mu0": 1e-320}).run(steps=2, threads=1)
+        Problem("alfven-decay", [16], {"mu0": 1e-320}).run(steps=2, threads=1)
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -389,7 +389,7 @@ def test_heat_faster_than_a_sound_wave_limits_the_step(lost: bool):
     """Cooling to one temperature in a hundredth of the time of sound, or as much heat of one's own."""
     grid = hc.Grid((8,), extent=8.0, periodic=True)
     mhd = MHD(grid, Physics(magnetic=False, cooling=not lost))
-    p = {name: own.default for name, own in parameters.of(mhd.physics).items()}
+    p = parameters.settings(mhd.physics)
     p |= {"cp": 2.5, "tau_cool": 0.01, "T_cool": 0.3} if not lost else {"cp": 2.5}
 
     def loss() -> dict[str, Any]:

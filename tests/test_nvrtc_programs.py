@@ -36,11 +36,11 @@ from halocline.compile.strategy import READS, Strategy
 from halocline.errors import CompileError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
-from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
-from halocline.problems.named import case_run
+from halocline.problems.files import case_names
+from halocline.problems.problem import Problem
 from halocline.run.engine import planning
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
@@ -75,7 +75,7 @@ def of_solver(equations: Any, dim: int, *arguments: Any) -> Callable[[Take], Non
 
 def of_case(name: str) -> Callable[[Take], None]:
     def make(take: Take) -> None:
-        case = case_run(name, [8])
+        case = Problem(name, [8])
         take(case.program, case.grid)
 
     return make
@@ -111,7 +111,7 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
     **{f"wave-{dim}": of_solver(Wave, dim) for dim in (1, 2, 3)},
     **{f"poisson-{method}-{dim}": of_solver(Poisson, dim, method)
        for method in ("cg", "cg-fused") for dim in (1, 2, 3)},
-    **{f"case-{name}": of_case(name) for name in cases()},
+    **{f"case-{name}": of_case(name) for name in case_names()},
     **{f"example-{name}": of_run(functools.partial(example, name)) for name in test_examples.CASES},
     **{f"{problem.__name__}-{dtype}": of_run(functools.partial(problem, dtype))
        for problem in test_bitwise.PROBLEMS for dtype in test_bitwise.DTYPES},

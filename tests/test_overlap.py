@@ -151,12 +151,12 @@ def test_a_program_whose_halos_stay_at_home_measures_nothing() -> None:
 def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     from functools import partial
 
-    from halocline.problems.linear import LinearCase
+    from halocline.problems.problem import Problem
     from halocline.timing import overlap
 
     make = {
         "heat": partial(overlap.heat, (24, 20, 16), radius=2, fields=2, dtype="float32"),
-        "poisson": LinearCase("poisson", [63]).bench,
+        "poisson": Problem("poisson", [63]).bench,
     }[case]
     done: list[int] = []
     found = overlap.measure(make, repeats=2, threads=1, on_progress=done.append)
@@ -197,9 +197,9 @@ def test_parts_of_a_step_are_left_out_indeed() -> None:
 
 def test_a_program_that_would_end_is_repeated() -> None:
     """A solve that has converged goes on, for times to be taken."""
-    from halocline.problems.linear import LinearCase
+    from halocline.problems.problem import Problem
 
-    bench = LinearCase("poisson", [15]).bench(threads=1)
+    bench = Problem("poisson", [15]).bench(threads=1)
     bench.passes = 500
     bench.run()
     assert bench.prepared.engine.progress() == 500

@@ -18,8 +18,8 @@ from halocline.archive.series import FACTS
 from halocline.cli.app import run
 from halocline.convergence.differences import differences
 from halocline.errors import InputError
-from halocline.problems import file_options
-from halocline.problems.file import FileProblem
+from halocline.problems import following
+from halocline.problems.problem import Problem
 from halocline.run.output.saved import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
 
@@ -175,12 +175,12 @@ def test_a_name_that_cannot_be_set_is_reported_with_the_reason(tmp_path: Path, n
 def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("n = 1\nraise SystemExit(3)\n")
     with pytest.raises(InputError, match=r"makes no hc\.Simulation"):
-        FileProblem(tmp_path / "nothing.py")
+        _ = Problem(str(tmp_path / "nothing.py")).program
     with pytest.raises(InputError, match="there is no file"):
-        FileProblem(tmp_path / "other.py")
+        Problem(str(tmp_path / "other.py"))
     (tmp_path / "fixed.py").write_text(HEAT.replace("n = 16", "n = 4 * 4"))
     with pytest.raises(InputError, match="sets no whole number n at its top; write n = 128 there"):
-        FileProblem(tmp_path / "fixed.py", 8)
+        Problem(str(tmp_path / "fixed.py"), [8])
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,15 @@ def test_what_is_no_file_or_no_problem_is_refused(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "a.py").write_text(text)
     with pytest.raises(InputError, match=words):
-        FileProblem(tmp_path / "a.py")
+        _ = Problem(str(tmp_path / "a.py")).program
 
 
 def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
-    found = FileProblem(heat, 30_000, {"kappa": "0.2"})
+    found = Problem(str(heat), [30_000], {"kappa": "0.2"})
     assert (found.name, found.shape, found.order, found.scheme) == ("heat.py", (30_000, 30_000), 4, "rk3")
     assert found.values["kappa"] == 0.2
     heat.write_text(SOLVE)
-    assert (FileProblem(heat).scheme, FileProblem(heat).one_pass) == ("cg-fused", "an iteration")
+    assert (Problem(str(heat)).scheme, Problem(str(heat)).one_pass) == ("cg-fused", "an iteration")
 
 
 # -- commands ------------------------------------------------------------------------------------------------
@@ -296,8 +296,8 @@ def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest
     text = capsys.readouterr().out
     assert "heat.py, 64 x 64 cells, order 4, rk3; a pass is a step" in text
     assert {"explain": "4 ranks of 1 thread", "model": "Predicted strong scaling"}[verb] in text
-    with pytest.raises(InputError, match=r"--order 2: .* is a file, which says that itself"):
-        run([verb, str(heat), "--order", "2", *words])
+    assert run([verb, str(heat), "--order", "2", *words]) == 0
+    assert "heat.py, 16 x 16 cells, order 2, rk3; a pass is a step" in capsys.readouterr().out
 
 
 @pytest.mark.long
@@ -763,7 +763,7 @@ def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
     monkeypatch: pytest.MonkeyPatch,
     loop: str,
 ) -> None:
-    monkeypatch.setattr(file_options, "IDLE_RUNS", 20)
+    monkeypatch.setattr(following, "IDLE_RUNS", 20)
     runs.write_text(RUNS + loop)
     words = ["--checkpoint", "ck", "--keep", "99", "--output", "o.zarr", "--output-every", "10"]
     with pytest.raises(SystemExit) as ended:
@@ -813,7 +813,7 @@ def test_a_resumed_file_without_a_step_prints_a_note(runs: Path, capsys: pytest.
     left(runs, "--resume", "ck", "--steps", "25")
     assert "nothing was done" not in capsys.readouterr().err
     left(runs, "--resume", "ck")
-    assert "nothing was done: ck is at step 20 already" in capsys.readouterr().err
+    assert "nothing was done: ck is at step 20 (time 0.02) already" in capsys.readouterr().err
 
 
 def test_an_end_before_the_start_is_rejected(runs: Path) -> None:
@@ -879,11 +879,8 @@ def test_complete_runs_call_nothing_on_resume(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--dim", "2"], "which sets this itself"),
-        (["--order", "4"], "which sets this itself"),
-        (["--scheme", "rk3"], "which sets this itself"),
-        (["--warm-up", "2"], "whose runs are timed whole"),
-        (["--csv", "a.csv"], "which has no diagnostics"),
+        (["--dim", "2"], "declares no axes to choose from"),
+        (["--csv", "a.csv"], "has no function diagnostics"),
         (["--output-every", "2"], "give --output STORE.zarr too"),
         (["--checkpoint-every", "2"], "give --checkpoint FOLDER too"),
         (["--only", "compute", "--checkpoint", "ck"], "leave --checkpoint out"),

@@ -17,7 +17,7 @@ import pytest
 
 import preloaded
 from halocline.errors import InputError
-from halocline.problems.linear import LinearCase
+from halocline.problems.problem import Problem
 from halocline.problems.result import Result
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
@@ -70,7 +70,7 @@ def published() -> dict[int, dict[str, str]]:
 def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace, Result]:
     """What `solve poisson --json` reports, and the result that it is a report of."""
     given = {name: options.pop(name) for name in ("method", "rtol") if name in options}
-    case = LinearCase("poisson", [n], given, dim=dim)
+    case = Problem("poisson", [n], given, dim=dim)
     result = case.run(steps=max_iterations, **options)
     return SimpleNamespace(**asdict(result.record) | case.findings(result)), result
 
@@ -279,8 +279,8 @@ def test_table_3_1_at_2048(method):
 @pytest.mark.long
 def test_memory_at_8192():
     """Of a process of its own: the most that this one ever had would count what other tests took."""
-    made = "LinearCase('poisson', [8192], dim=2).run(steps=2)"
-    script = f"from halocline.problems.linear import LinearCase; print({made}.record.memory_bytes)"
+    made = "Problem('poisson', [8192], dim=2).run(steps=2)"
+    script = f"from halocline.problems.problem import Problem; print({made}.record.memory_bytes)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 1.1 * predicted_bytes(8192, 2) + 60e6
 

@@ -52,15 +52,15 @@ print(time.perf_counter() - start, seconds() - used)
 BENCHMARK = """
 import resource
 from halocline.compile.compiler import compile_program
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 
 def seconds():
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(s.ru_utime + s.ru_stime for s in spent)
 
-ready = CaseRun("mhd-benchmark", [32])
+ready = Problem("mhd-benchmark", [32])
 start = seconds()
-compile_program(ready.program, ready.setup.grid)
+compile_program(ready.program, ready.grid)
 traced = seconds() - start
 ready.run(steps=1, threads=1)
 print(traced, seconds() - start)

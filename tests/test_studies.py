@@ -24,11 +24,11 @@ from halocline.cli.app import run
 from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.physics.cases import cases
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
-from halocline.problems.case import PARTS
-from halocline.problems.named import problem_of
+from halocline.problems.files import case_names
+from halocline.problems.following import PARTS
+from halocline.problems.problem import Problem, problem_of
 from halocline.problems.record import Record
 from halocline.study import joining
 from halocline.study.engine import plan, reported
@@ -96,7 +96,7 @@ def test_a_new_study_is_one_short_file() -> None:
             if path.parent.name != "studies" and path.name != "studies.py":
                 assert not re.search(r"study\.studies\.(affinity|libraries|nodes|patches)", path.read_text())
     assert {"strong", "weak", "hybrid", "patches", "convergence", "umbc"} <= named
-    names = {*studies(), *cases()} - set(PARTS)  # `--only exchange` is about a part of a step
+    names = {*studies(), *case_names()} - set(PARTS)  # `--only exchange` is about a part of a step
     compared = re.compile(rf'[=!]= "({"|".join(sorted(names))})"')
     for path in (*SOURCE.glob("*.py"), *(SOURCE.parent / "cli").rglob("*.py")):
         assert not compared.search(path.read_text()), f"{path}: no line is about one study or case"
@@ -322,13 +322,13 @@ CHEAP = ("cavity-2d", "heat", "wave")
     "case",
     [
         case if case in CHEAP else pytest.param(case, marks=pytest.mark.long)
-        for case, own in cases().items()
-        if not own.linear
+        for case in case_names()
+        if case != "poisson"  # which has no steps
     ],
 )
 def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
     """Some cases choose the algorithm by the spacing; coarse and fine grids must get the same one."""
-    n = cases()[case].shape[0]
+    n = Problem(case).default_cells()[0]
     runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
     assert len({run.shape for run in runs}) == 2
     assert len({str(_algorithm(run.command, run.shape)) for run in runs}) == 1

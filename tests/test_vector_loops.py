@@ -18,7 +18,7 @@ import pytest
 from halocline.compile.compiler import compile_program
 from halocline.compile.driver import Compiler
 from halocline.compile.headers import include_folder
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from hang import HANG
 
 BUILDS = {256: ("-march=x86-64-v3",), 512: ("-march=x86-64-v4", "-mprefer-vector-width=512")}
@@ -60,8 +60,8 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
 def test_loops_along_rows_are_vector_code(
     name: str, n: tuple[int, ...], flux: str, bits: int, tmp_path: Path
 ) -> None:
-    ready = CaseRun(name, n, {"flux": flux})
-    source: Any = compile_program(ready.program, ready.setup.grid).source
+    ready = Problem(name, n, {"flux": flux})
+    source: Any = compile_program(ready.program, ready.grid).source
     count, scalar = loops(source, tmp_path, bits)
     assert count > 15
     assert not scalar

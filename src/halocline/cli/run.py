@@ -122,6 +122,8 @@ def run(
         step = error.__traceback__
         while step is not None and step.tb_frame.f_code.co_filename != str(problem.script.file):
             step = step.tb_next
+        if step is None:  # before the file began, or after its end
+            raise
         error.__traceback__ = step
         raise SystemExit(report(error)) from None
     kept = _note_nothing(problem, result, kept, steps=steps, until=until)

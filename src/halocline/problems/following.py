@@ -238,7 +238,7 @@ class Course:
     numbers : dict of str to Expr, optional
         Diagnostics; None before the first row.
     steps : int
-        Steps or iterations so far, with those before the checkpoint that was resumed.
+        Steps or iterations so far; of a file with settings also those before the checkpoint that was resumed.
     warm_up : int
         Steps that were not timed.
     runs : list of (int, Outcome or Solution)
@@ -529,7 +529,8 @@ class Following(Observer):
         self.course.series += [
             row for row in facts.get("series", []) if row["step"] == 0 or (every and row["step"] % every == 0)
         ]
-        self.course.steps = sim.steps
+        if self.subject.has_settings:
+            self.course.steps = sim.steps
         self._resumed()
 
     def _advanced(
@@ -642,7 +643,7 @@ class Following(Observer):
         done = solution.iterations
         if place.number == self._resume_point.number:
             done -= self._resume_point.step
-        self.course.steps += solution.iterations
+        self.course.steps += solution.iterations if is_solve else done
         self._steps += done
         self.course.runs.append((done, solution))
         return solution

@@ -17,7 +17,7 @@ from halocline.lang import trace
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Operators
 from halocline.lang.functions import abs as magnitude
-from halocline.lang.grid import Grid, unknown
+from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.reductions import max as greatest
 from halocline.lang.values import as_name, real_array
@@ -271,6 +271,11 @@ class Problem:
         return self._made.grid
 
     @property
+    def fields(self) -> tuple[Field, ...]:
+        """Fields that the file has made when it makes its first problem."""
+        return tuple(f for f in self.grid.fields.values() if not self.grid.is_own(f))
+
+    @property
     def program(self) -> Program:
         """Statements of a step or an iteration, without memory."""
         return self._made.program
@@ -499,7 +504,7 @@ class Problem:
         """Return the result of a run; all ranks call this."""
         problem, course = observer.problem, observer.course
         if course.part is None and not course.runs and not course.series:
-            return Result(None, None, None, None, None, (), observer=observer)
+            return Result(None, None, None, None, None, (), observer, self.names)
         fields = fields_of(problem)
         is_simulation = isinstance(problem, Simulation)
         outcome = course.outcome
@@ -523,7 +528,7 @@ class Problem:
             record, reference, peak, fields, outcome, tuple(results(fields)),
             tuned=None if is_simulation else problem.prepared.tuned,
             most=None if is_simulation else course.arguments.steps,
-            rtol=course.arguments.rtol, observer=observer,
+            rtol=course.arguments.rtol, observer=observer, names=self.names,
         )  # fmt: skip
 
     def _facts_of(self, problem: Any, course: Any) -> dict[str, Any]:
@@ -581,7 +586,7 @@ class Problem:
         InputError
             The file has no check, or the result is of a part of the steps alone.
         """
-        own = self.names.check
+        own = result.names.check
         if own is None:
             raise InputError(f"case {self.name} has no check: it does not say what a run of it must satisfy")
         problem = _whole(result)
@@ -615,7 +620,7 @@ class Problem:
             The result is of a part of the steps alone.
         """
         problem, found = _whole(result), {}
-        for name, figure in self.names.figures.items():
+        for name, figure in result.names.figures.items():
             comm = fields_of(problem).domain.comm
             with trace.order(getattr(problem, "order", 2)), comm.agreement(f"figure {name} of {self.name}"):
                 found[name] = figure(problem)
@@ -623,7 +628,7 @@ class Problem:
 
     def pictures(self, result: Result) -> dict[str, Any]:
         """Return the quantities that pictures show, by name."""
-        problem, own = _whole(result), self.names.pictures
+        problem, own = _whole(result), result.names.pictures
         if own is not None:
             with trace.order(getattr(problem, "order", 2)):
                 return dict(own())
@@ -631,7 +636,7 @@ class Problem:
 
     def findings(self, result: Result) -> dict[str, Any]:
         """Return numbers of a run that readers of its JSON look for first."""
-        solution, record, own = result.outcome, result.record, self.names.findings
+        solution, record, own = result.outcome, result.record, result.names.findings
         if own is not None and record is not None and record.diagnostics is not None:
             return dict(own(record.diagnostics, record.steps))
         if record is None or not isinstance(solution, Solution):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halocline.lang.grid import Field
 from halocline.problems.files import PLACES
+from halocline.problems.names import Names
 from halocline.problems.record import Record
 from halocline.run.engine.outcome import Outcome
 from halocline.run.fields.fields import Fields
@@ -43,6 +44,8 @@ class Result:
         Tolerance of a linear problem.
     observer : Following
         Observer of the run.
+    names : Names
+        Names that the file has defined at its end.
     """
 
     record: Record | None
@@ -52,6 +55,7 @@ class Result:
     outcome: Outcome | Solution | None = field(repr=False)
     fields: tuple[Field, ...]
     observer: Following = field(repr=False)
+    names: Names = field(repr=False)
     tuned: Tuned | None = None
     most: int | None = None
     rtol: float | None = None
