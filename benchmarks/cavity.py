@@ -24,7 +24,7 @@ from measure import arguments, at_once, competitor, in_turn, median, numbers, ra
 from mhd import peak
 
 from halocline.compile.driver import find_compiler
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 from halocline.run.measurements.bandwidth import bandwidth
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def iterating(
     n: int, threads: int, iterations: int
 ) -> tuple[Callable[[], float], Callable[[], float], float]:
     """Measures seconds of an iteration, and of as many bytes of the triad; and the flops of a point."""
-    case = CaseRun("cavity", [n], {"stages": 1, "watch": 1e6})
+    case = Problem("cavity", [n], {"stages": 1, "watch": 1e6})
     result = case.run(steps=2, threads=threads)
     sim = result.simulation
     domain = sim.domain
@@ -118,7 +118,7 @@ def shown(row: dict[str, Any]) -> str:
 def steady(n: int, rayleigh: float, gathered: float, stages: int) -> dict[str, Any]:
     """A square to its steady state."""
     given = {"Ra": rayleigh, "gathered": gathered, "stages": stages}
-    record = CaseRun("cavity-2d", [n], given).run(steps=1_000_000, threads=1).record
+    record = Problem("cavity-2d", [n], given).run(steps=1_000_000, threads=1).record
     assert record.diagnostics is not None
     return {
         "n": n, "Ra": rayleigh, "gathered": gathered, "scheme": record.scheme, "iterations": record.steps,

@@ -17,7 +17,7 @@ from gpu import against_copies, arguments, copy_rate, fastest_copies, keep, labe
 from measure import numbers
 from mhd import simulation
 
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 
 SMALL = 24  # cells along each axis of the grid whose checksum is compared
 PAPER = {6: 2.2}  # nanoseconds a cell and step, by the order of differences
@@ -25,7 +25,7 @@ PAPER = {6: 2.2}  # nanoseconds a cell and step, by the order of differences
 
 def checksum(order: int, device: str, kernels: str = "auto") -> str:
     """The bits of some steps on a small grid."""
-    ready = CaseRun("mhd-benchmark", [SMALL], order=order)
+    ready = Problem("mhd-benchmark", [SMALL], order=order)
     return str(ready.run(steps=3, device=device, kernels=kernels).record.checksum)
 
 

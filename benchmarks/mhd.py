@@ -25,7 +25,7 @@ from measure import arguments, at_once, competitor, in_turn, median, numbers, ra
 import halocline as hc
 from halocline.compile.driver import find_compiler
 from halocline.compile.targets import cpu
-from halocline.physics.cases import case_named
+from halocline.problems.problem import Problem
 
 HERE = Path(__file__).parent
 CELLS = 2e6  # that a measurement updates
@@ -34,20 +34,8 @@ SMALL = 64  # cells along each axis, up to which one loop is measured too
 
 def simulation(n: int, order: int, **execution: Any) -> hc.Simulation:
     """The case on n^3 cells, warmed up."""
-    case = case_named("mhd-benchmark")
-    setup = case.make((n, n, n), case.values({}))
-    sim = hc.Simulation(
-        setup.grid,
-        setup.equations,
-        parameters=setup.parameters,
-        scheme=hc.RK3(),
-        dt=setup.dt,
-        order=order,
-        **execution,
-    )
-    for field, value in setup.start.items():
-        sim[field] = value
-    sim.run(steps=2)
+    sim = Problem("mhd-benchmark", (n, n, n), order=order).run(steps=2, **execution).simulation
+    assert isinstance(sim, hc.Simulation)
     return sim
 
 
@@ -69,14 +57,10 @@ def stepping(sim: hc.Simulation) -> Callable[[], float]:
 START = """
 import sys, time
 import halocline as hc
-from halocline.physics.cases import case_named
-case = case_named("mhd-benchmark")
-setup = case.make((64, 64, 64), case.values({}))
+from halocline.problems.problem import Problem
+problem = Problem("mhd-benchmark", (64, 64, 64), order=int(sys.argv[1]))
 begun = time.perf_counter()
-hc.Simulation(
-    setup.grid, setup.equations, parameters=setup.parameters, scheme=hc.RK3(), dt=setup.dt,
-    order=int(sys.argv[1]), threads=1,
-)
+problem.bench(threads=1)
 print(time.perf_counter() - begun)
 """
 

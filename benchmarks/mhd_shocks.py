@@ -30,7 +30,7 @@ from mhd import peak, start, stepping
 
 import halocline as hc
 from halocline.compile import driver
-from halocline.physics.cases import case_named
+from halocline.problems.problem import Problem
 
 WANTED = {"mhdtvd": 1.2e6, "hlld": 1.8e6}  # zones a second on one core
 WOMBAT = 1.25e5
@@ -43,15 +43,8 @@ LANES = {"zmm": 8, "ymm": 4, "xmm": 2}
 
 def simulation(n: int, flux: str, threads: int) -> hc.Simulation:
     """The case on n^3 cells, warmed up."""
-    case = case_named("blast")
-    setup = case.make((n, n, n), case.values({"flux": flux}))
-    sim = hc.Simulation(
-        setup.grid, setup.equations, parameters=setup.parameters, dt=setup.dt, time_step=setup.time_step,
-        threads=threads,
-    )  # fmt: skip
-    for field, value in setup.start.items():
-        sim[field] = value
-    sim.run(steps=2)
+    sim = Problem("blast", (n, n, n), {"flux": flux}).run(steps=2, threads=threads).simulation
+    assert isinstance(sim, hc.Simulation)
     return sim
 
 

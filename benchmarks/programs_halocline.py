@@ -107,11 +107,9 @@ def hancock(n: int, dim: int) -> Run:
 
 def mhd(n: int) -> Run:
     """Steps of the case mhd-benchmark."""
-    from halocline.problems.case import CaseRun
+    from halocline.problems.problem import Problem
 
-    ready = CaseRun("mhd-benchmark", [n])
-    sim = ready._simulation(None, {"threads": 1})
-    ready._start(sim)
+    sim = Problem("mhd-benchmark", [n]).run(steps=0, threads=1).simulation
     return stepped(sim, n**3, max(2, round(2e6 / n**3)))
 
 

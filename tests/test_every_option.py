@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+import halocline.explanation.explain  # imported before functions are replaced
+import halocline.study.engine  # noqa: F401 - the same
 from halocline.cli.app import run
 from halocline.cli.declare import PLACE, Command, Option
 from halocline.cli.declare.options import each_of
@@ -185,6 +187,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.cli.explain:_show")
     spy("halocline.prediction.predict:predict")
     spy("halocline.prediction.host:calibrate")
+    spy("halocline.problems.problem:problem_of", ends=False, real=True)
     spy("halocline.plan.machine:load_machine", ends=False, real=True)
     spy("halocline.study.joining:joined", ends=False, result=([], None))
     spy("halocline.cli.study:_leave")
@@ -220,6 +223,7 @@ def is_named(option: Option, error: str) -> bool:
     """Return whether an error names the option, by its command or Python name, or its path."""
     name = option.name.partition("/")[0]
     path = VALUES[name] if option.kind is PLACE else name
+    path = VALUES[name].partition("=")[0] if name == "--set" else path
     known = [name, path, *([option.keyword] if len(option.keyword) > 2 else [])]
     return any(re.search(rf"(?<![\w-]){re.escape(each)}\b", error) for each in known)
 

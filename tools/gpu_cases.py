@@ -20,13 +20,12 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.strategy import Strategy
 from halocline.errors import HaloclineError
 from halocline.native import native
-from halocline.physics.cases import cases
 from halocline.physics.heat import Heat
 from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
-from halocline.problems.case import CaseRun
-from halocline.problems.named import case_run
+from halocline.problems.files import case_names
+from halocline.problems.problem import Problem
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.launchers import launcher
@@ -125,7 +124,7 @@ def limited(shape: Sequence[int], **execution: Any) -> str:
 
 def case(name: str, n: int, **execution: Any) -> str:
     """The bits of all fields of a case after some steps, and its diagnostics."""
-    record = case_run(name, [n]).run(steps=4, **execution).record
+    record = Problem(name, [n]).run(steps=4, **execution).record
     numbers = [repr(number) for number in (record.time, *(record.diagnostics or {}).values())]
     return f"{record.checksum}, {' '.join(numbers)}"
 
@@ -155,8 +154,8 @@ def share_of(names: Sequence[str], share: str) -> Sequence[str]:
 
 def physics(options: argparse.Namespace) -> Iterator[Row]:
     """The bits of every case of `halocline cases`, beside those of the processor; of one share of them."""
-    for name in share_of(list(cases()), options.share) if not options.small else ["alfven-decay"]:
-        n = 16 if len(cases()[name].shape) == 3 else 48
+    for name in share_of(case_names(), options.share) if not options.small else ["alfven-decay"]:
+        n = 16 if len(Problem(name).default_cells()) == 3 else 48
         yield compared(
             f"{name} {n}",
             lambda name=name, n=n: (case(name, n), case(name, n, device=options.device)),
@@ -282,8 +281,8 @@ def resources(options: argparse.Namespace) -> Iterator[Row]:
         programs["wave"] = lambda: (own.program(), own.grid)
         box = Poisson.on(64, 2)
         programs["cg-fused"] = lambda: (box.program("cg-fused"), box.grid)
-        mhd = CaseRun("mhd-benchmark", [16])
-        programs[LARGE] = lambda: (mhd.program, mhd.setup.grid)
+        mhd = Problem("mhd-benchmark", [16])
+        programs[LARGE] = lambda: (mhd.program, mhd.grid)
     for name, make in programs.items():
         schedule = compile_program(*make(), device=Strategy())
         module = compile_for(device, schedule.device.source)

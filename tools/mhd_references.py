@@ -13,23 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from halocline.physics.case import Checked
 from halocline.physics.mhd_tvd import tubes
 from halocline.physics.mhd_tvd.observed import primitives, restricted
-from halocline.problems.case import CaseRun
+from halocline.problems.problem import Problem
 
 DATA = Path(tubes.__file__).parent / "data"
 TUBE, KEPT = 8192, 1024  # cells that are computed, and means that are kept
+TUBES = ("rj2a", "rj4a", "brio-wu")
 PLANES = {"orszag-tang": (768, 192), "rotor": (1600, 200)}
 
 
 def tube(name: str) -> dict[str, np.ndarray]:
     """The profiles of a tube, of which each number is the mean of a few cells."""
-    run = CaseRun(name, [TUBE], {"flux": "hlld"}, dim=1)
-    result = run.run(threads=1)
-    record = result.record
-    done = Checked(result.simulation, run.setup, run.values, run.shape, record.time, record.steps, [], {})
-    found = tubes.profile(done)
+    result = Problem(name, [TUBE], {"flux": "hlld"}, dim=1).run(threads=1)
+    found = tubes.profile(result.simulation)
     assert found is not None
     x, values = found
     return {
@@ -41,8 +38,8 @@ def tube(name: str) -> dict[str, np.ndarray]:
 def plane(name: str) -> dict[str, np.ndarray]:
     """Density and pressure of a problem in the plane, as means over squares of cells."""
     n, kept = PLANES[name]
-    run = CaseRun(name, [n, n], {"flux": "hlld"})
-    state = primitives(run.run(threads=1).simulation, run.values["gamma"])
+    problem = Problem(name, [n, n], {"flux": "hlld"})
+    state = primitives(problem.run(threads=1).simulation, problem.values["gamma"])
     assert state is not None
     return {q: restricted(state[q], (kept, kept)).astype(np.float32) for q in ("rho", "p")}
 
@@ -52,7 +49,7 @@ def main() -> None:
     DATA.mkdir(exist_ok=True)
     for what in sys.argv[1:] or ["tubes", *PLANES]:
         if what == "tubes":
-            kept = {k: v for name in tubes.CASES for k, v in tube(name).items()}
+            kept = {k: v for name in TUBES for k, v in tube(name).items()}
         else:
             kept = plane(what)
         np.savez_compressed(DATA / f"{what}.npz", **kept)

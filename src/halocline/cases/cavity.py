@@ -1,7 +1,7 @@
 """Flow in a cube between a hot and a cold wall, driven by buoyancy, to its steady state.
 
-Source: the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC; Tric, Labrosse and Betrouni 2000, Int. J.
-Heat Mass Transf. 43, 4043.
+Source: the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC; Tric, Labrosse and Betrouni 2000, Int.
+J. Heat Mass Transf. 43, 4043.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """A gas heated from below, between walls of fixed temperature: rolls set in, or die away.
 
-The layer at rest, 0 < z < 1, conducts heat: T falls linearly, and ρ is as T to the power m. The unit of length
-is the depth, of density that in the middle, of acceleration gravity. Gravity acts along the last axis, across
-which the walls lie; nothing rubs on them.
+The layer at rest, 0 < z < 1, conducts heat: T falls linearly, and ρ is as T to the power m. The unit of
+length is the depth, of density that in the middle, of acceleration gravity. Gravity acts along the last axis,
+across which the walls lie; nothing rubs on them.
 
 Source: polytropic layers: Gough, Moore, Spiegel and Toomre 1976, ApJ 206, 536; Hurlburt, Toomre and Massaguer
 1984, ApJ 282, 557.
@@ -119,8 +119,8 @@ sim = hc.Simulation(
 most = shape[up] / ((sim.order - 1) / 2)  # the last centre is radius - 1/2 cells beyond the wall
 if contrast >= most:
     raise hc.InputError(
-        f"contrast is {contrast:g}; expected a number below {most:g} with {shape[up]} cells between the walls "
-        f"and order {sim.order}: beyond the cold wall the temperature falls below 0; take more cells, or a "
+        f"contrast is {contrast:g}; expected a number below {most:g} with {shape[up]} cells between the "
+        f"walls and order {sim.order}: beyond the cold wall the temperature falls below 0; take more cells, or a "
         "smaller contrast"
     )
 start(sim)

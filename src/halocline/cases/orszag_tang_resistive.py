@@ -2,8 +2,8 @@
 
 u = U (-sin y, sin x, 0), B = B₀ (-sin y, sin 2x, 0), with uniform density and pressure.
 
-Source: Orszag and Tang 1979, J. Fluid Mech. 90, 129; compressible: Dahlburg and Picone 1989, Phys. Fluids B 1,
-2153.
+Source: Orszag and Tang 1979, J. Fluid Mech. 90, 129; compressible: Dahlburg and Picone 1989, Phys. Fluids
+B 1, 2153.
 """
 
 import math

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -37,8 +37,6 @@ from halocline.run.simulation.simulation import Simulation
 from halocline.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from halocline.problems.names import Names
     from halocline.problems.problem import Problem
 
@@ -171,7 +169,10 @@ def listed(output: Output | Sequence[Output] | None) -> list[Any]:
 
 
 class EndedError(BaseException):
-    """Ends a file of which a part of the steps has been timed; no handler of the file takes it for an error."""
+    """Ends a file of which a part of the steps has been timed.
+
+    It is no Exception, so that no handler of the file catches it.
+    """
 
 
 @dataclass
@@ -243,7 +244,8 @@ class Course:
         Steps that were not timed.
     runs : list of (int, Outcome or Solution)
         Timed steps or iterations of each run, and its result.
-    meter : EnergyMeter, optional
+    meter : EnergyMeter
+        Meter of the timed steps.
     arguments : RunArguments
         Arguments of the last run, as the file gives them.
     part : Timing, optional
@@ -255,7 +257,7 @@ class Course:
     steps: int = 0
     warm_up: int = 0
     runs: list[tuple[int, Any]] = field(default_factory=list)
-    meter: EnergyMeter | None = None
+    meter: Any = None
     arguments: RunArguments = NOTHING
     part: Timing | None = None
 
@@ -383,7 +385,8 @@ class Following(Observer):
         """
         for name, text in self.unused.items():
             raise InputError(
-                f"{text}: {self.subject.spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
+                f"{text}: {self.subject.spelling} {NO_EFFECT[name]}, so the option has no effect: leave it "
+                "out"
             )
 
     # --- simulations ---
@@ -394,77 +397,64 @@ class Following(Observer):
         names, options, course = self.subject.names, self.options, self.course
         place.run += 1
         if place.run == 1:
-            counters.begin(sim, names.events)
-            if sim.replay is not None:
-                sim.replay.begin = names.start
-            sim.title = self.subject.name if self.subject.has_settings else sim.title
+            self._prepare(sim, names)
         arguments = self._arguments(sim, place, own)
         if arguments is NOTHING:
             return proceed(NOTHING)
         looks = self.subject.has_settings or names.diagnostics is not None
         if looks and (not course.series or course.series[-1]["step"] != sim.steps):
             self._look(sim)
-        if own.callback is not None or looks:
-            self._used(*(["--every"] if options.every is not None else []))
         if options.every is not None and (own.callback is not None or looks):
+            self._used("--every")
             arguments = arguments._replace(every=number_of_steps(options.every), exact=False)
-        if course.meter is None:
-            course.meter = EnergyMeter(sim.domain.comm, sim.domain.devices)
-        if options.share and self._bound is None:
-            domain = sim.domain
-            most = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
-            self._bound = most / (sim.bytes_per_step / sim.grid.size) if most else None
-        is_unbounded = arguments.until is None and arguments.steps is None
         last = None if arguments.steps is None else sim.steps + arguments.steps
-        begun = sim.steps
+        begun, outcome = sim.steps, None
 
         def is_open() -> bool:
-            return is_unbounded or (
-                (last is None or sim.steps < last) and (arguments.until is None or sim.time < arguments.until)
-            )
+            """Return True where the run has not reached its end."""
+            if arguments.until is None and last is None:
+                return True
+            is_early = arguments.until is None or sim.time < arguments.until
+            return is_early and (last is None or sim.steps < last)
 
-        def to(step: int | None, callback: Callable[..., Any] | None, outputs: Any) -> Any:
+        def run_to(step: int | None, **replaced: Any) -> Any:
             remaining = None if step is None else step - sim.steps
-            return self._advanced(
-                sim,
-                arguments._replace(steps=remaining, callback=callback, output=outputs),
-                names,
-                proceed,
-            )
+            return self._advanced(sim, arguments._replace(steps=remaining, **replaced), names, proceed)
 
-        outcome = None
+        def look_on_the_way(sim: Simulation) -> None:
+            if options.every and sim.steps % options.every == 0:
+                self._look(sim)
+
         warm_up = options.warm_up if place.run == 1 else 0
         if warm_up:
             self._used("--warm-up")
         if sim.steps < warm_up and is_open():
-            before = lambda sim: self._look(sim) if sim.steps % (options.every or 1) == 0 else None
-            outcome = to(
+            outcome = run_to(
                 warm_up if last is None else min(warm_up, last),
-                before if looks and options.every else None,
-                _without_end(arguments.output),
+                callback=look_on_the_way if looks else None,
+                output=_without_end(arguments.output),
             )
             course.warm_up = sim.steps - begun
-        if outcome is None or outcome.reason == "completed":
+        is_over = outcome is not None and outcome.reason != "completed"
+        if not is_over and (is_open() or not self.subject.has_settings):
             started = sim.steps
-            if is_open() or not self.subject.has_settings:
-                with self._metered() as meter:
+            with ExitStack() as metered:
+                metered.enter_context(course.meter.on())
 
-                    def between(sim: Simulation) -> None:
-                        meter.pause()
-                        if looks:
-                            self._look(sim)
-                        if own.callback is not None:
-                            own.callback(sim)
-                        if is_open():
-                            meter.go_on()
+                def between(sim: Simulation) -> None:
+                    metered.close()
+                    if looks:
+                        self._look(sim)
+                    if own.callback is not None:
+                        own.callback(sim)
+                    if is_open():
+                        metered.enter_context(course.meter.on())
 
-                    callback = between if looks or own.callback is not None else None
-                    outcome = to(last, callback, arguments.output)
-                course.runs.append((sim.steps - started, outcome))
-            else:  # the end was reached in the warm-up, of which output did not know, or before
-                outcome = proceed(NOTHING._replace(output=arguments.output))
-        else:
-            proceed(NOTHING._replace(output=arguments.output))
+                outcome = run_to(last, callback=between if looks or own.callback is not None else None)
+            course.runs.append((sim.steps - started, outcome))
+        else:  # the run ended in the warm-up, of which output did not know, or before
+            nothing = proceed(NOTHING._replace(output=arguments.output))
+            outcome = nothing if outcome is None else outcome
         if looks and course.series[-1]["step"] < sim.steps:
             self._look(sim)
         steps = sim.steps - begun
@@ -473,6 +463,19 @@ class Following(Observer):
         if steps:
             self._idle = 0
         return outcome
+
+    def _prepare(self, sim: Simulation, names: Names) -> None:
+        """Prepare the first run of a simulation."""
+        counters.begin(sim, names.events)
+        if sim.replay is not None:
+            sim.replay.begin = names.start
+        domain = sim.domain
+        self.course.meter = EnergyMeter(domain.comm, domain.devices)
+        if self.subject.has_settings:
+            sim.title = self.subject.name
+        if self.options.share:
+            most = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
+            self._bound = most / (sim.bytes_per_step / sim.grid.size) if most else None
 
     def _arguments(self, sim: Simulation, place: Place, own: RunArguments) -> RunArguments:
         """Return the arguments of a run of a simulation, with the options of the command."""
@@ -592,17 +595,6 @@ class Following(Observer):
         if self.options.on_look is not None:
             self.options.on_look(row)
 
-    @contextmanager
-    def _metered(self) -> Iterator[_Metered]:
-        """Meter the energy of a block."""
-        assert self.course.meter is not None
-        metered = _Metered(self.course.meter)
-        metered.go_on()
-        try:
-            yield metered
-        finally:
-            metered.pause()
-
     # --- linear problems ---
 
     def _place_of_solve(self, problem: Any) -> Place:
@@ -703,9 +695,9 @@ class Following(Observer):
         options = [given[name] for name in ("--checkpoint", "--resume") if name in given]
         if place.number < self._number and options:
             raise InputError(
-                f"{options[0]}: {self.subject.spelling} runs a simulation, another problem, and that simulation "
-                "again, but a checkpoint holds one of them. Leave the option out, or write checkpoints in the "
-                "file"
+                f"{options[0]}: {self.subject.spelling} runs a simulation, another problem, and that "
+                "simulation again, but a checkpoint holds one of them. Leave the option out, or write "
+                "checkpoints in the file"
             )
         return place
 
@@ -715,8 +707,9 @@ class Following(Observer):
         resume_point = self._resume_point
         if resume_point.run is None and place.run > 1 and steps is not None:
             raise InputError(
-                f"--resume {self.options.resume}: {self.subject.spelling} runs the simulation several times, and "
-                "the checkpoint does not hold in which run it was written. Give the end with --steps or --until"
+                f"--resume {self.options.resume}: {self.subject.spelling} runs the simulation several times, "
+                "and the checkpoint does not hold in which run it was written. Give the end with --steps or "
+                "--until"
             )
         if place.run == resume_point.first_run and steps is not None:
             return own._replace(steps=max(0, steps - (sim.steps - resume_point.began)))
@@ -768,23 +761,10 @@ class Following(Observer):
         self._has_warned = True
         if self._idle >= IDLE_RUNS:
             raise RunError(
-                f"{ends}: {self.subject.spelling} has called run {self._idle:,} times without a step since the "
-                "end was reached. It waits for a step or time beyond that end: leave the option out"
+                f"{ends}: {self.subject.spelling} has called run {self._idle:,} times without a step since "
+                "the end was reached. It waits for a step or time beyond that end: leave the option out"
             )
         self._idle += 1
-
-
-class _Metered:
-    """Energy meter that can be paused."""
-
-    def __init__(self, meter: EnergyMeter) -> None:
-        self._meter, self._stack = meter, ExitStack()
-
-    def go_on(self) -> None:
-        self._stack.enter_context(self._meter.on())
-
-    def pause(self) -> None:
-        self._stack.close()
 
 
 def now(sim: Simulation, names: Names) -> dict[str, Any]:

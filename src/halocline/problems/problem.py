@@ -492,8 +492,8 @@ class Problem:
                 raise InputError(f"--n {text}: expected one number for a file")
             if type(self.script.names.get(RESOLUTION)) is not int:
                 raise InputError(
-                    f"--n {text}: {file} sets no whole number {RESOLUTION} at its top; write {RESOLUTION} = 128 "
-                    f"there, and make the grid of {RESOLUTION} cells along its first axis"
+                    f"--n {text}: {file} sets no whole number {RESOLUTION} at its top; write {RESOLUTION} = "
+                    f"128 there, and make the grid of {RESOLUTION} cells along its first axis"
                 )
             texts[RESOLUTION] = text
         return self.script.values(texts)
@@ -682,10 +682,11 @@ def problem_of(
     InputError
     """
     given = settings_of(settings)
-    problem = Problem(name, n, given | ({} if method is None else {"method": method}), **options)
-    if method is not None and not problem.has_settings:
-        raise InputError(f"--method {method}: {name} is a file, which says that itself: leave it out")
-    return problem
+    if method is not None:
+        if not Script(path_of(name)).has_settings:
+            raise InputError(f"--method {method}: {name} is a file, which says that itself: leave it out")
+        given["method"] = method
+    return Problem(name, n, given, **options)
 
 
 def settings_of(settings: Sequence[str]) -> dict[str, str]:

@@ -267,7 +267,7 @@ def recorded(
 
 
 def written(comm: Communicator, writing: Writing) -> dict[str, Any]:
-    """Return the cost of output and checkpoints of all ranks, by the names of a record; all ranks call this."""
+    """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
     every = comm.allgather(writing)
     return {
         "written_bytes": sum(one.bytes for one in every),

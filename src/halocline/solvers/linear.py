@@ -383,8 +383,8 @@ class LinearProblem(Sealed):
         if on_progress is not None:
             check_callback(on_progress, "on_progress", "the number of iterations")
         own = RunArguments(
-            steps=max_iterations, output=output, checkpoint=checkpoint, on_progress=on_progress, resume=resume,
-            rtol=rtol,
+            steps=max_iterations, output=output, checkpoint=checkpoint, on_progress=on_progress,
+            resume=resume, rtol=rtol,
         )  # fmt: skip
         solution: Solution = observers.run(self, own, lambda arguments: self._solve(start, arguments))
         return solution

@@ -231,8 +231,8 @@ class Flow:
             stable, name = largest(scalars["beta2_min"])
             times = f"{values['courant']:g}"
             return (
-                f"courant is {times}: steps were {times} times the largest stable ones, at first {stable:.4g}, "
-                f"the limit of {name}; take courant below 1"
+                f"courant is {times}: steps were {times} times the largest stable ones, at first "
+                f"{stable:.4g}, the limit of {name}; take courant below 1"
             )
         stable, name = largest(fall2)
         beyond = f"in free fall the largest stable step is {stable:.4g}, the limit of {name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -83,10 +83,8 @@ class Setting:
     def parsed(self, name: str, value: float | str) -> float | str:
         """Return a value, with the text of a number converted, after a check."""
         if isinstance(value, str) and not self.words:
-            try:
+            with suppress(ValueError):  # the check reports a text that is no number
                 value = float(value)
-            except ValueError:
-                pass  # the check reports the text
         self.check(name, value)
         return value
 
