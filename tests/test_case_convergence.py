@@ -275,7 +275,7 @@ def test_a_study_of_two_waves(
     assert "wave=" not in options  # which is that of some lines alone
 
 
-HAVE = "cases that have one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
+HAVE = "one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
 WRONG = [
     ("study convergence orszag-tang", "case orszag-tang has no exact solution to compare with, nor"),
     ("study convergence orszag-tang", HAVE),

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 import halocline as hc
+from halocline.problems.names import Names
+from halocline.problems.problem import Problem
 from hang import HANG
 
 ROOT = Path(__file__).parents[1]
@@ -170,8 +172,6 @@ def test_the_reference_names_every_option_of_every_command():
 
 
 def test_the_reference_names_every_result_of_a_solve():
-    from halocline.problems.problem import Problem
-
     case = Problem("poisson", [8])
     _, _, section = COMMAND.read_text().partition("## halocline solve poisson\n")
     for name in case.findings(case.run(threads=1)):
@@ -187,8 +187,19 @@ def test_the_reference_names_every_result_of_a_case():
 
 
 def test_what_is_said_of_cases(tmp_path):
-    ((program, _),) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
+    (program, _), (own, _) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
     assert run(program, 1, tmp_path)
+    run(own, 1, tmp_path)
+    (tmp_path / "mine.py").write_text(own)
+    assert Problem(str(tmp_path / "mine.py"), [16], dim=1).run(steps=4).record.diagnostics["largest"] < 1.0
+
+
+def test_the_names_that_commands_use_are_listed():
+    text = (ROOT / "docs" / "how-to" / "cases.md").read_text()
+    table = text.partition("| name | meaning |\n")[2].partition("\n\n")[0]
+    listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)", row.split("|")[1])}
+    expected = {own.name for own in fields(Names)}
+    assert expected <= listed | {"sim"}, expected - listed
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -256,7 +267,6 @@ def test_what_is_said_of_shocks(tmp_path):
     from halocline.physics import mhd_tvd
     from halocline.physics.mhd_tvd import parameters
     from halocline.problems.files import case_names
-    from halocline.problems.problem import Problem
 
     text = (ROOT / "docs" / "how-to" / "shocks.md").read_text()
     ((program, output),) = BLOCK.findall(text)

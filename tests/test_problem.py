@@ -124,7 +124,8 @@ def test_a_setting_has_its_default_or_the_value_that_is_given() -> None:
 def test_cells_are_in_proportion_or_as_they_are_given() -> None:
     assert hc.cells(8, 4) == (8, 4)
     for n, dim, shape in (
-        (None, None, (8, 4)), (None, 1, (6,)), ([16], None, (16, 8)), ([16], 1, (16,)), ([5, 3], None, (5, 3)),
+        (None, None, (8, 4)), (None, 1, (6,)), ([16], None, (16, 8)), ([16], 1, (16,)),
+        ([5, 3], None, (5, 3)),
     ):  # fmt: skip
         with active(Settings(n=n, dim=dim)):
             assert hc.cells(8, 4, also=[(6,)]) == shape
@@ -142,3 +143,25 @@ def test_a_setting_that_the_file_does_not_declare_is_an_error() -> None:
         _ = Problem("heat", [8], {"kapa": 1.0}, dim=1).program
     with pytest.raises(InputError, match=r"--method cg: heat is no linear problem"):
         _ = Problem("heat", [8], {"method": "cg"}, dim=1).program
+
+
+# -- new files -----------------------------------------------------------------------------------------
+
+
+def test_new_writes_a_file_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command(["new", "mine"]) == 0
+    assert "wrote mine.py; run it with: halocline run mine.py" in capsys.readouterr().err
+    assert command(["run", "mine.py", "--n", "16", "--dim", "1", "--set", "kappa=1", "--check"]) == 0
+    assert "All checks passed." in capsys.readouterr().out
+    assert command(["new", "waves.py", "--from", "wave"]) == 0
+    assert Path("waves.py").read_text() == (CASES / "wave.py").read_text()
+    for words, message in (
+        (["new", "mine.py"], "mine.py exists already: choose another name"),
+        (["new", "other", "--from", "wav"], r"--from wav: there is no such case \(did you mean 'wave'\?\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            command(words)
+    assert not Path("other.py").exists()

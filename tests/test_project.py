@@ -32,6 +32,7 @@ LAYERS = (
     "solvers",
     "physics",
     "problems",
+    "cases",
     "convergence",
     "explanation",
     "timing",
@@ -117,6 +118,20 @@ def test_a_layer_imports_only_from_those_before_it(layer):
             parts = module.split(".")
             if parts[0] == "halocline" and len(parts) > 1 and parts[1] in LAYERS:
                 assert parts[1] in allowed, f"{file.relative_to(ROOT)} imports {module}"
+
+
+@pytest.mark.parametrize("layer", ["problems", "convergence", "explanation", "prediction", "study", "cli"])
+def test_the_framework_knows_cases_by_their_files_only(layer):
+    files = list((SOURCE / layer).rglob("*.py"))
+    assert files
+    for file in files:
+        assert not any(module.startswith("halocline.cases") for module in imports(file)), file
+
+
+@pytest.mark.parametrize("layer", ["problems", "study", "cli"])
+def test_the_framework_imports_no_physics(layer):
+    for file in (SOURCE / layer).rglob("*.py"):
+        assert not any(module.startswith("halocline.physics") for module in imports(file)), file
 
 
 # -- the build ---------------------------------------------------------------------------------------

@@ -120,8 +120,8 @@ most = shape[up] / ((sim.order - 1) / 2)  # the last centre is radius - 1/2 cell
 if contrast >= most:
     raise hc.InputError(
         f"contrast is {contrast:g}; expected a number below {most:g} with {shape[up]} cells between the "
-        f"walls and order {sim.order}: beyond the cold wall the temperature falls below 0; take more cells, or a "
-        "smaller contrast"
+        f"walls and order {sim.order}: beyond the cold wall the temperature falls below 0; take more cells, "
+        "or a smaller contrast"
     )
 start(sim)
 sim.run(steps=steps)

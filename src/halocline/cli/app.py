@@ -11,7 +11,7 @@ from halocline.cli import options
 from halocline.cli.commands.bench import BENCH
 from halocline.cli.commands.explain import EXPLAIN
 from halocline.cli.commands.model import MODEL
-from halocline.cli.commands.run import CASES, RUN
+from halocline.cli.commands.run import CASES, NEW, RUN
 from halocline.cli.commands.solve import SOLVE
 from halocline.cli.commands.stores import EXPORT, LS, VIEW
 from halocline.cli.commands.study import STUDY
@@ -48,7 +48,7 @@ HALOCLINE = Commands(
         "halocline run orszag-tang-resistive --n 128 --until 1",
     ],
     cls=InOrder,
-    commands=[SOLVE, STUDY, EXPLAIN, MODEL, BENCH, RUN, CASES, LS, VIEW, EXPORT, DOCTOR],
+    commands=[SOLVE, STUDY, EXPLAIN, MODEL, BENCH, RUN, CASES, NEW, LS, VIEW, EXPORT, DOCTOR],
 )
 app = HALOCLINE.app()
 

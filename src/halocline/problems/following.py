@@ -38,7 +38,6 @@ from halocline.words import counted
 
 if TYPE_CHECKING:
     from halocline.problems.names import Names
-    from halocline.problems.problem import Problem
 
 log = logging.getLogger("halocline")
 
@@ -319,7 +318,7 @@ class Following(Observer):
     """
 
     def __init__(
-        self, subject: Problem, options: RunOptions, comm: Communicator, replaced: Mapping[str, Any]
+        self, subject: Any, options: RunOptions, comm: Communicator, replaced: Mapping[str, Any]
     ) -> None:
         super().__init__(replaced)
         self.subject, self.options, self.course = subject, options, Course()

@@ -439,8 +439,8 @@ class Problem:
             changed = [f"{name}={value}" for name, value in self._settings.given.items()]
             raise InputError(
                 f"parameters {', '.join(changed) or 'by default'} on this grid lead to an error "
-                f"({error.args[-1]}); expected values for which all numbers of the problem are finite. Choose "
-                "values closer to the defaults, or other units."
+                f"({error.args[-1]}); expected values for which all numbers of the problem are finite. "
+                "Choose values closer to the defaults, or other units."
             ) from error
         except Exception as error:
             if not isinstance(observer, _First):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.lang.grid import Field
 from halocline.problems.files import PLACES
@@ -14,9 +14,6 @@ from halocline.run.engine.outcome import Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution
-
-if TYPE_CHECKING:
-    from halocline.problems.following import Following
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Result:
     simulation: Fields | None = field(repr=False)
     outcome: Outcome | Solution | None = field(repr=False)
     fields: tuple[Field, ...]
-    observer: Following = field(repr=False)
+    observer: Any = field(repr=False)
     names: Names = field(repr=False)
     tuned: Tuned | None = None
     most: int | None = None

@@ -149,3 +149,13 @@ CASES = Command(
     examples=["halocline cases", "halocline cases helical-turbulence"],
     takes=(Option(None, "name NAME", "The case to show."), options.JSON),
 )
+NEW = Command(
+    name="new",
+    does="halocline.cli.new:new",
+    help="Write a problem file to edit: a copy of a case, or a short file to start from.",
+    examples=["halocline new mine", "halocline new tube.py --from brio-wu"],
+    takes=(
+        Option(None, "name NAME", "The file; .py is added to a name without it.", default=REQUIRED),
+        options.problem("--from CASE", "The case to copy; see `halocline cases`.", keyword="case"),
+    ),
+)

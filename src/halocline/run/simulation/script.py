@@ -64,11 +64,11 @@ class Script:
         self._read_names()
         self.functions = frozenset(s.name for s in self._tree.body if isinstance(s, ast.FunctionDef))
         self.defined = self.functions | {name for s in self._tree.body for name in _defined(s)}
-        calls = [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
-        cells = [call for call in calls if _called(call) == "cells"]
-        self.has_settings = bool(cells) or any(_called(call) == "setting" for call in calls)
+        calls = _halocline_calls(self._tree)
+        self.has_settings = any(name in ("cells", "setting") for name, _ in calls)
         if self.has_settings:
             self.names = {}
+        cells = [call for name, call in calls if name == "cells"]
         self.default_cells = _literal_cells(cells[0]) if cells else []
         text = ast.get_docstring(self._tree) or ""
         self.about = text.partition("\n")[0]
@@ -164,9 +164,24 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
         yield from (name for name, _, _ in _settings(statement))
 
 
-def _called(call: ast.Call) -> str:
-    """Return the last part of the name of a called function."""
-    return getattr(call.func, "attr", getattr(call.func, "id", ""))
+def _halocline_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
+    """Return the calls of functions of Halocline, such as ``hc.cells(64)``, by the name of the function."""
+    modules: set[str] = set()
+    functions: dict[str, str] = {}
+    for statement in tree.body:
+        if isinstance(statement, ast.Import):
+            modules |= {a.asname or a.name for a in statement.names if a.name == "halocline"}
+        elif isinstance(statement, ast.ImportFrom) and statement.module == "halocline":
+            functions |= {a.asname or a.name: a.name for a in statement.names}
+    calls = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = node.func
+            if isinstance(function, ast.Name) and function.id in functions:
+                calls.append((functions[function.id], node))
+            elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+                calls += [(function.attr, node)] if function.value.id in modules else []
+    return calls
 
 
 def _literal_cells(call: ast.Call) -> list[tuple[int, ...]]:
