@@ -338,7 +338,8 @@ class Following(Observer):
     # --- observer ---
 
     def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
-        return self.subject.replaced(function, options)
+        own: dict[str, Any] = self.subject.replaced(function, options)
+        return own
 
     def made(self, problem: Any) -> None:
         super().made(problem)
@@ -348,7 +349,8 @@ class Following(Observer):
         self.course = Course(series)
 
     def facts(self, problem: Any) -> dict[str, Any]:
-        place, facts = self._places.get(problem), {}
+        place = self._places.get(problem)
+        facts: dict[str, Any] = {}
         if place is not None:
             facts[FACTS] = {"problem": place.number, "run": place.run, "began": place.began}
         if self.subject.has_settings:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import fields
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -47,39 +46,9 @@ UNKNOWN = (  # facts of a part of the steps
 )
 
 
-@dataclass(frozen=True)
-class Made:
-    """First problem that a file has made, known before it takes memory.
-
-    Attributes
-    ----------
-    program : Program
-        Statements of a step or an iteration.
-    grid : Grid
-    order : int or None
-        Order of the differences in space; None for a program or a linear problem.
-    scheme : str or None
-        Time integration scheme, or the method of a linear problem.
-    is_linear, is_program : bool
-    declared : mapping of str to Setting
-    values : mapping of str to float or str
-        Values of the settings.
-    sizes : sequence of tuple of int
-        Default cells, and those for further numbers of axes.
-    names : Names
-        Names of the file when it made the problem.
-    """
-
-    program: Program
-    grid: Grid
-    order: int | None
-    scheme: str | None
-    is_linear: bool
-    is_program: bool
-    declared: Mapping[str, Setting]
-    values: Mapping[str, Any]
-    sizes: Sequence[tuple[int, ...]]
-    names: Names
+# attributes of a problem that follow from the first simulation or linear problem of its file
+KNOWN = ("program", "grid", "fields", "order", "scheme", "is_linear", "is_program")
+KNOWN += ("declared", "known", "_sizes", "_values")
 
 
 class Problem:
@@ -111,6 +80,25 @@ class Problem:
         True for a file that declares its parameters with `halocline.setting` or `halocline.cells`. In other
         files, the numbers and texts at the top are parameters.
 
+    program : Program
+        Statements of a step or an iteration, without memory. This and the following attributes belong to the
+        first simulation or linear problem of the file, which runs up to there.
+    grid : Grid
+    fields : tuple of Field
+        Fields that the file has made by then.
+    order : int or None
+        Order of the differences in space; None for a program or a linear problem.
+    scheme : str or None
+        Time integration scheme, or the method of a linear problem.
+    is_linear : bool
+        True where the file solves a linear problem.
+    is_program : bool
+        True where the differences have no single order: a program, or a linear problem.
+    declared : dict of str to Setting
+        Settings of the file, by name.
+    known : Names
+        Names that the file has defined by then.
+
     Raises
     ------
     InputError
@@ -128,6 +116,16 @@ class Problem:
     >>> problem.run(steps=4).record.cells
     16
     """
+
+    program: Program
+    grid: Grid
+    fields: tuple[Field, ...]
+    order: int | None
+    scheme: str | None
+    is_linear: bool
+    is_program: bool
+    declared: Mapping[str, Setting]
+    known: Names
 
     def __init__(
         self,
@@ -211,49 +209,47 @@ class Problem:
 
     # --- what it is ---
 
-    @cached_property
-    def _made(self) -> Made:
-        """First problem of the file, which runs up to there."""
+    def __getattr__(self, name: str) -> Any:
+        """Run the file up to its first problem, which gives the attributes that depend on it."""
+        if name not in KNOWN:
+            raise AttributeError(f"a problem has no attribute {name!r}")
         observer = _First(self, {})
         self._execute(observer)
         if observer.problem is None:
             raise InputError(
                 f"{self.script.file} makes no hc.Simulation or hc.LinearProblem, nor calls hc.solve"
             )
-        made: Made = self.__dict__["_made"]  # left by `know`
-        return made
+        return self.__dict__[name]
 
     def know(self, problem: Any) -> None:
-        """Note the first problem that the file makes; an observer calls this.
+        """Note the first problem that the file makes, before it takes memory; an observer calls this.
 
         Raises
         ------
         InputError
-            A given parameter is not declared, or a number that follows from the parameters is not finite.
+            A given parameter is not declared.
         """
-        if "_made" in self.__dict__:
+        if "program" in self.__dict__:
             return
-        is_linear = not isinstance(problem, Simulation)
+        self.is_linear = not isinstance(problem, Simulation)
+        settings = self._settings
         if self.has_settings:
-            if "method" in self._settings.given and "method" not in self._settings.declared and not is_linear:
+            if "method" in settings.given and "method" not in settings.declared and not self.is_linear:
                 raise InputError(
                     f"--method {self.given['method']}: {self.name} is no linear problem: leave it out"
                 )
-            self._settings.check_used()
-        names = self.names
-        order, scheme = (None, str(problem.method)) if is_linear else _method_of(problem, names.scheme_name)
-        self.__dict__["_made"] = Made(
-            program=problem.program,
-            grid=problem.unknown.grid if is_linear else problem.grid,
-            order=order,
-            scheme=scheme,
-            is_linear=is_linear,
-            is_program=order is None,
-            declared=self._settings.declared,
-            values=dict(self._settings.values),
-            sizes=self._settings.sizes,
-            names=names,
-        )
+            settings.check_used()
+        self.known = self.names
+        if self.is_linear:
+            self.grid, self.order, self.scheme = problem.unknown.grid, None, str(problem.method)
+        else:
+            self.grid = problem.grid
+            self.order, self.scheme = _method_of(problem, self.known.scheme_name)
+        self.is_program = self.order is None
+        self.fields = tuple(f for f in self.grid.fields.values() if not self.grid.is_own(f))
+        self.declared, self._sizes = settings.declared, settings.sizes
+        self._values = settings.values if self.has_settings else {**self.script.names, **self.given}
+        self.program = problem.program
 
     @property
     def names(self) -> Names:
@@ -261,59 +257,14 @@ class Problem:
         return Names.of(self.script.top, has_settings=self.has_settings)
 
     @property
-    def known(self) -> Names:
-        """Names that the file has defined when it makes its first problem."""
-        return self._made.names
-
-    @property
-    def grid(self) -> Grid:
-        """Grid of the first problem."""
-        return self._made.grid
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """Fields that the file has made when it makes its first problem."""
-        return tuple(f for f in self.grid.fields.values() if not self.grid.is_own(f))
-
-    @property
-    def program(self) -> Program:
-        """Statements of a step or an iteration, without memory."""
-        return self._made.program
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """Cells along each axis."""
         return self.grid.shape
 
     @property
-    def order(self) -> int | None:
-        """Order of the differences in space; None for a program or a linear problem."""
-        return self._made.order
-
-    @property
-    def scheme(self) -> str | None:
-        """Time integration scheme, or the method of a linear problem."""
-        return self._made.scheme
-
-    @property
-    def is_linear(self) -> bool:
-        """True where the file solves a linear problem."""
-        return self._made.is_linear
-
-    @property
-    def is_program(self) -> bool:
-        """True where the differences have no single order: a program, or a linear problem."""
-        return self._made.is_program
-
-    @property
-    def declared(self) -> Mapping[str, Setting]:
-        """Settings that the file declares, by name."""
-        return self._made.declared
-
-    @property
     def sizes(self) -> dict[int, tuple[int, ...]]:
         """Default cells by the number of axes."""
-        return {len(size): size for size in sorted(self._made.sizes, key=len)}
+        return {len(size): size for size in sorted(self._sizes, key=len)}
 
     def default_cells(self, dim: int | None = None) -> tuple[int, ...]:
         """Return the default cells along each axis, for a number of axes.
@@ -323,12 +274,12 @@ class Problem:
         InputError
             The problem cannot have that number of axes.
         """
-        return Settings(dim=dim).shape(self._made.sizes or [self.shape])
+        return Settings(dim=dim).shape(self._sizes or [self.shape])
 
     @property
     def values(self) -> dict[str, Any]:
         """Parameters with their values."""
-        return dict(self._made.values) if self.has_settings else {**self.script.names, **self.given}
+        return dict(self._values)
 
     @property
     def unit(self) -> str:
