@@ -104,7 +104,7 @@ VALUES = {
         "--rank": "0",
         "--at": "x=0.5",
     },
-    **{"--set": "kappa=0.3", "--from": "heat", "--dtype": "float64", "--scaling": "weak"},
+    **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float64", "--scaling": "weak"},
 }
 OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
 # other options that an option needs
@@ -188,7 +188,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.cli.explain:_show")
     spy("halocline.prediction.predict:predict")
     spy("halocline.prediction.host:calibrate")
-    spy("halocline.cli.new:write_file", ends=False)
+    spy("halocline.cli.new:write", ends=False)
     spy("halocline.problems.problem:problem_of", ends=False, real=True)
     spy("halocline.plan.machine:load_machine", ends=False, real=True)
     spy("halocline.study.joining:joined", ends=False, result=([], None))

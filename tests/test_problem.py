@@ -154,6 +154,7 @@ def test_new_writes_a_file_that_runs(
     monkeypatch.chdir(tmp_path)
     assert command(["new", "mine"]) == 0
     assert "wrote mine.py; run it with: halocline run mine.py" in capsys.readouterr().err
+    assert Path("mine.py").read_text() == (CASES / "heat.py").read_text()
     assert command(["run", "mine.py", "--n", "16", "--dim", "1", "--set", "kappa=1", "--check"]) == 0
     assert "All checks passed." in capsys.readouterr().out
     assert command(["new", "waves.py", "--from", "wave"]) == 0

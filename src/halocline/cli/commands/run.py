@@ -152,10 +152,12 @@ CASES = Command(
 NEW = Command(
     name="new",
     does="halocline.cli.new:new",
-    help="Write a problem file to edit: a copy of a case, or a short file to start from.",
+    help="Write a problem file to edit: a copy of the file of a case, by default that of heat.",
     examples=["halocline new mine", "halocline new tube.py --from brio-wu"],
     takes=(
         Option(None, "name NAME", "The file; .py is added to a name without it.", default=REQUIRED),
-        options.problem("--from CASE", "The case to copy; see `halocline cases`.", keyword="case"),
+        options.problem(
+            "--from CASE", "The case to copy; see `halocline cases`.", default="heat", keyword="case"
+        ),
     ),
 )
