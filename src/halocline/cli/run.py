@@ -260,7 +260,10 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
     fields, files = result.fields_of_problem, []
     about = f"{problem.name}, {' x '.join(map(str, fields.grid.shape))} cells"
     about = joined(about, _when(problem, result))
-    for name, quantity in problem.pictures(result).items():
+    pictures = problem.pictures(result)
+    for name in pictures.keys() & result.names.figures.keys():
+        raise InputError(f"{folder / name}.png is to hold two things: give a figure another name")
+    for name, quantity in pictures.items():
         files.append(folder / f"{name}.png")
         picture(fields, quantity, files[-1], title=f"{name}, {about}", label=name)
     for name, figure in problem.figures(result).items():
