@@ -27,6 +27,7 @@ from halocline.run.host import collector
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
 from halocline.run.ranks.abort import report
+from halocline.run.ranks.launchers import launcher
 from halocline.run.ranks.mpi import world
 from halocline.words import counted, joined
 
@@ -83,6 +84,8 @@ def run(
             "--trace": trace, **kept.given, "--check": check or None,
         }  # fmt: skip
         check_part(only, others)
+    if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or kept.io_ranks):
+        _ = problem.program  # wrong parameters are found before ranks are started
     spread(ranks, kept.io_ranks)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")

@@ -159,8 +159,8 @@ def _growth(asked: Asked) -> int | None:
 
 
 def own_size(asked: Asked, ready: Any) -> int:
-    """The value of n in a file."""
-    n = ready.values.get(RESOLUTION)
+    """Return the cells along the first axis of a file, which it has as its name n or in hc.cells."""
+    n = ready.shape[0] if ready.has_settings else ready.values.get(RESOLUTION)
     if type(n) is not int:
         raise InputError(
             f"{asked.command.name} sets no whole number {RESOLUTION} at its top, from which a larger grid "
