@@ -88,7 +88,9 @@ RUN = Command(
     "\n\nFor a file, the options replace arguments in the file. The options --steps, --until, --every, "
     "--output, --checkpoint and --resume replace those of each run. The options from --threads to --trace "
     "replace those of each simulation and linear problem. --set gives other values to the numbers and texts "
-    "that the file sets at its top, and --n gives the name n another value. --check calls the function "
+    "that the file sets at its top, and --n gives the name n another value. A file that declares its "
+    "parameters by hc.setting and hc.cells takes --set, --n and --dim for these, as a case does. --order and "
+    "--scheme replace those of equations that are no program. --check calls the function "
     "check(problem) of the file. An option that has no effect on the file is an error, at the latest when "
     "the file has ended. Options of the file itself follow --.",
     examples=[
@@ -134,7 +136,7 @@ RUN = Command(
         options.CHECK,
         options.results(
             "--state FILE.npz",
-            "For a file: write the fields of its last problem, as NumPy arrays.",
+            "Write the fields of the last problem, as NumPy arrays.",
             PLACE,
         ),
         FromLine("arguments", "args"),
