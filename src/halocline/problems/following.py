@@ -77,8 +77,9 @@ class RunOptions:
     warm_up : int
         Steps at the start that are not timed.
     only : {"compute", "exchange"}, optional
-        Time steps without messages, or without kernels, in place of the first run of the file, and end the
-        file there. The fields then hold nonsense.
+        Time steps without messages, or without kernels. Where their number is known, this replaces the first
+        run of a file with settings, which ends there; else it follows the end of the file, for as many steps
+        as its last problem has made. The fields then hold nonsense.
     output : Output or sequence of Output
         Output in addition to that of the file.
     checkpoint : Checkpoint, optional
@@ -363,8 +364,12 @@ class Following(Observer):
             self.course.arguments = own
         is_simulation = isinstance(problem, Simulation)
         place = self._place(problem) if is_simulation else self._place_of_solve(problem)
-        if self.options.only is not None:
-            self._time_part(problem, own, proceed)
+        if self.options.only is not None and self.subject.has_settings:
+            ends = (self.options.steps, self.subject.names.steps, own.steps)
+            steps = next((steps for steps in ends if steps is not None), None)
+            if steps is not None:
+                self.time_part(problem, steps)
+                raise EndedError
         outcome = (self._simulate if is_simulation else self._solve)(problem, place, own, proceed)
         if is_simulation and place.is_bounded:
             is_end = outcome.reason in ("completed", NO_STEP)
@@ -643,21 +648,17 @@ class Following(Observer):
 
     # --- parts of the steps ---
 
-    def _time_part(self, problem: Any, own: RunArguments, proceed: Callable[[RunArguments], Any]) -> None:
-        """Time steps without messages or without kernels, and end the file.
+    def time_part(self, problem: Any, steps: int) -> None:
+        """Time steps without messages or without kernels; fields hold nonsense afterwards.
 
         Raises
         ------
-        EndedError
+        InputError
+            There is no step to time.
         """
         options, course = self.options, self.course
         assert options.only is not None
         self._used("--steps", "--warm-up")
-        steps = self.subject.names.steps if options.steps is None else options.steps
-        steps = own.steps if steps is None else steps
-        if steps is None:
-            outcome = proceed(own)
-            steps = problem.steps if isinstance(problem, Simulation) else outcome.iterations
         if not steps:
             raise InputError(
                 f"--only {options.only}: {self.subject.spelling} has made no step that could be timed in part"
@@ -673,7 +674,6 @@ class Following(Observer):
             seconds = bench.run(**KINDS[options.only]) * bench.passes
         course.steps, course.warm_up = steps, options.warm_up
         course.part = Timing(seconds, seconds, bench.passes, meter.total)
-        raise EndedError
 
     # --- options ---
 

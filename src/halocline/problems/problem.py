@@ -366,6 +366,9 @@ class Problem:
         wanted = RunOptions(**{name: options.pop(name) for name in list(options) if name in known})
         observer = Following(self, wanted, communicator_of(communicator), _replaced(communicator, options))
         self._execute(observer, arguments)
+        course = observer.course
+        if wanted.only is not None and course.part is None and course.runs:
+            observer.time_part(observer.problem, course.steps)
         return self._result(observer)
 
     def _execute(self, observer: Observer, arguments: Sequence[str] = ()) -> None:
