@@ -11,7 +11,7 @@ from typing import IO
 
 from halocline.run.host.streams import complain
 from halocline.run.ranks.launchers import launcher
-from halocline.words import one_line
+from halocline.words import joined, one_line
 
 FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds, where there is no terminal
 TERMINAL = "HALOCLINE_TERMINAL"  # names the terminal of whoever started this process, whose output is a pipe
@@ -25,8 +25,10 @@ def terminal() -> str | None:
 
 
 @contextlib.contextmanager
-def progress(what: str, unit: str) -> Iterator[Callable[..., None] | None]:
-    """Show `what` and a count of `unit` during the block.
+def progress(
+    what: str | Callable[[], str], unit: str | Callable[[], str]
+) -> Iterator[Callable[..., None] | None]:
+    """Show `what` and a count of `unit` during the block; functions give texts that may change.
 
     Yields what takes the count, and perhaps a text beside it; None on all ranks but the first. Without a
     terminal, as in the log of a batch job, a line comes after a minute, then every ten.
@@ -49,23 +51,27 @@ def progress(what: str, unit: str) -> Iterator[Callable[..., None] | None]:
     )
     console = Console(file=stream, force_terminal=True)
     with stream, Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
-        task = shown.add_task(one_line(what), total=None, count="set up")
+        task = shown.add_task(one_line(_text(what)), total=None, count="set up")
         yield lambda count, beside="": shown.update(
-            task, count=f"{count:,} {unit}" + (f", {beside}" if beside else "")
+            task, description=one_line(_text(what)), count=joined(f"{count:,} {_text(unit)}", beside)
         )
+
+
+def _text(text: str | Callable[[], str]) -> str:
+    return text() if callable(text) else text
 
 
 class _Log:
     """Writes a line to the error stream now and then."""
 
-    def __init__(self, what: str, unit: str) -> None:
+    def __init__(self, what: str | Callable[[], str], unit: str | Callable[[], str]) -> None:
         self.what, self.unit = what, unit
         self.next = monotonic() + FIRST_LINE
 
     def __call__(self, count: int, beside: str = "") -> None:
         if monotonic() >= self.next:
             self.next = monotonic() + LATER_LINES
-            complain(f"{self.what}: {count:,} {self.unit}" + (f", {beside}" if beside else ""))
+            complain(joined(f"{_text(self.what)}: {count:,} {_text(self.unit)}", beside))
 
 
 def _open(name: str | None) -> IO[str] | None:

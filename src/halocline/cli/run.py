@@ -102,13 +102,13 @@ def run(
     has_rows = every is not None and json != "-" and problem.has_settings
     # rows that come while it runs say how far it is
     has_line = problem.has_settings and not has_rows and only is None
-    line = progress(problem.name, "steps or iterations") if has_line else nullcontext()
+    line = progress(lambda: _heading(problem), lambda: f"{problem.unit}s") if has_line else nullcontext()
     checks: list[Check] | None = None
     try:
         with _environment(environment), devices_in_use() as met, line as on_progress:
             result = problem.run(
                 arguments, steps=steps, until=until, every=every, warm_up=warm_up, only=only, series=series,
-                on_look=rows_of(problem) if has_rows else None, on_progress=_beside(problem, on_progress),
+                on_look=rows_of(problem) if has_rows else None, on_progress=on_progress,
                 share=world().bcast(has_line and terminal() is not None), **kept.options(),
                 change=tuple(given or ()), **execution,
             )  # fmt: skip
@@ -177,13 +177,9 @@ def _check_problem(problem: Problem, result: Result, options: Mapping[str, Any])
             )
 
 
-def _beside(problem: Problem, on_progress: Any) -> Any:
-    """Return a function that shows progress with the cells of the problem."""
-    if on_progress is None:
-        return None
-    return lambda count, beside="": on_progress(
-        count, joined(f"{' x '.join(map(str, problem.shape))} cells", beside)
-    )
+def _heading(problem: Problem) -> str:
+    """Return the name of a problem, with its cells where they are known."""
+    return joined(problem.name, " x ".join(map(str, problem.shape)) if problem.is_known else "")
 
 
 def _note_nothing(

@@ -229,7 +229,7 @@ class Problem:
         InputError
             A given parameter is not declared.
         """
-        if "program" in self.__dict__:
+        if self.is_known:
             return
         self.is_linear = not isinstance(problem, Simulation)
         settings = self._settings
@@ -250,6 +250,11 @@ class Problem:
         self.declared, self._sizes = settings.declared, settings.sizes
         self._values = settings.values if self.has_settings else {**self.script.names, **self.given}
         self.program = problem.program
+
+    @property
+    def is_known(self) -> bool:
+        """True where the file has run up to its first problem."""
+        return "program" in self.__dict__
 
     @property
     def names(self) -> Names:
