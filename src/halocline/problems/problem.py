@@ -47,8 +47,10 @@ UNKNOWN = (  # facts of a part of the steps
 
 
 # attributes of a problem that follow from the first simulation or linear problem of its file
-KNOWN = ("program", "grid", "fields", "order", "scheme", "is_linear", "is_program")
-KNOWN += ("declared", "known", "_sizes", "_values")
+KNOWN = (
+    *("program", "grid", "fields", "order", "scheme", "is_linear", "is_program"),
+    *("declared", "known", "_sizes", "_values"),
+)
 
 
 class Problem:
