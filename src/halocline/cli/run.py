@@ -143,8 +143,9 @@ def run(
         write_json(json, _as_json(problem, result, checks, facts))
     if result.record is not None and result.record.series is not None:
         _write_series(csv, result.record.series)
+    stores = [] if result.observer.finished is not None else result.observer.stores
     drawn = [] if pictures is None or not has_problem else _draw(problem, result, pictures, trace is not None)
-    written([json, csv, *([state, trace] if has_problem else []), *drawn, *result.observer.stores])
+    written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
     if "--checkpoint" not in result.observer.unused:
         kept.note_checkpoints()
     result.observer.check_used()

@@ -408,7 +408,7 @@ class Following(Observer):
         if arguments is NOTHING:
             return proceed(NOTHING)
         looks = self.subject.has_settings or names.diagnostics is not None
-        if looks and (not course.series or course.series[-1]["step"] != sim.steps):
+        if looks and not course.series:
             self._look(sim)
         if options.every is not None and (own.callback is not None or looks):
             self._used("--every")
@@ -459,7 +459,8 @@ class Following(Observer):
                 outcome = run_to(last, callback=between if looks or own.callback is not None else None)
             course.runs.append((sim.steps - started, outcome))
         else:  # the run ended in the warm-up, of which output did not know, or before
-            nothing = proceed(NOTHING._replace(output=arguments.output))
+            written = arguments.output if sim.steps > begun else ()
+            nothing = proceed(NOTHING._replace(output=written))
             outcome = nothing if outcome is None else outcome
         if looks and course.series[-1]["step"] < sim.steps:
             self._look(sim)

@@ -384,7 +384,8 @@ class Problem:
         self._settings = Settings(given, self.n if self.has_settings else None, self.dim)
         try:
             with observing(observer), active(self._settings):
-                self.script.run(arguments, None if self.has_settings else self.given)
+                words = arguments if self.is_file else None  # output names the command that ran a case
+                self.script.run(words, None if self.has_settings else self.given)
         except EndedError:
             pass
         except SystemExit:

@@ -120,13 +120,15 @@ class Script:
                 ) from None
         return found
 
-    def run(self, arguments: Sequence[str] = (), given: Mapping[str, Value] | None = None) -> dict[str, Any]:
+    def run(
+        self, arguments: Sequence[str] | None = (), given: Mapping[str, Value] | None = None
+    ) -> dict[str, Any]:
         """Run it, and return what it has at its top level then, or when it ended by ``sys.exit(0)``.
 
         Parameters
         ----------
-        arguments : sequence of str
-            What it finds in ``sys.argv``.
+        arguments : sequence of str, optional
+            Arguments that the file finds in ``sys.argv``; None leaves those of this process.
         given : mapping of str to int, float or str, optional
             Other values of some of `names`.
 
@@ -266,10 +268,11 @@ def _is_plain(value: ast.expr) -> bool:
 
 
 @contextmanager
-def _as_main(file: Path, arguments: Sequence[str], module: ModuleType) -> Iterator[None]:
+def _as_main(file: Path, arguments: Sequence[str] | None, module: ModuleType) -> Iterator[None]:
     """Arguments, import path and main module as `python FILE` would find them, and as they were after it."""
     before = sys.argv, sys.path[:], sys.modules.get("__main__")
-    sys.argv = [str(file), *arguments]
+    if arguments is not None:
+        sys.argv = [str(file), *arguments]
     sys.path.insert(0, str(file.resolve().parent))
     sys.modules["__main__"] = module
     try:
