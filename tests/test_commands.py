@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import Parameter, Signature
+from inspect import Parameter
 from typing import Annotated, Any
 from unittest.mock import create_autospec
 
@@ -15,7 +15,7 @@ import typer
 
 from halocline.cli import options
 from halocline.cli.app import app
-from halocline.cli.commands import command, group
+from halocline.cli.commands import command, group, parameters
 from halocline.cli.options import general, panel, place, whole
 from halocline.cli.texts import execution
 from halocline.errors import InputError
@@ -114,18 +114,25 @@ def ran(words: list[str], *sources: Any, **settings: Any) -> dict[str, Any]:
 
 @dataclass
 class Cells:
-    """Options of a test."""
+    """Options of a test.
 
-    cells_of_it: Annotated[int, panel("The problem")("--cells-of-it N", "Cells.", whole(POINTS))] = 4
+    Attributes
+    ----------
+    cells_of_it
+        Cells, in words
+        of a docstring.
+    """
+
+    cells_of_it: Annotated[int, panel("The problem")("--cells-of-it N", whole(POINTS))] = 4
     settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
-    corners: Annotated[bool, general("--corners/--no-corners", "Edges too.")] = True
+    corners: Annotated[bool, general("--corners/--no-corners", help="Edges too.")] = True
 
 
 @dataclass
 class ManyCells(Cells):
     """Options of a test, one of them with another form."""
 
-    cells_of_it: Annotated[str, general("--cells-of-it N,N,...", "Many.")] = "1"
+    cells_of_it: Annotated[str, general("--cells-of-it N,N,...")] = "1"
 
 
 def test_options_have_values_and_texts() -> None:
@@ -135,11 +142,14 @@ def test_options_have_values_and_texts() -> None:
     assert ran(["--set", "a=1", "--set", "b=2"], Cells)["settings"] == ["a=1", "b=2"]
     assert ran(["--no-corners"], Cells, without=("settings",)) == {"cells_of_it": 4, "corners": False}
     first, *others = of_command(Cells)[0].params
-    assert (first.opts, first.metavar, first.help) == (["--cells-of-it"], "N", "Cells.")
+    assert (first.opts, first.metavar, first.help) == (
+        ["--cells-of-it"], "N", "Cells, in words of a docstring.",
+    )  # fmt: skip
     assert first.rich_help_panel == "The problem"
     assert [each.name for each in others] == ["settings", "corners"]
-    assert of_command(ManyCells)[0].params[0].help == "Many."
-    more = Signature([Parameter("k", Parameter.KEYWORD_ONLY, default="2", annotation=str)])
+    assert of_command(ManyCells)[0].params[0].help == first.help
+    assert [each.name for each in parameters(Cells, "settings")] == ["settings"]
+    more = [Parameter("k", Parameter.KEYWORD_ONLY, default="2", annotation=str)]
     assert ran(["--k", "3"], more) == {"k": "3"}
     with pytest.raises(Exception, match="it is empty; expected the name of a folder"):
         place("folder")("")
@@ -150,7 +160,10 @@ def test_a_docstring_is_the_help_text() -> None:
     assert made.help == "Try the options.\n\nAll of them."
     assert made.epilog == "[bold]Examples[/]\n  try --cells-of-it 4\n  try"
     assert of_command(Cells, text="Another.")[0].help == "Another."
-    assert all(each.help and each.epilog for each in ALL.values())
+    for each in ALL.values():
+        assert each.help
+        assert each.epilog
+        assert all(option.help for option in each.params)
 
 
 def test_options_of_an_execution_are_taken_out_of_all() -> None:

@@ -5,7 +5,7 @@ that several commands take together are the fields of a class, see `halocline.cl
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -97,11 +97,11 @@ def keyword(form: str) -> str:
 def panel(title: str | None) -> Callable[..., Any]:
     """Return a function that makes options of a panel of help texts.
 
-    It takes the form of an option, such as "--n N", the help text and, if the value is no plain text, its
-    reader. A form without a metavar is a flag.
+    It takes the form of an option, such as "--n N", the reader of its value if that is no plain text, and the
+    help text if no docstring has it. A form without a metavar is a flag.
     """
 
-    def option(form: str, help: str, read: Callable[[Any], Any] | None = None) -> Any:
+    def option(form: str, read: Callable[[Any], Any] | None = None, help: str | None = None) -> Any:
         name, _, metavar = form.partition(" ")
         return typer.Option(name, metavar=metavar or None, help=help, rich_help_panel=title, parser=read)
 
@@ -120,19 +120,21 @@ results = panel("Results")
 
 CELLS_OF_CASE = problem(
     "--n N[,M[,K]]",
-    "Cells along the first axis, the others in the case's own proportion; or along each axis.",
+    help="Cells along the first axis, the others in the case's own proportion; or along each axis.",
 )
-CELLS_OF_RANK = problem("--n N", "Cells along an axis for each rank.", whole(ranges.POINTS))
-DIM = problem("--dim 1|2|3", "Axes of the problem.", whole(ranges.AXES))
+CELLS_OF_RANK = problem("--n N", whole(ranges.POINTS), "Cells along an axis for each rank.")
+DIM = problem("--dim 1|2|3", whole(ranges.AXES), "Axes of the problem.")
 DIM_OF_CASE = problem(
     "--dim 1|2|3",
-    "Axes, where a case can have several numbers of them; see `halocline cases NAME`.",
     whole(ranges.AXES),
+    "Axes, where a case can have several numbers of them; see `halocline cases NAME`.",
 )
-SETTINGS = problem("--set NAME=VALUE", "A parameter that is not as by default; may be given several times.")
-RADIUS = problem("--radius R", "Layers of halo.", whole(ranges.RADIUS))
-FIELDS = problem("--fields F", "Fields.", whole(ranges.FIELDS))
-DTYPE = problem("--dtype float32|float64", "Their precision.")
+SETTINGS = problem(
+    "--set NAME=VALUE", help="A parameter that is not as by default; may be given several times."
+)
+RADIUS = problem("--radius R", whole(ranges.RADIUS), "Layers of halo.")
+FIELDS = problem("--fields F", whole(ranges.FIELDS), "Fields.")
+DTYPE = problem("--dtype float32|float64", help="Their precision.")
 
 # -- how it is solved ----------------------------------------------------------------------------------------
 
@@ -140,18 +142,18 @@ METHODS_OF_LINEAR = (
     "[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
     "[bold]cg-fused[/]: the same in two sweeps and 8 streams"
 )
-METHOD_OF_CASE = how("--method cg|cg-fused", f"{METHODS_OF_LINEAR}. Of a linear problem.")
+METHOD_OF_CASE = how("--method cg|cg-fused", help=f"{METHODS_OF_LINEAR}. Of a linear problem.")
 TOLERANCE = "Stop where the residual norm is at most X times that of the right-hand side."
 POSITIVE = finite("a positive number", lambda number: number > 0)
 MOST_ITERATIONS = "Stop after K iterations at the latest: a result too, not converged."
 SCHEME_OF_CASE = how(
     "--scheme euler|rk2|rk3|rk4|ssprk3",
-    "How time is integrated, rk3 by default. Some cases have a scheme of their own.",
+    help="How time is integrated, rk3 by default. Some cases have a scheme of their own.",
 )
 ORDER_OF_CASE = how(
     "--order 2|4|6|...",
-    "Order of accuracy of differences in space, 6 by default. Cases with a scheme of their own take none.",
     whole(ranges.ORDER),
+    "Order of accuracy of differences in space, 6 by default. Cases with a scheme of their own take none.",
 )
 
 
@@ -171,185 +173,150 @@ class OfCase:
 
 RANKS = where(
     "--ranks R",
-    "Processes; more than one are started with mpiexec. Under mpiexec it may be left out.",
     whole(ranges.RANKS),
+    "Processes; more than one are started with mpiexec. Under mpiexec it may be left out.",
 )
-REPEAT = where("--repeat K", "Runs of each measurement; the median counts.", whole(ranges.REPEATS))
-THREADS = where(
-    "--threads T",
-    "Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks. With "
-    "devices one, which looks after these.",
-    whole(ranges.THREADS),
-)
-DEVICE = where(
-    "--device cpu|cuda[:i,j]|opencl[:i,j]",
-    "What computes: the processor, or devices with memory of their own, all that there are or those whose "
-    "numbers follow, as in cuda:0,1; a subdomain on each, shared out among the ranks of a node. By default "
-    "HALOCLINE_DEVICE, else cpu.",
-)
+REPEAT = where("--repeat K", whole(ranges.REPEATS), "Runs of each measurement; the median counts.")
 DECOMPOSITION = where(
     "--decomposition HOW",
-    "How the grid is cut over the ranks: optimal, bisection, morton, row, 1d, 1d-x, 1d-y, 1d-z, 2d, 3d, or "
-    "the parts along each axis, such as 4x2.",
-)
-PATCH = where(
-    "--patch B[,B[,B]]|tune|caches",
-    "Edges in cells of the patches that threads work on. [bold]tune[/]: measure some before the first run, "
-    "and remember the fastest for later ones; [bold]caches[/]: to suit the caches. By default what is "
-    "remembered, else to suit the caches.",
-)
-SUBDOMAINS_PER_RANK = where(
-    "--subdomains-per-rank K",
-    "Subdomains of each rank; with devices, of each of them.",
-    whole(ranges.SUBDOMAINS),
-)
-RANKS_PER_NODE = where(
-    "--ranks-per-node R",
-    "Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.",
-    whole(ranges.RANKS_PER_NODE),
+    help="How the grid is cut over the ranks: optimal, bisection, morton, row, 1d, 1d-x, 1d-y, 1d-z, 2d, 3d, "
+    "or the parts along each axis, such as 4x2.",
 )
 METHODS = where(
     "--methods M,M,...",
-    "The transfer methods that may be taken between subdomains, the first that applies: "
+    help="The transfer methods that may be taken between subdomains, the first that applies: "
     f"{', '.join(TRANSFERS)}; all but rma by default. One process alone copies: self and peer.",
-)
-MAILBOXES = where("--mailboxes M", "Mailboxes for each message of method rma.", whole(ranges.MAILBOXES))
-SCHEDULE = where(
-    "--schedule guided|static|dynamic",
-    "Which thread of a rank runs which patch: [bold]static[/], the one that it was given to; "
-    "[bold]dynamic[/], whichever comes first; [bold]guided[/], the one that it was given to, or one that has "
-    "run all of its own.",
-)
-KERNELS = where(
-    "--kernels auto|tune|direct|queue|planes",
-    "How threads of a device read the cells around theirs: [bold]direct[/], from memory; [bold]queue[/], "
-    "those along the slowest axis from registers; [bold]planes[/], those beside them from memory that a "
-    "group shares; [bold]tune[/]: measured before the first run, and remembered; [bold]auto[/]: what is "
-    "remembered, else queue.",
-)
-OVERLAP = where(
-    "--overlap auto|on|off",
-    "Whether patches that need no message run before all messages have come; [bold]auto[/]: as the first "
-    "passes show, some of which run so and some not.",
-)
-HALO = where(
-    "--halo read|uniform",
-    "Which halos are exchanged: [bold]read[/], only what is read; [bold]uniform[/], to compare, those of all "
-    "fields that are exchanged at all, as wide as the widest, with all edges and corners.",
-)
-PACKING = where(
-    "--packing all|last|none",
-    "Which messages by MPI are packed: all; [bold]last[/], those along the last axis; [bold]none[/], to "
-    "compare. Others MPI takes out of the fields, and devices copy row by row.",
 )
 COMMUNICATION = where(
     "--communication " + "|".join(COMMUNICATIONS),
-    "A way of communicating, to compare; all messages go by MPI: "
+    help="A way of communicating, to compare; all messages go by MPI: "
     + "; ".join(f"[bold]{name}[/], {each.about}" for name, each in COMMUNICATIONS.items())
     + ".",
-)
-GPUDIRECT = where(
-    "--gpudirect", "With --communication on devices: MPI takes messages out of their memory, not the host's."
 )
 MACHINES = (
     "[bold]host[/] is this one; blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit, or "
     "a TOML file."
 )
-TRACE = results(
-    "--trace FILE", "Write what each thread and message did, for Perfetto or chrome://tracing.", place("file")
-)
 
 
 @dataclass
 class Execution:
-    """Options of the execution of a program, by the names of `halocline.run.domain.execution.Execution`."""
+    """Options of the execution of a program, by the names of `halocline.run.domain.execution.Execution`.
 
-    threads: Annotated[int | None, THREADS] = None
-    device: Annotated[str | None, DEVICE] = None
+    Attributes
+    ----------
+    threads
+        Threads of each rank; by default OMP_NUM_THREADS, else the cores shared out among the ranks. With
+        devices one, which looks after these.
+    device
+        What computes: the processor, or devices with memory of their own, all that there are or those
+        whose numbers follow, as in cuda:0,1; a subdomain on each, shared out among the ranks of a node.
+        By default HALOCLINE_DEVICE, else cpu.
+    patch
+        Edges in cells of the patches that threads work on. [bold]tune[/]: measure some before the first
+        run, and remember the fastest for later ones; [bold]caches[/]: to suit the caches. By default what
+        is remembered, else to suit the caches.
+    subdomains_per_rank
+        Subdomains of each rank; with devices, of each of them.
+    ranks_per_node
+        Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.
+    mailboxes
+        Mailboxes for each message of method rma.
+    schedule
+        Which thread of a rank runs which patch: [bold]static[/], the one that it was given to;
+        [bold]dynamic[/], whichever comes first; [bold]guided[/], the one that it was given to, or one
+        that has run all of its own.
+    kernels
+        How threads of a device read the cells around theirs: [bold]direct[/], from memory;
+        [bold]queue[/], those along the slowest axis from registers; [bold]planes[/], those beside them
+        from memory that a group shares; [bold]tune[/]: measured before the first run, and remembered;
+        [bold]auto[/]: what is remembered, else queue.
+    overlap
+        Whether patches that need no message run before all messages have come; [bold]auto[/]: as the
+        first passes show, some of which run so and some not.
+    halo
+        Which halos are exchanged: [bold]read[/], only what is read; [bold]uniform[/], to compare, those
+        of all fields that are exchanged at all, as wide as the widest, with all edges and corners.
+    packing
+        Which messages by MPI are packed: all; [bold]last[/], those along the last axis; [bold]none[/], to
+        compare. Others MPI takes out of the fields, and devices copy row by row.
+    gpudirect
+        With --communication on devices: MPI takes messages out of their memory, not the host's.
+    trace
+        Write what each thread and message did, for Perfetto or chrome://tracing.
+    """
+
+    threads: Annotated[int | None, where("--threads T", whole(ranges.THREADS))] = None
+    device: Annotated[str | None, where("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None
     decomposition: Annotated[str, DECOMPOSITION] = "optimal"
-    patch: Annotated[str | None, PATCH] = None
-    subdomains_per_rank: Annotated[int, SUBDOMAINS_PER_RANK] = 1
-    ranks_per_node: Annotated[int | None, RANKS_PER_NODE] = None
+    patch: Annotated[str | None, where("--patch B[,B[,B]]|tune|caches")] = None
+    subdomains_per_rank: Annotated[int, where("--subdomains-per-rank K", whole(ranges.SUBDOMAINS))] = 1
+    ranks_per_node: Annotated[int | None, where("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))] = None
     methods: Annotated[str | None, METHODS] = None
-    mailboxes: Annotated[int, MAILBOXES] = 2
-    schedule: Annotated[str, SCHEDULE] = "guided"
-    kernels: Annotated[str, KERNELS] = "auto"
-    overlap: Annotated[str, OVERLAP] = "auto"
-    halo: Annotated[str, HALO] = "read"
-    packing: Annotated[str, PACKING] = "all"
+    mailboxes: Annotated[int, where("--mailboxes M", whole(ranges.MAILBOXES))] = 2
+    schedule: Annotated[str, where("--schedule guided|static|dynamic")] = "guided"
+    kernels: Annotated[str, where("--kernels auto|tune|direct|queue|planes")] = "auto"
+    overlap: Annotated[str, where("--overlap auto|on|off")] = "auto"
+    halo: Annotated[str, where("--halo read|uniform")] = "read"
+    packing: Annotated[str, where("--packing all|last|none")] = "all"
     communication: Annotated[str | None, COMMUNICATION] = None
-    gpudirect: Annotated[bool, GPUDIRECT] = False
-    trace: Annotated[Path | None, TRACE] = None
+    gpudirect: Annotated[bool, where("--gpudirect")] = False
+    trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
 
 
 TO_COMPARE = ("halo", "packing", "communication", "gpudirect")  # options of Execution to compare with others
 
 # -- output and checkpoints ----------------------------------------------------------------------------------
 
-OUTPUT = keeping(
-    "--output STORE.zarr",
-    "Write all fields into that store as the run goes on; xarray.open_zarr opens it.",
-    place("store.zarr"),
-)
-OUTPUT_EVERY = keeping(
-    "--output-every 'K steps'|T|'30 min'",
-    "How often, as for --checkpoint-every; by default at the start and at the end.",
-)
-CHECKPOINT = keeping(
-    "--checkpoint FOLDER",
-    "Leave checkpoints there: as often as --checkpoint-every says, at the end, and where the run is "
-    "asked to stop: by SIGTERM, SIGUSR1 or Ctrl-C, by a file named stop in FOLDER, or shortly before "
-    "its time is up.",
-    place("folder"),
-)
-CHECKPOINT_EVERY = keeping(
-    "--checkpoint-every 'K steps'|T|'30 min'",
-    "How often: a number of steps or iterations ('50 steps'), simulated time (0.5), or wall-clock "
-    "time ('30 min'; s, min, h, d).",
-)
-KEEP = keeping("--keep K", "How many remain, the newest ones; 2 by default.", whole(ranges.CHECKPOINTS))
-RESUME = keeping(
-    "--resume FOLDER",
-    "Go on from the newest checkpoint there, or from the one with that name, on any number of ranks, "
-    "with the bits of a run that never stopped. Its end counts from the very start.",
-    place("folder"),
-)
-OVERWRITE = keeping("--overwrite", "Remove what another run left under the same name.")
-TIME_LIMIT = keeping(
-    "--time-limit '11 h 50 min'",
-    "How long the run may take; shortly before it leaves a checkpoint and ends with status 75. By "
-    "default the end of the job, where Slurm has one.",
-)
-IO_THREADS = keeping(
-    "--io-threads K",
-    "Threads of each rank that compress and write output and checkpoints while it computes; 1 by default.",
-    whole(ranges.IO_THREADS),
-)
-IO_RANKS = keeping(
-    "--io-ranks K",
-    "I/O ranks: they run beside those that compute, and write output and checkpoints.",
-    whole(ranges.IO_RANKS),
-)
+OVERWRITE = keeping("--overwrite", help="Remove what another run left under the same name.")
 
 
 @dataclass
 class Keeping:
-    """Options of output and checkpoints, which `halocline.cli.keeping.kept` takes."""
+    """Options of output and checkpoints, which `halocline.cli.keeping.kept` takes.
 
-    output: Annotated[Path | None, OUTPUT] = None
-    output_every: Annotated[str | None, OUTPUT_EVERY] = None
-    checkpoint: Annotated[Path | None, CHECKPOINT] = None
-    checkpoint_every: Annotated[str | None, CHECKPOINT_EVERY] = None
-    keep: Annotated[int | None, KEEP] = None
-    resume: Annotated[Path | None, RESUME] = None
+    Attributes
+    ----------
+    output
+        Write all fields into that store as the run goes on; xarray.open_zarr opens it.
+    output_every
+        How often, as for --checkpoint-every; by default at the start and at the end.
+    checkpoint
+        Leave checkpoints there: as often as --checkpoint-every says, at the end, and where the run is
+        asked to stop: by SIGTERM, SIGUSR1 or Ctrl-C, by a file named stop in FOLDER, or shortly before
+        its time is up.
+    checkpoint_every
+        How often: a number of steps or iterations ('50 steps'), simulated time (0.5), or wall-clock time
+        ('30 min'; s, min, h, d).
+    keep
+        How many remain, the newest ones; 2 by default.
+    resume
+        Go on from the newest checkpoint there, or from the one with that name, on any number of ranks,
+        with the bits of a run that never stopped. Its end counts from the very start.
+    time_limit
+        How long the run may take; shortly before it leaves a checkpoint and ends with status 75. By
+        default the end of the job, where Slurm has one.
+    io_threads
+        Threads of each rank that compress and write output and checkpoints while it computes; 1 by
+        default.
+    io_ranks
+        I/O ranks: they run beside those that compute, and write output and checkpoints.
+    """
+
+    output: Annotated[Path | None, keeping("--output STORE.zarr", place("store.zarr"))] = None
+    output_every: Annotated[str | None, keeping("--output-every 'K steps'|T|'30 min'")] = None
+    checkpoint: Annotated[Path | None, keeping("--checkpoint FOLDER", place("folder"))] = None
+    checkpoint_every: Annotated[str | None, keeping("--checkpoint-every 'K steps'|T|'30 min'")] = None
+    keep: Annotated[int | None, keeping("--keep K", whole(ranges.CHECKPOINTS))] = None
+    resume: Annotated[Path | None, keeping("--resume FOLDER", place("folder"))] = None
     overwrite: Annotated[bool, OVERWRITE] = False
-    time_limit: Annotated[str | None, TIME_LIMIT] = None
-    io_threads: Annotated[int | None, IO_THREADS] = None
-    io_ranks: Annotated[int, IO_RANKS] = 0
+    time_limit: Annotated[str | None, keeping("--time-limit '11 h 50 min'")] = None
+    io_threads: Annotated[int | None, keeping("--io-threads K", whole(ranges.IO_THREADS))] = None
+    io_ranks: Annotated[int, keeping("--io-ranks K", whole(ranges.IO_RANKS))] = 0
 
 
 # -- results -------------------------------------------------------------------------------------------------
 
-JSON = results("--json FILE", "Write the results as JSON; - prints them, and them alone.", place("file", str))
-CSV = results("--csv FILE", "Write one line per run.", place("file"))
-HTML = results("--html FILE", "Write a page with tables and plots, complete in itself.", place("file"))
+JSON = results("--json FILE", place("file", str), "Write the results as JSON; - prints them, and them alone.")
+CSV = results("--csv FILE", place("file"), "Write one line per run.")
+HTML = results("--html FILE", place("file"), "Write a page with tables and plots, complete in itself.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from inspect import Parameter, Signature, getdoc, signature
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
+from inspect import Parameter, Signature, cleandoc, getdoc, signature
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperGroup
@@ -40,7 +41,7 @@ def group(text: str | None, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
 def command(
     app: typer.Typer,
     name: str,
-    *options: Callable[..., Any] | Signature,
+    *options: Callable[..., Any] | Sequence[Parameter],
     without: Collection[str] = (),
     text: str | None = None,
     **settings: Any,
@@ -53,7 +54,7 @@ def command(
     ----------
     app : typer.Typer
     name : str
-    *options : class or Signature
+    *options : class or sequence of inspect.Parameter
         Classes whose fields are options of the command too. The function takes their values by keyword.
     without : collection of str
         Fields of these classes that are no options of the command.
@@ -64,26 +65,46 @@ def command(
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        own = signature(function, eval_str=True).parameters.values()
-        sources = [
-            each if isinstance(each, Signature) else signature(each, eval_str=True) for each in options
-        ]
-        shared = [p for source in sources for p in source.parameters.values() if p.name not in without]
-        named = [p for p in own if p.kind is not Parameter.VAR_KEYWORD]
-        parameters = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*named, *shared)]
-        function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        function.__annotations__ = {p.name: p.annotation for p in parameters}
+        sources = [each if isinstance(each, Sequence) else parameters(each) for each in options]
+        shared = [p for source in sources for p in source if p.name not in without]
+        all_of_it = [*parameters(function), *shared]
+        function.__signature__ = Signature(all_of_it)  # type: ignore[attr-defined]
+        function.__annotations__ = {p.name: p.annotation for p in all_of_it}
         app.command(name, **texts_of(text or getdoc(function)), **settings)(function)
         return function
 
     return add
 
 
+def parameters(source: Callable[..., Any], *only: str) -> list[Parameter]:
+    """Return the parameters of a function, or the fields of a class, as options and arguments for typer.
+
+    Their help texts are those of the docstring, in a section Parameters or Attributes, if it has any. Only
+    some of them are returned if they are named.
+    """
+    helps: dict[str, str] = {}
+    for each in reversed(getattr(source, "__mro__", (source,))):  # a class has the fields of its bases too
+        helps |= re.findall(r"^(\w+)\n((?: {4}.+\n?)+)", cleandoc(each.__doc__ or ""), re.MULTILINE)
+    result = []
+    for parameter in signature(source, eval_str=True).parameters.values():
+        if parameter.kind is Parameter.VAR_KEYWORD or (only and parameter.name not in only):
+            continue
+        kind = parameter.annotation
+        if parameter.name in helps:
+            kind, option = get_args(kind)
+            option = copy(option)
+            option.help = " ".join(helps[parameter.name].split())
+            kind = Annotated[kind, option]
+        result.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=kind))
+    return result
+
+
 def texts_of(docstring: str | None) -> dict[str, str]:
     """Return the help text and the epilog of a docstring: the lines of its section Examples."""
-    help, _, examples = (docstring or "").partition(EXAMPLES)
+    text, _, examples = (docstring or "").partition(EXAMPLES)
+    help = re.sub(r"(?<!\n)\n(?!\n)", " ", text.partition("\n\nParameters\n")[0])
     lines = ["[bold]Examples[/]", *(f"  {line}" for line in examples.rstrip().splitlines())]
-    return {"help": re.sub(r"(?<!\n)\n(?!\n)", " ", help), "epilog": "\n".join(lines)}
+    return {"help": help, "epilog": "\n".join(lines)}
 
 
 def is_given(context: typer.Context, option: str) -> bool:

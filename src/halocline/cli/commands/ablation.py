@@ -5,32 +5,28 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from halocline.cli import options
-from halocline.cli.commands import EXAMPLES, CaseByName, command, group
+from halocline.cli.commands import EXAMPLES, CaseByName, command, group, parameters
 from halocline.cli.options import where
 from halocline.study.study import studies
 
 STUDY = studies()["ablation"]
 LINE = "halocline study ablation exchange --n 128 --ranks 2 --subdomains-per-rank 2"
 app = group(f"{STUDY.about}{EXAMPLES}" + "\n".join([*STUDY.examples, LINE]), CaseByName)
-MACHINE = where("--machine NAME|FILE", "The machine on whose node placements are compared.")
 
 
-@command(
-    app,
-    "exchange",
-    options.Execution,
-    without=(
-        *("decomposition", "patch", "methods", "schedule", "kernels", "overlap", "trace"),
-        *options.TO_COMPARE,
-    ),
+OF_RUNS = parameters(
+    options.Execution, "threads", "device", "subdomains_per_rank", "ranks_per_node", "mailboxes"
 )
+
+
+@command(app, "exchange", OF_RUNS)
 def exchange(
     n: Annotated[int, options.CELLS_OF_RANK] = 128,
     dim: Annotated[int, options.DIM] = 3,
     radius: Annotated[int, options.RADIUS] = 3,
     fields: Annotated[int, options.FIELDS] = 4,
     dtype: Annotated[str, options.DTYPE] = "float32",
-    machine: Annotated[str, MACHINE] = "summit",
+    machine: Annotated[str, where("--machine NAME|FILE")] = "summit",
     repeat: Annotated[int, options.REPEAT] = 7,
     ranks: Annotated[int | None, options.RANKS] = None,
     json: Annotated[str | None, options.JSON] = None,
@@ -42,6 +38,11 @@ def exchange(
     methods (+remote, +colo, +peer, +self of Pearson et al. 2020, and mailboxes), edges and corners, halos of
     one width or of each field's own, decompositions; and predict what the placement of subdomains is worth on
     a node of another machine.
+
+    Parameters
+    ----------
+    machine
+        The machine on whose node placements are compared.
 
     Examples
     --------

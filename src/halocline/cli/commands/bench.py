@@ -19,23 +19,13 @@ app = group(__doc__)
 
 @command(app, "exchange", options.Execution, without=("patch", "trace", *options.TO_COMPARE))
 def exchange(
-    n: Annotated[
-        int, problem("--n N", "Cells along each axis of a rank's share.", whole(ranges.POINTS))
-    ] = 256,
+    n: Annotated[int, problem("--n N", whole(ranges.POINTS))] = 256,
     dim: Annotated[int, options.DIM] = 3,
-    scaling: Annotated[
-        str,
-        problem(
-            "--scaling weak|strong",
-            "[bold]weak[/]: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³ in all.",
-        ),
-    ] = "weak",
+    scaling: Annotated[str, problem("--scaling weak|strong")] = "weak",
     radius: Annotated[int, options.RADIUS] = 3,
     fields: Annotated[int, options.FIELDS] = 4,
     dtype: Annotated[str, options.DTYPE] = "float32",
-    corners: Annotated[
-        bool, problem("--corners/--no-corners", "Whether edges and corners are exchanged too.")
-    ] = True,
+    corners: Annotated[bool, problem("--corners/--no-corners")] = True,
     repeat: Annotated[int, options.REPEAT] = 7,
     ranks: Annotated[int | None, options.RANKS] = None,
     json: Annotated[str | None, options.JSON] = None,
@@ -43,6 +33,15 @@ def exchange(
 ) -> None:
     """Time the exchange of halos alone, without a stencil: some fields with halos of one radius on a periodic
     grid, 30 exchanges a run, as in the study of node-aware communication of Pearson et al.
+
+    Parameters
+    ----------
+    n
+        Cells along each axis of a rank's share.
+    scaling
+        [bold]weak[/]: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³ in all.
+    corners
+        Whether edges and corners are exchanged too.
 
     Examples
     --------

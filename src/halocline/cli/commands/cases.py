@@ -12,11 +12,16 @@ app = group("")
 
 @command(app, "cases")
 def cases(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The case to show.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME")] = None,
     json: Annotated[str | None, options.JSON] = None,
 ) -> None:
     """List the cases that `halocline run` knows by name, or show one: its parameters with units, defaults and
     meaning, and where it comes from.
+
+    Parameters
+    ----------
+    name
+        The case to show.
 
     Examples
     --------

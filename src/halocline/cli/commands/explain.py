@@ -23,36 +23,43 @@ app = group(__doc__, CaseByName)
 
 @dataclass
 class Planned(options.Execution):
-    """Options of an execution that is planned only."""
+    """Options of an execution that is planned only.
 
-    threads: Annotated[int, where("--threads T", "Threads of each rank.", whole(ranges.THREADS))] = 1
-    kernels: Annotated[
-        str,
-        where(
-            "--kernels auto|direct|queue|planes",
-            "How threads of a device read the cells around theirs, as for solve; [bold]auto[/]: queue.",
-        ),
-    ] = "auto"
+    Attributes
+    ----------
+    threads
+        Threads of each rank.
+    kernels
+        How threads of a device read the cells around theirs, as for solve; [bold]auto[/]: queue.
+    """
+
+    threads: Annotated[int, where("--threads T", whole(ranges.THREADS))] = 1
+    kernels: Annotated[str, where("--kernels auto|direct|queue|planes")] = "auto"
 
 
 @dataclass
 class Shown:
-    """Options of the ranks that are planned, and of the report."""
+    """Options of the ranks that are planned, and of the report.
 
-    ranks: Annotated[int, where("--ranks R", "As many ranks are planned for.", whole(ranges.RANKS))] = 1
-    rank: Annotated[
-        int | None,
-        where("--rank K", "Which of them is explained; by default one in the middle.", whole(ranges.RANK)),
-    ] = None
-    code: Annotated[
-        bool, results("--code", "Print the generated C++ too, with all the rest as comments.")
-    ] = False
-    passes: Annotated[
-        bool, results("--passes", "Print what every pass of the compiler leaves of each kernel too.")
-    ] = False
-    picture: Annotated[
-        Path | None, results("--picture FILE", "Draw who sends how much to whom, and how.", place("file"))
-    ] = None
+    Attributes
+    ----------
+    ranks
+        As many ranks are planned for.
+    rank
+        Which of them is explained; by default one in the middle.
+    code
+        Print the generated C++ too, with all the rest as comments.
+    passes
+        Print what every pass of the compiler leaves of each kernel too.
+    picture
+        Draw who sends how much to whom, and how.
+    """
+
+    ranks: Annotated[int, where("--ranks R", whole(ranges.RANKS))] = 1
+    rank: Annotated[int | None, where("--rank K", whole(ranges.RANK))] = None
+    code: Annotated[bool, results("--code")] = False
+    passes: Annotated[bool, results("--passes")] = False
+    picture: Annotated[Path | None, results("--picture FILE", place("file"))] = None
     json: Annotated[str | None, options.JSON] = None
 
 

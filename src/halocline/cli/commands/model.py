@@ -20,70 +20,60 @@ from halocline.cli.commands import CaseByName, command, group
 from halocline.cli.options import place, results, where, whole
 
 app = group(__doc__, CaseByName)
-NODES = where("--nodes K,K,...", "Nodes; one prediction for each.")
-RANKS_PER_NODE = where(
-    "--ranks-per-node R",
-    "By default one for each device of a node; more of them share these.",
-    whole(ranges.RANKS_PER_NODE),
-)
-SCALING = where(
-    "--scaling strong|weak",
-    "[bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the axes double in "
-    "turn with them.",
-)
-PLACEMENT = where(
-    "--placement aware|trivial|random",
-    "Which device of a node takes which part of the grid: [bold]aware[/] of the links between them, in "
-    "order, or as drawn.",
-)
-OVERLAP = where(
-    "--overlap auto|on|off",
-    "Whether patches that need no message run before messages have come; [bold]auto[/]: whichever is faster.",
-)
-PICTURE = results(
-    "--picture FILE", "Draw seconds and efficiency over nodes (PNG, SVG or PDF).", place("file")
-)
-TRACE = results(
-    "--trace FILE",
-    "Write what ranks and messages would do, for Perfetto or chrome://tracing, as runs do.",
-    place("file"),
-)
-TRACED = results(
-    "--traced R,R,...",
-    "The ranks that --trace and --timeline show, on the last number of nodes; the first four by default.",
-)
-TIMELINE = results("--timeline FILE", "Draw what these ranks and their messages would do.", place("file"))
-MEASURE = where(
-    "--measure N",
-    "Run the case with N on every rank of this host by itself, and take the pace of its sweeps from that, "
-    "not from their bytes and operations; with --machine host.",
-    whole(ranges.POINTS),
-)
 
 
 @dataclass
 class Predicted:
-    """Options of a prediction."""
+    """Options of a prediction.
 
-    nodes: Annotated[str, NODES] = "1"
-    ranks_per_node: Annotated[int | None, RANKS_PER_NODE] = None
-    scaling: Annotated[str, SCALING] = "strong"
+    Attributes
+    ----------
+    nodes
+        Nodes; one prediction for each.
+    ranks_per_node
+        By default one for each device of a node; more of them share these.
+    scaling
+        [bold]strong[/]: the same grid on all. [bold]weak[/]: N belongs to the fewest nodes; the axes
+        double in turn with them.
+    placement
+        Which device of a node takes which part of the grid: [bold]aware[/] of the links between them, in
+        order, or as drawn.
+    overlap
+        Whether patches that need no message run before messages have come; [bold]auto[/]: whichever is
+        faster.
+    picture
+        Draw seconds and efficiency over nodes (PNG, SVG or PDF).
+    trace
+        Write what ranks and messages would do, for Perfetto or chrome://tracing, as runs do.
+    traced
+        The ranks that --trace and --timeline show, on the last number of nodes; the first four by
+        default.
+    timeline
+        Draw what these ranks and their messages would do.
+    measure
+        Run the case with N on every rank of this host by itself, and take the pace of its sweeps from
+        that, not from their bytes and operations; with --machine host.
+    """
+
+    nodes: Annotated[str, where("--nodes K,K,...")] = "1"
+    ranks_per_node: Annotated[int | None, where("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))] = None
+    scaling: Annotated[str, where("--scaling strong|weak")] = "strong"
     decomposition: Annotated[str, options.DECOMPOSITION] = "optimal"
-    placement: Annotated[str, PLACEMENT] = "aware"
+    placement: Annotated[str, where("--placement aware|trivial|random")] = "aware"
     methods: Annotated[str | None, options.METHODS] = None
-    overlap: Annotated[str, OVERLAP] = "on"
+    overlap: Annotated[str, where("--overlap auto|on|off")] = "on"
     json: Annotated[str | None, options.JSON] = None
-    picture: Annotated[Path | None, PICTURE] = None
-    trace: Annotated[Path | None, TRACE] = None
-    traced: Annotated[str | None, TRACED] = None
-    timeline: Annotated[Path | None, TIMELINE] = None
-    measure: Annotated[int | None, MEASURE] = None
+    picture: Annotated[Path | None, results("--picture FILE", place("file"))] = None
+    trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
+    traced: Annotated[str | None, results("--traced R,R,...")] = None
+    timeline: Annotated[Path | None, results("--timeline FILE", place("file"))] = None
+    measure: Annotated[int | None, where("--measure N", whole(ranges.POINTS))] = None
 
 
 @command(app, "CASE", options.OfCase, Predicted)
 def case(
     context: typer.Context,
-    machine: Annotated[str, where("--machine NAME|FILE", options.MACHINES)],
+    machine: Annotated[str, where("--machine NAME|FILE", help=options.MACHINES)],
     **values: Any,
 ) -> None:
     """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes.
@@ -106,19 +96,15 @@ def case(
 
 
 @command(app, "calibrate")
-def calibrate(
-    file: Annotated[
-        Path | None,
-        results(
-            "--file FILE",
-            "Where the machine file goes; by default into the cache folder, for --machine host.",
-            place("file"),
-        ),
-    ] = None,
-) -> None:
+def calibrate(file: Annotated[Path | None, results("--file FILE", place("file"))] = None) -> None:
     """Measure this host for --machine host, some 15 seconds: the pace of sweeps by bytes, operations and
     sums, in cache and beyond it, with one rank and with one for each core; packing, and what messages, copies
     between ranks and reductions take. Leave it alone meanwhile.
+
+    Parameters
+    ----------
+    file
+        Where the machine file goes; by default into the cache folder, for --machine host.
 
     Examples
     --------

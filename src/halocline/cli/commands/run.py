@@ -1,6 +1,6 @@
 """The command `halocline run`."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,80 +57,68 @@ class FileOrCase(TyperCommand):
         return None
 
 
-STEPS = problem(
-    "--steps S",
-    "Steps at most. Without --steps and --until the case decides where it ends.",
-    whole(ranges.STEPS),
-)
-UNTIL = problem(
-    "--until T",
-    "The time to reach; the last step is shortened to end there.",
-    finite("a finite time, 0 or more", lambda time: time >= 0),
-)
-WARM_UP = problem("--warm-up K", "The first K steps are not timed.", whole(ranges.STEPS))
-ONLY = results(
-    "--only compute|exchange",
-    "Time the steps without messages, or without kernels. The fields then hold nonsense: no diagnostics, "
-    "checksum, pictures or series.",
-)
-EVERY = results(
-    "--every K",
-    "Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json and "
-    "--csv. For a file: call the callback of its runs each K steps.",
-    step_interval(ranges.SOME_STEPS),
-)
-CSV = results("--csv FILE", "Write the series of diagnostics, one line for each time.", place("file"))
-PICTURES = results(
-    "--pictures FOLDER",
-    "Draw each field at the end in that folder, or the quantities that the case derives from them, and the "
-    "figures of the case. For a file: the fields of its last problem.",
-    place("folder"),
-)
-CHECK = results(
-    "--check", "Compare the result with what the case must satisfy, and exit with status 1 where it does not."
-)
-STATE = results(
-    "--state FILE.npz",
-    "For a file: write the fields of its last problem, as NumPy arrays.",
-    place("file.npz"),
-)
-
-
 @dataclass
 class OfRun:
-    """Options of the problem and the course of a run."""
+    """Options of the problem and the course of a run.
+
+    Attributes
+    ----------
+    steps
+        Steps at most. Without --steps and --until the case decides where it ends.
+    until
+        The time to reach; the last step is shortened to end there.
+    warm_up
+        The first K steps are not timed.
+    only
+        Time the steps without messages, or without kernels. The fields then hold nonsense: no
+        diagnostics, checksum, pictures or series.
+    every
+        Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json
+        and --csv. For a file: call the callback of its runs each K steps.
+    """
 
     n: Annotated[str | None, options.CELLS_OF_CASE] = None
     dim: Annotated[int | None, options.DIM_OF_CASE] = None
-    steps: Annotated[int | None, STEPS] = None
-    until: Annotated[float | None, UNTIL] = None
-    warm_up: Annotated[int, WARM_UP] = 0
+    steps: Annotated[int | None, problem("--steps S", whole(ranges.STEPS))] = None
+    until: Annotated[
+        float | None, problem("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
+    ] = None
+    warm_up: Annotated[int, problem("--warm-up K", whole(ranges.STEPS))] = 0
     settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
     order: Annotated[int | None, options.ORDER_OF_CASE] = None
     scheme: Annotated[str | None, options.SCHEME_OF_CASE] = None
-    only: Annotated[str | None, ONLY] = None
-    every: Annotated[int | None, EVERY] = None
+    only: Annotated[str | None, results("--only compute|exchange")] = None
+    every: Annotated[int | None, results("--every K", step_interval(ranges.SOME_STEPS))] = None
     ranks: Annotated[int | None, options.RANKS] = None
 
 
 @dataclass
 class Results:
-    """Options of the results of a run, beside its state."""
+    """Options of the results of a run, beside its state.
+
+    Attributes
+    ----------
+    csv
+        Write the series of diagnostics, one line for each time.
+    pictures
+        Draw each field at the end in that folder, or the quantities that the case derives from them, and
+        the figures of the case. For a file: the fields of its last problem.
+    check
+        Compare the result with what the case must satisfy, and exit with status 1 where it does not.
+    state
+        For a file: write the fields of its last problem, as NumPy arrays.
+    """
 
     json: Annotated[str | None, options.JSON] = None
-    csv: Annotated[Path | None, CSV] = None
-    pictures: Annotated[Path | None, PICTURES] = None
-    check: Annotated[bool, CHECK] = False
-    state: Annotated[Path | None, STATE] = None
+    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+    check: Annotated[bool, results("--check")] = False
+    state: Annotated[Path | None, results("--state FILE.npz", place("file.npz"))] = None
 
 
 @command(app, "run", OfRun, options.Execution, options.Keeping, Results, cls=FileOrCase)
 def run(
-    context: typer.Context,
-    target: Annotated[
-        str, typer.Argument(metavar="FILE.py|CASE", help="What `python FILE.py` would run; or a case.")
-    ],
-    **values: Any,
+    context: typer.Context, target: Annotated[str, typer.Argument(metavar="FILE.py|CASE")], **values: Any
 ) -> None:
     """Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on one
     or several ranks. A file takes precedence over a case of the same name.
@@ -143,6 +131,11 @@ def run(
     sets at its top, and --n gives the name n another value. --check calls the function check(problem) of the
     file. An option that has no effect on the file is an error, at the latest when the file has ended. Options
     of the file itself follow --.
+
+    Parameters
+    ----------
+    target
+        What `python FILE.py` would run; or a case.
 
     Examples
     --------

@@ -16,39 +16,32 @@ from halocline.cli.options import how, place, problem, results, whole
 from halocline.errors import InputError
 
 app = group(__doc__)
-N = problem(
-    "--n N", "Interior points along each axis; with --resume those of the checkpoint.", whole(ranges.POINTS)
-)
-DIM = problem(
-    "--dim 1|2|3",
-    "Axes of the problem (default: 2, or with --resume those of the checkpoint).",
-    whole(ranges.AXES),
-)
 METHOD = how(
     "--method cg|cg-fused",
-    f"{options.METHODS_OF_LINEAR} (default: cg-fused, or with --resume that of the checkpoint).",
+    help=f"{options.METHODS_OF_LINEAR} (default: cg-fused, or with --resume that of the checkpoint).",
 )
-RTOL = how("--rtol X", options.TOLERANCE, options.POSITIVE)
-MAX_ITERATIONS = how("--max-iterations K", options.MOST_ITERATIONS, whole(ranges.STEPS))
-PICTURES = results(
-    "--pictures FOLDER",
-    "Draw solution.png and error.png in that folder, and timeline.png with --trace.",
-    place("folder"),
-)
+RTOL = how("--rtol X", options.POSITIVE, options.TOLERANCE)
+MAX_ITERATIONS = how("--max-iterations K", whole(ranges.STEPS), options.MOST_ITERATIONS)
 
 
 @dataclass
 class Results:
-    """Options of the results of a solve."""
+    """Options of the results of a solve.
+
+    Attributes
+    ----------
+    pictures
+        Draw solution.png and error.png in that folder, and timeline.png with --trace.
+    """
 
     json: Annotated[str | None, options.JSON] = None
-    pictures: Annotated[Path | None, PICTURES] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
 
 
 @command(app, "poisson", options.Execution, options.Keeping, Results)
 def poisson(
-    n: Annotated[int | None, N] = None,
-    dim: Annotated[int | None, DIM] = None,
+    n: Annotated[int | None, problem("--n N", whole(ranges.POINTS))] = None,
+    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None,
     method: Annotated[str | None, METHOD] = None,
     rtol: Annotated[float, RTOL] = 1e-6,
     max_iterations: Annotated[int | None, MAX_ITERATIONS] = None,
@@ -60,6 +53,13 @@ def poisson(
 
     The short form of `halocline run poisson`. The result has the same bits for any number of ranks and
     threads, any decomposition and patch: compare the checksum.
+
+    Parameters
+    ----------
+    n
+        Interior points along each axis; with --resume those of the checkpoint.
+    dim
+        Axes of the problem (default: 2, or with --resume those of the checkpoint).
 
     Examples
     --------

@@ -13,25 +13,24 @@ from halocline.cli.options import general, whole
 from halocline.errors import InputError
 
 app = group("")
-FIELDS = general("--fields NAME,NAME,...", "By default all.")
-CUTS = general(
-    "--at AXIS=COORDINATE", "Where an axis is cut, z=0.5; may be given twice. By default z in the middle."
-)
+FIELDS = general("--fields NAME,NAME,...", help="By default all.")
 
 
 @command(app, "ls")
 def ls(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="PATH", help="Of output, of a checkpoint, or of a folder of checkpoints."),
-    ],
-    equations: Annotated[
-        bool, general("--equations", "Print the equations of the run that wrote it.")
-    ] = False,
+    path: Annotated[Path, typer.Argument(metavar="PATH")],
+    equations: Annotated[bool, general("--equations")] = False,
     json: Annotated[str | None, options.JSON] = None,
 ) -> None:
     """Show what a store holds: arrays with dimensions, units and size, times, parameters; or which
     checkpoints are in a folder, and which is the newest.
+
+    Parameters
+    ----------
+    path
+        Of output, of a checkpoint, or of a folder of checkpoints.
+    equations
+        Print the equations of the run that wrote it.
 
     Examples
     --------
@@ -55,21 +54,32 @@ def ls(
 
 @command(app, "view")
 def view(
-    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run, or a checkpoint.")],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .png, .pdf, .svg, .gif or .mp4.")],
+    path: Annotated[Path, typer.Argument(metavar="STORE")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET")],
     names: Annotated[str | None, FIELDS] = None,
-    time: Annotated[float | None, general("--time T", "The nearest one counts; by default the last.")] = None,
-    at: Annotated[list[str], CUTS] = options.NO_TEXTS,
-    spectrum: Annotated[
-        bool, general("--spectrum", "Draw the power of whole fields in shells of wavenumbers.")
-    ] = False,
-    every: Annotated[
-        int, general("--every K", "Draw every K-th time into a film.", whole(ranges.SOME_STEPS))
-    ] = 1,
+    time: Annotated[float | None, general("--time T")] = None,
+    at: Annotated[list[str], general("--at AXIS=COORDINATE")] = options.NO_TEXTS,
+    spectrum: Annotated[bool, general("--spectrum")] = False,
+    every: Annotated[int, general("--every K", whole(ranges.SOME_STEPS))] = 1,
 ) -> None:
     """Draw what output holds into a picture: fields as planes or lines, numbers and single points as time
     series. Or into a film of its times: a target that ends in [bold].gif[/], or in [bold].mp4[/] where ffmpeg
     is found.
+
+    Parameters
+    ----------
+    path
+        Output of a run, or a checkpoint.
+    target
+        Ends in .png, .pdf, .svg, .gif or .mp4.
+    time
+        The nearest one counts; by default the last.
+    at
+        Where an axis is cut, z=0.5; may be given twice. By default z in the middle.
+    spectrum
+        Draw the power of whole fields in shells of wavenumbers.
+    every
+        Draw every K-th time into a film.
 
     Examples
     --------
@@ -112,14 +122,21 @@ def _names(text: str | None) -> list[str] | None:
 
 @command(app, "export")
 def export(
-    path: Annotated[Path, typer.Argument(metavar="STORE", help="Output of a run.")],
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Ends in .pvd, .vtr or .xdmf.")],
+    path: Annotated[Path, typer.Argument(metavar="STORE")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET")],
     names: Annotated[str | None, FIELDS] = None,
     overwrite: Annotated[bool, options.OVERWRITE] = False,
 ) -> None:
     """Write the fields of output for other programs. The name of the target says how: [bold].pvd[/], a
     collection of VTK files, one for each time; [bold].vtr[/], one VTK file of the last time; [bold].xdmf[/],
     with an HDF5 file beside it. ParaView opens all of them.
+
+    Parameters
+    ----------
+    path
+        Output of a run.
+    target
+        Ends in .pvd, .vtr or .xdmf.
 
     Examples
     --------
