@@ -17,7 +17,7 @@ from halocline.cli import options
 from halocline.cli.app import app
 from halocline.cli.commands import command, group, parameters
 from halocline.cli.options import general, panel, place, whole
-from halocline.cli.texts import execution
+from halocline.cli.texts import execution_of
 from halocline.errors import InputError
 from halocline.ranges import POINTS
 
@@ -168,14 +168,14 @@ def test_a_docstring_is_the_help_text() -> None:
 
 def test_options_of_an_execution_are_taken_out_of_all() -> None:
     values = ran(["--patch", "8,16", "--overlap", "on"], options.Execution, Cells)
-    how = execution(values)
+    how = execution_of(values)
     assert list(values) == ["cells_of_it", "settings", "corners"]
     assert (how["patch"], how["overlap"], how["mailboxes"], how["trace"]) == ([8, 16], True, 2, None)
-    assert list(execution(ran([], options.Execution, without=("patch", "trace")))) == [
+    assert list(execution_of(ran([], options.Execution, without=("patch", "trace")))) == [
         name for name in how if name not in ("patch", "trace")
     ]
     with pytest.raises(InputError, match="--overlap maybe: expected auto, on or off"):
-        execution(ran(["--overlap", "maybe"], options.Execution))
+        execution_of(ran(["--overlap", "maybe"], options.Execution))
 
 
 def test_options_to_keep_results_are_those_of_a_run() -> None:

@@ -84,9 +84,9 @@ def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], f
     return read
 
 
-def taken(group: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+def take(group: type[Any], values: dict[str, Any]) -> dict[str, Any]:
     """Remove the options that are fields of a class from the values of all options, and return them."""
-    return {each.name: values.pop(each.name) for each in fields(group) if each.name in values}
+    return {field.name: values.pop(field.name) for field in fields(group) if field.name in values}
 
 
 def keyword(form: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from halocline.cli.options import Execution, taken
+from halocline.cli.options import Execution, take
 from halocline.errors import InputError
 from halocline.ranges import POINTS, is_whole
 from halocline.run.tuning.patches import BY_CACHES, TUNE
@@ -37,12 +37,12 @@ def check_part(only: str, others: Mapping[str, object]) -> None:
             )
 
 
-def execution(values: dict[str, Any]) -> dict[str, Any]:
+def execution_of(values: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of `Execution` from the values of all options, and return what they mean."""
     meaning = {"patch": patch_edges, "overlap": overlap_of}
     return {
         name: meaning[name](value) if name in meaning else value
-        for name, value in taken(Execution, values).items()
+        for name, value in take(Execution, values).items()
     }
 
 

@@ -65,11 +65,11 @@ def command(
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        sources = [each if isinstance(each, Sequence) else parameters(each) for each in options]
+        sources = [source if isinstance(source, Sequence) else parameters(source) for source in options]
         shared = [p for source in sources for p in source if p.name not in without]
-        all_of_it = [*parameters(function), *shared]
-        function.__signature__ = Signature(all_of_it)  # type: ignore[attr-defined]
-        function.__annotations__ = {p.name: p.annotation for p in all_of_it}
+        combined = [*parameters(function), *shared]
+        function.__signature__ = Signature(combined)  # type: ignore[attr-defined]
+        function.__annotations__ = {p.name: p.annotation for p in combined}
         app.command(name, **texts_of(text or getdoc(function)), **settings)(function)
         return function
 
@@ -83,8 +83,9 @@ def parameters(source: Callable[..., Any], *only: str) -> list[Parameter]:
     some of them are returned if they are named.
     """
     helps: dict[str, str] = {}
-    for each in reversed(getattr(source, "__mro__", (source,))):  # a class has the fields of its bases too
-        helps |= re.findall(r"^(\w+)\n((?: {4}.+\n?)+)", cleandoc(each.__doc__ or ""), re.MULTILINE)
+    for documented in reversed(getattr(source, "__mro__", (source,))):  # bases of a class first
+        docstring = cleandoc(documented.__doc__ or "")
+        helps |= re.findall(r"^(\w+)\n((?: {4}.+\n?)+)", docstring, re.MULTILINE)
     result = []
     for parameter in signature(source, eval_str=True).parameters.values():
         if parameter.kind is Parameter.VAR_KEYWORD or (only and parameter.name not in only):
@@ -99,15 +100,9 @@ def parameters(source: Callable[..., Any], *only: str) -> list[Parameter]:
     return result
 
 
-def texts_of(docstring: str | None) -> dict[str, str]:
-    """Return the help text and the epilog of a docstring: the lines of its section Examples."""
+def texts_of(docstring: str | None) -> dict[str, Any]:
+    """Return the help text of a docstring, and its section Examples as the epilog."""
     text, _, examples = (docstring or "").partition(EXAMPLES)
     help = re.sub(r"(?<!\n)\n(?!\n)", " ", text.partition("\n\nParameters\n")[0])
     lines = ["[bold]Examples[/]", *(f"  {line}" for line in examples.rstrip().splitlines())]
     return {"help": help, "epilog": "\n".join(lines)}
-
-
-def is_given(context: typer.Context, option: str) -> bool:
-    """Return whether an option is given on the command line."""
-    source = context.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"

@@ -53,8 +53,9 @@ def exchange(
     from halocline.cli.progress import progress
     from halocline.cli.ranks import spread
     from halocline.cli.report import leave
-    from halocline.cli.texts import execution
+    from halocline.cli.texts import execution_of
 
+    execution = execution_of(values)
     spread(ranks)
     from halocline.io.table import as_rows
     from halocline.plan.machine import load_machine
@@ -73,7 +74,7 @@ def exchange(
     shape = weak_shape(n, comm.size, dim)
     how: dict[str, Any] = {"fields": fields, "radius": radius, "dtype": dtype}
     with devices_in_use() as met, progress("all variants in turn", f"of {repeat} rounds") as on_progress:
-        variants = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution(values))
+        variants = study.measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
     places = met(comm)
     if comm.rank != 0:
         return

@@ -51,8 +51,9 @@ def exchange(
     from halocline.cli.output import check_files, say, write_json, written
     from halocline.cli.progress import progress
     from halocline.cli.ranks import spread
-    from halocline.cli.texts import execution
+    from halocline.cli.texts import execution_of
 
+    execution = execution_of(values)
     spread(ranks)
     from halocline.run.devices.devices import where
     from halocline.run.ranks.mpi import world
@@ -73,7 +74,7 @@ def exchange(
             corners=corners,
             repeats=repeat,
             on_progress=on_progress,
-            **execution(values),
+            **execution,
         )
     kind = "sides, edges and corners" if corners else "sides"
     what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"

@@ -78,7 +78,7 @@ def case(context: typer.Context, **values: Any) -> None:
     halocline explain acoustic.py --n 1024 --ranks 64
     """
     from halocline.cli import explain
-    from halocline.cli.texts import execution
+    from halocline.cli.texts import execution_of
 
-    how = execution(values)
-    explain.case(str(context.info_name), **values, execution=how)
+    execution = execution_of(values)
+    explain.case(str(context.info_name), **values, execution=execution)

@@ -53,7 +53,9 @@ def heat(
     halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype float32
     """
     from halocline.cli.ranks import spread
+    from halocline.cli.texts import execution_of
 
+    execution = execution_of(values)
     spread(values.pop("ranks"))
     from halocline.run.ranks.mpi import world
     from halocline.timing import overlap
@@ -63,7 +65,7 @@ def heat(
     shape = weak_shape(n, world().size, dim)
     what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
     how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype}
-    _show(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, **values)
+    _show(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, execution, **values)
 
 
 @command(app, "CASE", options.OfCase, OfRounds, options.Execution, without=LEFT_OUT)
@@ -80,29 +82,28 @@ def case(context: typer.Context, **values: Any) -> None:
     halocline study overlap mhd-benchmark --n 64 --ranks 2
     """
     from halocline.cli.ranks import spread
-    from halocline.cli.texts import cells_of
+    from halocline.cli.texts import cells_of, execution_of
     from halocline.problems.named import described, problem_of
 
-    asked = options.taken(options.OfCase, values)
+    execution = execution_of(values)
+    asked = options.take(options.OfCase, values)
     ready = problem_of(str(context.info_name), cells_of(asked.pop("n")), asked.pop("settings"), **asked)
     spread(values.pop("ranks"))
     _, facts = described(ready)
-    _show(ready.bench, ready.title, facts, **values)
+    _show(ready.bench, ready.title, facts, execution, **values)
 
 
 def _show(
     make: "Callable[..., StepBench]",
     what: str,
     facts: Mapping[str, Any],
-    *,
+    execution: Mapping[str, Any],
     repeat: int,
     json: str | None,
-    **values: Any,
 ) -> None:
     """Measure the steps of a bench, and report."""
     from halocline.cli.output import check_files, say, write_json, written
     from halocline.cli.progress import progress
-    from halocline.cli.texts import execution
     from halocline.run.devices.devices import devices_in_use, where
     from halocline.run.ranks.mpi import world
     from halocline.timing import overlap
@@ -110,7 +111,7 @@ def _show(
     check_files(json)
     shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
     with devices_in_use() as met, shown as on_progress:
-        timings = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution(values))
+        timings = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution)
     places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     if json != "-":

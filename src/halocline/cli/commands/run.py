@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ from typer.core import TyperCommand
 
 from halocline import ranges
 from halocline.cli import options
-from halocline.cli.commands import command, group, is_given
+from halocline.cli.commands import command, group
 from halocline.cli.options import finite, place, problem, results, step_interval, whole
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
@@ -152,14 +151,14 @@ def run(
     halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'
     halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4
     """
-    from halocline.cli.texts import execution
+    from halocline.cli.texts import cells_of, execution_of
 
-    how, keeping = execution(values), options.taken(options.Keeping, values)
+    execution, keeping = execution_of(values), options.take(options.Keeping, values)
     state = values.pop("state")
     if names_file(target):
         from halocline.cli.script import script
 
-        given = set(filter(partial(is_given, context), context.params))
+        given = {name for name in context.params if _is_given(context, name)}
         _check_options_of_file(target, values, given)
         passed = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
         script(
@@ -167,7 +166,7 @@ def run(
             **{name: values[name] for name in passed},
             keeping=keeping,
             state=state,
-            execution={name: value for name, value in how.items() if name in given},
+            execution={name: value for name, value in execution.items() if name in given},
             arguments=context.args,
         )
         return
@@ -175,12 +174,17 @@ def run(
         raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
     from halocline.cli.keeping import kept
     from halocline.cli.run_case import case
-    from halocline.cli.texts import cells_of
     from halocline.problems.named import parameters_of
 
     parameters = parameters_of(values.pop("settings"), target, _case(target))
     n = cells_of(values.pop("n"))
-    case(target, n=n, given=parameters, **values, execution=how, kept=kept(**keeping))
+    case(target, n=n, given=parameters, **values, execution=execution, kept=kept(**keeping))
+
+
+def _is_given(context: typer.Context, option: str) -> bool:
+    """Return whether an option is given on the command line."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _check_options_of_file(file: str, values: Mapping[str, Any], given: Collection[str]) -> None:

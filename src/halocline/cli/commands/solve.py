@@ -71,10 +71,10 @@ def poisson(
     """
     from halocline.cli.keeping import kept
     from halocline.cli.run_case import case
-    from halocline.cli.texts import execution
+    from halocline.cli.texts import execution_of
     from halocline.solvers.cg import method_named
 
-    to_keep, how = kept(**options.taken(options.Keeping, values)), execution(values)
+    execution, to_keep = execution_of(values), kept(**options.take(options.Keeping, values))
     if n is None and to_keep.resume is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     given: dict[str, float | str] = {"rtol": rtol}
@@ -90,6 +90,6 @@ def poisson(
         steps=max_iterations,
         ranks=ranks,
         **values,
-        execution=how,
+        execution=execution,
         kept=to_keep,
     )

@@ -20,7 +20,7 @@ from halocline.cli.options import (
     place,
     problem,
     results,
-    taken,
+    take,
     where,
     whole,
 )
@@ -174,7 +174,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         from halocline.cli.study import study as carry_out
 
         problem = values.pop("problem", context.info_name)
-        results, submit = taken(Results, values), taken(Submit, values)
+        results, submit = take(Results, values), take(Submit, values)
         source = context.get_parameter_source
         carry_out(study.name, problem, results=results, submit=submit, source=source, **values)
 
@@ -183,8 +183,9 @@ def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
     """Return the parameter of an option of a study, whose metavar may list the values that it takes."""
     metavar = form.partition(" ")[2]
     reader = one_of(*metavar.split("|")) if "|" in metavar else None
-    kind = Annotated[str | None if metavar else bool, option(form, reader, help)]
-    return Parameter(keyword(form), Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    kind: Any = str | None if metavar else bool
+    annotation = Annotated[kind, option(form, reader, help)]
+    return Parameter(keyword(form), Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 for declared in studies().values():
