@@ -262,7 +262,7 @@ def is_named(option: Any, error: str) -> bool:
     """Return whether an error names the option, by its command or Python name, or its path."""
     name = option.opts[0]
     reader = getattr(option.type, "func", None)
-    is_path = getattr(reader, "__qualname__", "").startswith(f"{place.__name__}.")
+    is_path = name != "--json" and getattr(reader, "__qualname__", "").startswith(f"{place.__name__}.")
     path = VALUES[name] if is_path else name
     known = [name, path, *([option.name] if len(option.name) > 2 else [])]
     return any(re.search(rf"(?<![\w-]){re.escape(each)}\b", error) for each in known)

@@ -22,7 +22,7 @@ app = group(__doc__, CaseByName)
 
 
 @dataclass
-class Planned(options.Execution):
+class PlannedExecution(options.Execution):
     """Options of an execution that is planned only.
 
     Attributes
@@ -38,7 +38,7 @@ class Planned(options.Execution):
 
 
 @dataclass
-class Shown:
+class OfReport:
     """Options of the ranks that are planned, and of the report.
 
     Attributes
@@ -63,7 +63,7 @@ class Shown:
     json: Annotated[str | None, options.JSON] = None
 
 
-@command(app, "CASE", options.OfCase, Shown, Planned, without=("mailboxes", "schedule", "trace"))
+@command(app, "CASE", options.OfCase, OfReport, PlannedExecution, without=("mailboxes", "schedule", "trace"))
 def case(context: typer.Context, **values: Any) -> None:
     """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes:
     fields and halos, what is exchanged and why, messages, bytes, flops, memory, patches, and the least time

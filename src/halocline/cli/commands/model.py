@@ -23,7 +23,7 @@ app = group(__doc__, CaseByName)
 
 
 @dataclass
-class Predicted:
+class OfPrediction:
     """Options of a prediction.
 
     Attributes
@@ -70,7 +70,7 @@ class Predicted:
     measure: Annotated[int | None, where("--measure N", whole(ranges.POINTS))] = None
 
 
-@command(app, "CASE", options.OfCase, Predicted)
+@command(app, "CASE", options.OfCase, OfPrediction)
 def case(
     context: typer.Context,
     machine: Annotated[str, where("--machine NAME|FILE", help=options.MACHINES)],
