@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.cli.options import keyword
 from halocline.cli.output import check_files, note, say, write, written
 from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.report import Files, leave
@@ -291,10 +292,8 @@ def paper(
 
 def _defaults(study: Study) -> dict[str, Any]:
     """The options of a study, as they are by default."""
-    from halocline.cli.declare import Option
-
     made = {"ranks": study.ranks, "threads": study.threads or "1"}
-    return made | {Option(None, form, "").keyword: default for form, _, default in study.options}
+    return made | {keyword(form): default for form, _, default in study.options}
 
 
 def list_papers() -> None:

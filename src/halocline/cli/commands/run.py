@@ -1,23 +1,24 @@
-"""`halocline run` and `halocline cases`."""
+"""The command `halocline run`."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer.core import TyperCommand
 
+from halocline import ranges
 from halocline.cli import options
-from halocline.cli.declare import PLACE, REQUIRED, Command, FromLine, Group, Option, step_interval
+from halocline.cli.commands import command, group
+from halocline.cli.options import finite, place, problem, results, step_interval, whole
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
-from halocline.ranges import SOME_STEPS
 
 if TYPE_CHECKING:
     from halocline.physics.case import Case
 
-
+app = group("")
 SET_IN_FILE = "which sets this itself: leave it out, or set a name at the top of the file and use --set"
 NOT_OF_FILES = {  # options of cases that have no meaning for a file, with the reason
     **dict.fromkeys(("dim", "order", "scheme"), SET_IN_FILE),
@@ -55,57 +56,146 @@ class FileOrCase(TyperCommand):
         return None
 
 
-def file_or_case(
-    *,
-    target: str,
-    state: Path | None,
-    arguments: list[str],
-    execution: Mapping[str, Any],
-    keeping: Mapping[str, Any],
-    source: Callable[[str], Any],
-    **options: Any,
+@dataclass
+class OfRun:
+    """Options of the problem and the course of a run.
+
+    Attributes
+    ----------
+    steps
+        Steps at most. Without --steps and --until the case decides where it ends.
+    until
+        The time to reach; the last step is shortened to end there.
+    warm_up
+        The first K steps are not timed.
+    only
+        Time the steps without messages, or without kernels. The fields then hold nonsense: no
+        diagnostics, checksum, pictures or series.
+    every
+        Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json
+        and --csv. For a file: call the callback of its runs each K steps.
+    """
+
+    n: Annotated[str | None, options.CELLS_OF_CASE] = None
+    dim: Annotated[int | None, options.DIM_OF_CASE] = None
+    steps: Annotated[int | None, problem("--steps S", whole(ranges.STEPS))] = None
+    until: Annotated[
+        float | None, problem("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
+    ] = None
+    warm_up: Annotated[int, problem("--warm-up K", whole(ranges.STEPS))] = 0
+    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
+    order: Annotated[int | None, options.ORDER_OF_CASE] = None
+    scheme: Annotated[str | None, options.SCHEME_OF_CASE] = None
+    only: Annotated[str | None, results("--only compute|exchange")] = None
+    every: Annotated[int | None, results("--every K", step_interval(ranges.SOME_STEPS))] = None
+    ranks: Annotated[int | None, options.RANKS] = None
+
+
+@dataclass
+class Results:
+    """Options of the results of a run, beside its state.
+
+    Attributes
+    ----------
+    csv
+        Write the series of diagnostics, one line for each time.
+    pictures
+        Draw each field at the end in that folder, or the quantities that the case derives from them, and
+        the figures of the case. For a file: the fields of its last problem.
+    check
+        Compare the result with what the case must satisfy, and exit with status 1 where it does not.
+    state
+        For a file: write the fields of its last problem, as NumPy arrays.
+    """
+
+    json: Annotated[str | None, options.JSON] = None
+    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+    check: Annotated[bool, results("--check")] = False
+    state: Annotated[Path | None, results("--state FILE.npz", place("file.npz"))] = None
+
+
+@command(app, "run", OfRun, options.Execution, options.Keeping, Results, cls=FileOrCase)
+def run(
+    context: typer.Context, target: Annotated[str, typer.Argument(metavar="FILE.py|CASE")], **values: Any
 ) -> None:
-    """Run what was named."""
+    """Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on one
+    or several ranks. A file takes precedence over a case of the same name.
+
+    A case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum shows.
+
+    For a file, the options replace arguments in the file. The options --steps, --until, --every, --output,
+    --checkpoint and --resume replace those of each run. The options from --threads to --trace replace those
+    of each simulation and linear problem. --set gives other values to the numbers and texts that the file
+    sets at its top, and --n gives the name n another value. --check calls the function check(problem) of the
+    file. An option that has no effect on the file is an error, at the latest when the file has ended. Options
+    of the file itself follow --.
+
+    Parameters
+    ----------
+    target
+        What `python FILE.py` would run; or a case.
+
+    Examples
+    --------
+    halocline run heat.py
+    halocline run heat.py --ranks 4 --threads 2
+    halocline run heat.py --device cuda
+    halocline run heat.py --ranks 2 --methods mpi --overlap off
+    halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)
+    halocline run heat.py --steps 100 --checkpoint out/heat --checkpoint-every 50
+    halocline run heat.py --resume out/heat --checkpoint out/heat --ranks 4
+    halocline run heat.py --json run.json -- --json results.json   (what follows -- is for heat.py)
+    halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv
+    halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out
+    halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'
+    halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4
+    """
+    from halocline.cli.texts import cells_of, execution_of
+
+    execution, keeping = execution_of(values), options.take(options.Keeping, values)
+    state = values.pop("state")
     if names_file(target):
         from halocline.cli.script import script
 
-        _check_options_of_file(target, options, source)
+        given = {name for name in context.params if _is_given(context, name)}
+        _check_options_of_file(target, values, given)
         passed = ("n", "settings", "ranks", "json", "check", "only", "steps", "until", "every", "pictures")
         script(
             Path(target),
-            **{name: options[name] for name in passed},
+            **{name: values[name] for name in passed},
             keeping=keeping,
             state=state,
-            execution={name: value for name, value in execution.items() if is_given(source, name)},
-            arguments=arguments,
+            execution={name: value for name, value in execution.items() if name in given},
+            arguments=context.args,
         )
         return
     if state is not None:
         raise InputError(f"--state {state}: {target} is a case, whose fields --output STORE.zarr writes")
     from halocline.cli.keeping import kept
     from halocline.cli.run_case import case
-    from halocline.cli.texts import cells_of
     from halocline.problems.named import parameters_of
 
-    given = parameters_of(options.pop("settings"), target, _case(target))
-    n = cells_of(options.pop("n"))
-    case(target, n=n, given=given, **options, execution=execution, kept=kept(**keeping))
+    parameters = parameters_of(values.pop("settings"), target, _case(target))
+    n = cells_of(values.pop("n"))
+    case(target, n=n, given=parameters, **values, execution=execution, kept=kept(**keeping))
 
 
-def is_given(source: Callable[[str], Any], option: str) -> bool:
+def _is_given(context: typer.Context, option: str) -> bool:
     """Return whether an option is given on the command line."""
-    return bool(source(option).name == "COMMANDLINE")
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
-def _check_options_of_file(file: str, options: Mapping[str, Any], source: Callable[[str], Any]) -> None:
+def _check_options_of_file(file: str, values: Mapping[str, Any], given: Collection[str]) -> None:
     """Raise InputError for an option that has no meaning for a file."""
     for name, advice in NOT_OF_FILES.items():
-        if is_given(source, name):
-            raise InputError(f"--{name.replace('_', '-')} {options[name]}: {file} is a file, {advice}")
+        if name in given:
+            raise InputError(f"--{name.replace('_', '-')} {values[name]}: {file} is a file, {advice}")
 
 
-def _case(name: str) -> Case:
-    """The case of that name."""
+def _case(name: str) -> "Case":
+    """Return the case of a name."""
     from halocline.lang.grid import near
     from halocline.physics.cases import cases
 
@@ -114,77 +204,3 @@ def _case(name: str) -> Case:
         what = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
         raise InputError(f"{what} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
     return known[name]
-
-
-RUN = Command(
-    name="run",
-    cls=FileOrCase,
-    does=file_or_case,
-    help="Run a case by its name (see `halocline cases`), or a Python file, such as your own simulation, on "
-    "one or several ranks. A file takes precedence over a case of the same name."
-    "\n\nA case has the same bits for any ranks, threads, devices, decomposition and patch, as its checksum "
-    "shows."
-    "\n\nFor a file, the options replace arguments in the file. The options --steps, --until, --every, "
-    "--output, --checkpoint and --resume replace those of each run. The options from --threads to --trace "
-    "replace those of each simulation and linear problem. --set gives other values to the numbers and texts "
-    "that the file sets at its top, and --n gives the name n another value. --check calls the function "
-    "check(problem) of the file. An option that has no effect on the file is an error, at the latest when "
-    "the file has ended. Options of the file itself follow --.",
-    examples=[
-        "halocline run heat.py",
-        "halocline run heat.py --ranks 4 --threads 2",
-        "halocline run heat.py --device cuda",
-        "halocline run heat.py --ranks 2 --methods mpi --overlap off",
-        "halocline run heat.py --n 256 --set kappa=0.1   (for n = 128 and kappa = 0.2 at its top)",
-        "halocline run heat.py --steps 100 --checkpoint out/heat --checkpoint-every 50",
-        "halocline run heat.py --resume out/heat --checkpoint out/heat --ranks 4",
-        "halocline run heat.py --json run.json -- --json results.json   (what follows -- is for heat.py)",
-        "halocline run helical-turbulence --n 32 --until 50 --every 100 --csv dynamo.csv",
-        "halocline run convection --n 128,64 --set rayleigh=1e5 --pictures out",
-        "halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'",
-        "halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4",
-    ],
-    takes=(
-        Option(None, "target FILE.py|CASE", "What `python FILE.py` would run; or a case.", default=REQUIRED),
-        (options.CELLS_OF_CASE, options.DIM_OF_CASE, options.STEPS, options.UNTIL, options.WARM_UP),
-        (options.SETTINGS, options.ORDER_OF_CASE, options.SCHEME_OF_CASE),
-        options.results(
-            "--only compute|exchange",
-            "Time the steps without messages, or without kernels. The fields then hold nonsense: no "
-            "diagnostics, checksum, pictures or series.",
-        ),
-        options.results(
-            "--every K",
-            "Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json "
-            "and --csv. For a file: call the callback of its runs each K steps.",
-            step_interval(SOME_STEPS),
-        ),
-        options.RANKS,
-        options.EXECUTION.also(options.TRACE),
-        Group("keeping", options.KEPT.options),
-        options.JSON,
-        options.CSV.but("Write the series of diagnostics, one line for each time."),
-        options.results(
-            "--pictures FOLDER",
-            "Draw each field at the end in that folder, or the quantities that the case derives from them, "
-            "and the figures of the case. For a file: the fields of its last problem.",
-            PLACE,
-        ),
-        options.CHECK,
-        options.results(
-            "--state FILE.npz",
-            "For a file: write the fields of its last problem, as NumPy arrays.",
-            PLACE,
-        ),
-        FromLine("arguments", "args"),
-        FromLine("source", "get_parameter_source"),
-    ),
-)
-CASES = Command(
-    name="cases",
-    does="halocline.cli.cases:cases",
-    help="List the cases that `halocline run` knows by name, or show one: its parameters with units, "
-    "defaults and meaning, and where it comes from.",
-    examples=["halocline cases", "halocline cases helical-turbulence"],
-    takes=(Option(None, "name NAME", "The case to show."), options.JSON),
-)
