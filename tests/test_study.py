@@ -18,11 +18,11 @@ import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.explanation.explain import explain_program
 from halocline.io.table import Table
+from halocline.papers.umbc import poisson_convergence
 from halocline.physics.poisson import Poisson
 from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.reporting import solves as convergence
 from halocline.study.reporting.page import Page, facts_of_measurements
-from halocline.study.reporting.published import poisson_convergence
 from halocline.study.reporting.quantities import baseline, speedup
 from halocline.study.reporting.report import Group, Report, report
 from halocline.study.studies.strong import SOLVES

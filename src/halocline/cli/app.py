@@ -20,7 +20,7 @@ from halocline.errors import InputError
 
 DOCTOR = Command(
     name="doctor",
-    does="halocline.cli.doctor:examine",
+    does="halocline.cli.doctor.examine:examine",
     help="Look whether everything is there: compiler, MPI, cores, memory bandwidth, cache folder, GPUs. Says "
     "what to do about what is missing; exit status 0 where a solve can run.",
     examples=["halocline doctor", "halocline doctor --json machine.json"],

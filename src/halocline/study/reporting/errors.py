@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SHORT_OF = 0.2  # an order that is lower by more than this is reported as not reached
 FEW = 50.0  # a range of errors below this has fewer than two powers of ten to mark
 ERROR = "error"
+COLUMNS = 3  # of panels
 
 
 @dataclass(frozen=True)
@@ -204,17 +205,12 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
 def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
     """A panel for each title: the error over N, a line for each problem, and the slope expected."""
     panels = list(by_line(measurements))
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = figure_of(rows, columns)
-    axes = figure.subplots(rows, columns, squeeze=False).flatten()
-    for ax in axes[len(panels) :]:
-        ax.set_visible(False)
-    for number, (ax, (panel, own)) in enumerate(zip(axes, panels, strict=False)):
+    figure, axes = figure_of(len(panels), COLUMNS)
+    for number, (ax, (panel, own)) in enumerate(zip(axes, panels, strict=True)):
         _draw(ax, own)
         several = any(len(m["shape"]) > 1 for line in own.values() for m in line)
         ax.set_xlabel("N, cells along the shorter side" if several else "N, cells")
-        ax.set_ylabel("" if number % columns else error_name)
+        ax.set_ylabel("" if number % min(COLUMNS, len(panels)) else error_name)
         ax.set_title(panel)
     return figure
 

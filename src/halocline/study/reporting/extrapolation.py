@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from halocline.convergence.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.errors import RunError
 from halocline.io.table import Table
 from halocline.physics.case import Case, Extrapolated
@@ -15,6 +14,7 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, wrapped
+from halocline.study.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
 if TYPE_CHECKING:
@@ -242,9 +242,8 @@ def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
     """Draw two panels for each line that has three grids: numbers over the square of the spacing, beside
     their limits; and the distances from these over the spacing."""
     lines = [line for line in _lines(measurements) if _of(found, *line[:2])]
-    figure = figure_of(len(lines), 2)
-    axes = figure.subplots(len(lines), 2, squeeze=False)
-    for (near, far), (panel, label, line) in zip(axes, lines, strict=True):
+    figure, axes = figure_of(2 * len(lines), 2)
+    for near, far, (panel, label, line) in zip(axes[::2], axes[1::2], lines, strict=True):
         own = _finest(_of(found, panel, label))
         _draw_numbers(near, line, own)
         _draw_distances(far, line, own)

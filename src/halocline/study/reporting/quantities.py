@@ -61,8 +61,8 @@ def ns(measurement: Measurement) -> float:
     return float(measurement["ns_per_cell_step"])
 
 
-def each(measurement: Measurement) -> float:
-    """Nanoseconds of a step and a cell of one rank: what stays as it is where weak scaling is ideal."""
+def of_a_rank(measurement: Measurement) -> float:
+    """Return the nanoseconds of a step and a cell of one rank, which are constant in ideal weak scaling."""
     return ns(measurement) * subdomains(measurement)
 
 
@@ -96,8 +96,13 @@ def size(measurement: Measurement) -> str:
 
 
 def named(measurement: Measurement) -> str:
-    """What ran, for a heading."""
+    """Return the case, the order and the scheme, for a heading."""
     return joined(measurement["case"], method(measurement["order"], measurement["scheme"]))
+
+
+def heading(measurement: Measurement) -> str:
+    """Return the heading of the tables of one size."""
+    return f"{size(measurement)}: {measurement['cells']:,} cells, {named(measurement)}"
 
 
 def updates(measurement: Measurement) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import ran_on
-from halocline.study.reporting.published import POISSON, poisson_convergence
+from halocline.study.reporting.reference import references, with_notes
+from halocline.study.reporting.report import Group
 from halocline.words import clock, gigabytes, in_seconds
 
 if TYPE_CHECKING:
@@ -32,9 +33,8 @@ def predicted_bytes(n: int, dim: int) -> int:
 
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
-    """The published row to compare a measurement with: the same problem, solved to the same end."""
-    same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
-    return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
+    """Return the published result of the same solve; None without one."""
+    return next((row for known in references("convergence") if (row := known.result(measurement))), None)
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
@@ -76,9 +76,7 @@ def table(measurements: Sequence[Measurement]) -> Table:
                     f"{other['memory_observed_gb']:.2f}" if other["memory_observed_gb"] else "< 1",
                 )
             )
-    note = ""
-    if muted:
-        note = f"paper: {POISSON}; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
+    note = with_notes("convergence", Group(measurements))
     one = measurements[0]
     title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {ran_on(one)}"
     heads = HEADS + (MEMORY_BESIDE_DEVICES if one["devices"] else MEMORY)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from halocline.papers.paper import Paper, Row
 from halocline.plan.transfer import SETS
-from halocline.study.papers import Paper, Row
 from halocline.words import duration
 
 METHODS = {name: SETS[name] for name in ("+remote", "+colo", "+peer", "+self")}

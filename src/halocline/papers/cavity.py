@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from halocline.papers.paper import Paper, Row
+from halocline.papers.published import published
 from halocline.plan.growth import grown, grown_as_cut
-from halocline.study.papers import Paper, Row
-from halocline.study.reporting.published import published
 from halocline.words import duration
 
 CUTS = {"3d": "3d", "2d": "2d", "1d-k": "1d-x", "1d-i": "1d-z"}  # i, contiguous in Fortran, is our last axis

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from halocline.doctor.finding import Finding, advised, loads
+from halocline.cli.doctor.finding import Finding, advised, loads
 from halocline.errors import CompileError
 from halocline.native import native
 from halocline.run.devices.devices import present_devices

@@ -91,7 +91,7 @@ def limit(
 
     Examples
     --------
-    >>> from halocline.convergence.richardson import limit
+    >>> from halocline.study.richardson import limit
     >>> found = limit([1.16, 1.04, 1.01], [0.4, 0.2, 0.1])
     >>> print(f"{found.trend}: order {found.order:.3f}, {found.value:.3f}, {found.index:.2%}")
     falls: order 2.000, 1.000, 1.24%

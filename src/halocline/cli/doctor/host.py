@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from halocline.doctor.finding import Finding, advised, first_line, loads
+from halocline.cli.doctor.finding import Finding, advised, first_line, loads
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.native import native
 from halocline.run.host.machine import Machine
