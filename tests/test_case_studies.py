@@ -31,7 +31,7 @@ from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, proces
 from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.study.measuring.command import Command, as_csv, measure
-from halocline.study.reporting.page import Page, facts_of_measurements
+from halocline.study.reporting.page import facts_of_measurements, page
 from halocline.study.reporting.quantities import nanoseconds, same_bits, size
 from halocline.study.reporting.report import Contents, Group, Report, report
 from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
@@ -293,9 +293,10 @@ def test_a_page_holds_all_of_a_study():
             assert ax.lines
         assert "ns" in figure.axes[0].get_ylabel()
     assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(PARTS)
-    page = Page("Strong", "", [], [], figures, [], facts_of_measurements(found), "halocline").html()
-    assert page.count("<svg") == 4
-    assert "scheme rk3, steps 10, warm up 2, settings nu=1" in page
+    texts = {"title": "Strong", "lead": "", "command": "halocline"}
+    text = page(Report([], []), figures, [], facts=facts_of_measurements(found), **texts)
+    assert text.count("<svg") == 4
+    assert "scheme rk3, steps 10, warm up 2, settings nu=1" in text
 
 
 def test_a_line_of_a_table_holds_no_lists():

@@ -60,7 +60,7 @@ def leave(
     made = []
     if html or folder:
         from halocline.io.style import save, styled
-        from halocline.study.reporting.page import Page
+        from halocline.study.reporting.page import page
 
         with styled():
             figures = report.figures()
@@ -69,19 +69,9 @@ def leave(
                     made.append(folder / name)
                     save(figure, made[-1])
             if html:
-                page = Page(
-                    title=title,
-                    lead=lead,
-                    said=report.said,
-                    tables=report.tables,
-                    figure=list(figures.values()),
-                    pictures=[(path.stem, path) for path in drawn],
-                    facts=facts or {},
-                    command=shlex.join(command_line()),
-                    commands=commands,
-                    footer=report.footer,
-                )
-                write(html, page.html())
+                command, shown = shlex.join(command_line()), list(figures.values())
+                texts = {"title": title, "lead": lead, "command": command}
+                write(html, page(report, shown, drawn, facts=facts or {}, commands=commands, **texts))
     if folder and drawn:
         folder.mkdir(parents=True, exist_ok=True)
         made += [Path(shutil.copy(path, folder)) for path in drawn]
