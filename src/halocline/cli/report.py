@@ -1,4 +1,4 @@
-"""What a study leaves: tables and sentences, then files, a page and pictures."""
+"""Results of a study: tables and sentences, then files, a page and pictures."""
 
 from __future__ import annotations
 
@@ -69,9 +69,15 @@ def leave(
                     made.append(folder / name)
                     save(figure, made[-1])
             if html:
-                command, shown = shlex.join(command_line()), list(figures.values())
-                texts = {"title": title, "lead": lead, "command": command}
-                write(html, page(report, shown, drawn, facts=facts or {}, commands=commands, **texts))
+                text = page(
+                    *(report, list(figures.values()), drawn),
+                    title=title,
+                    lead=lead,
+                    facts=facts or {},
+                    command=shlex.join(command_line()),
+                    commands=commands,
+                )
+                write(html, text)
     if folder and drawn:
         folder.mkdir(parents=True, exist_ok=True)
         made += [Path(shutil.copy(path, folder)) for path in drawn]

@@ -161,7 +161,7 @@ def _leave(
     record: Any = None,
     drawn: Sequence[Path] = (),
 ) -> None:
-    """What measurements show; the record is that of a study, where none is given."""
+    """Print and write the report of measurements; the record is that of a study by default."""
     from halocline.study.measuring.command import as_csv
     from halocline.study.reporting.page import facts_of_measurements
 
@@ -179,7 +179,7 @@ def _leave(
 
 
 def _lead(what: str, found: Sequence[Measurement]) -> str:
-    """The sentence below a page's heading: what was measured, with what and where."""
+    """Return the sentence below the heading of a page: what was measured, where and when."""
     from halocline import __version__
     from halocline.study.measuring.command import devices_of
 
@@ -189,14 +189,14 @@ def _lead(what: str, found: Sequence[Measurement]) -> str:
 
 
 def _alone() -> None:
-    """A study starts ranks of its own, so it cannot be one of several."""
+    """Raise InputError in one of several ranks, as a study starts ranks of its own."""
     started = launcher()
     if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
 
 
 def _prepare() -> None:
-    """Before the first run of a study."""
+    """Give the terminal to the runs, whose own output is captured, so that they show their progress."""
     name = terminal()
     if name:
         os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are

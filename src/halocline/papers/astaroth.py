@@ -34,7 +34,7 @@ def _ns(seconds: float, row: Row) -> float:
 
 
 def _formula(row: Row) -> float:
-    """Nanoseconds of a step and cell, or of its parts (Eqs. 4 to 12)."""
+    """Return the nanoseconds of a step and cell, or of its parts (Eqs. 4 to 12)."""
     shape, ranks = (row["n"],) * 3, row["ranks_per_node"]
     made = step_time(
         shape, row["nodes"], ranks, radius=RADIUS, per_cell=PER_CELL, per_halo_cell=PER_HALO_CELL
@@ -43,7 +43,7 @@ def _formula(row: Row) -> float:
 
 
 def _exchanged(row: Row) -> int | None:
-    """Cells that the worst-placed subdomain exchanges: Q of Eq. 7; None where slabs would be too thin."""
+    """Return the cells that the worst-placed subdomain exchanges (Q of Eq. 7); None for too thin slabs."""
     try:
         return decompose((row["n"],) * 3, row["subdomains"], strategy=row["cut"], radius=RADIUS).cost
     except InputError:
@@ -55,7 +55,7 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 
 
 def _figure(number: str, title: str, about: str, study: str, **more: Any) -> Paper:
-    """Nanoseconds of a cell and step over devices of Puhti."""
+    """Return a figure of nanoseconds of a cell and step over devices of Puhti."""
     return Paper(
         *(f"astaroth-fig{number}", title, about, study, "mhd-benchmark"),
         **{

@@ -30,7 +30,7 @@ def _ijk(shape: Any) -> str:
 
 
 def _growth(kind: int) -> list[Row]:
-    """Of a table, where on devices that is, and what a prediction takes."""
+    """Return the places of a table, with the layout on devices and the options of a prediction."""
     return [
         {
             **row,
@@ -44,7 +44,7 @@ def _growth(kind: int) -> list[Row]:
 
 
 def _versions(name: str) -> list[Row]:
-    """What the model knows of the versions: all packed, on one device and on two."""
+    """Return the places of the versions that the model knows: all packed, on one device and on two."""
     return [
         {
             **{"n": 256, "nodes": 1, "devices": row["devices"], "ranks_per_node": row["devices"]},

@@ -40,7 +40,7 @@ def seconds_text(value: float) -> str:
 
 @dataclass(frozen=True)
 class Paper:
-    """A table or figure of a paper.
+    """Table or figure of a paper.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Paper:
 
     @property
     def data(self) -> Published:
-        """What is published."""
+        """Published data."""
         return published(self.name)
 
     def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
@@ -151,7 +151,7 @@ class Paper:
         return [{**row, "computed": self.formula(row)} for row in places]
 
     def there(self, name: str | None) -> Machine | None:
-        """The machine that is predicted for.
+        """Return the machine of the predictions; None where nothing is predicted.
 
         Raises
         ------

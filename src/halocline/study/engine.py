@@ -35,15 +35,10 @@ def same_algorithm(runs: Sequence[Run]) -> list[Run]:
         return run.command.settings, len(run.shape)
 
     largest: dict[Any, Run] = {}
-    for run in runs:
-        other = largest.setdefault(problem(run), run)
-        if prod(run.shape) > prod(other.shape):
-            largest[problem(run)] = run
-    chosen = {key: _automatic(run) for key, run in largest.items()}
-    return [
-        run if not chosen[problem(run)] else _with_automatic(run, chosen[problem(run)], largest[problem(run)])
-        for run in runs
-    ]
+    for run in sorted(runs, key=lambda run: -prod(run.shape)):
+        largest.setdefault(problem(run), run)
+    automatic = {key: _automatic(run) for key, run in largest.items()}
+    return [_with_automatic(run, automatic[problem(run)], largest[problem(run)].shape) for run in runs]
 
 
 def _automatic(run: Run) -> Mapping[str, float]:
@@ -57,14 +52,13 @@ def _automatic(run: Run) -> Mapping[str, float]:
     return ready.setup.automatic
 
 
-def _with_automatic(run: Run, values: Mapping[str, float], largest: Run) -> Run:
-    settings = tuple(f"{name}={value:g}" for name, value in values.items())
-    facts = {"automatic": dict(values), "automatic_for": largest.shape}
-    return replace(
-        run,
-        command=replace(run.command, settings=(*run.command.settings, *settings)),
-        facts={**run.facts, **facts},
-    )
+def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...]) -> Run:
+    """Return a run with automatic parameters, which the case chooses for a grid of another shape."""
+    if not values:
+        return run
+    settings = (*run.command.settings, *(f"{name}={value:g}" for name, value in values.items()))
+    facts = {**run.facts, "automatic": dict(values), "automatic_for": shape}
+    return replace(run, command=replace(run.command, settings=settings), facts=facts)
 
 
 # -- measurements --------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""What is here, what is missing, and what to do about it."""
+"""Diagnosis of an installation: findings with advice on what is missing."""

@@ -42,7 +42,7 @@ def examine(json: str | None) -> None:
 
 
 def line(finding: Finding) -> str:
-    """A finding as a line of the report, and what belongs to it below."""
+    """Return a finding as a line of the report, with its further lines below."""
     sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
     text, *more = [*finding.text.splitlines(), *finding.advice.splitlines()]
     return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])

@@ -1,4 +1,4 @@
-"""How fast the error of a case falls on finer and finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
+"""Convergence of errors on finer and finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Line:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a measurement needs to be drawn."""
+        """Keys of a measurement that tables and figures need."""
         return {"panel": self.panel, "line": self.label, "expected_order": self.order}
 
 
@@ -64,7 +64,7 @@ def lines(
     dim: int | None = None,
     sizes: Sequence[int] | None = None,
 ) -> list[Line]:
-    """The lines of the case's families that agree with what is given; where none does, the case as given.
+    """Return the lines of the case's families that agree with the parameters; without one, the case itself.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST_GRIDS = 3
+LEAST_GRIDS = 3  # for an order without an exact solution
 LEAST_RATIO = 1.3  # of two spacings, that Celik et al. 2008 advise
 MARK = "*"  # of an index by the expected order
 UNSEEN = {  # why there is no order
@@ -33,7 +33,7 @@ Found = dict[str, Any]
 
 
 def numbers(case: Case, measurement: Measurement) -> dict[str, float]:
-    """The numbers of a run that are extrapolated.
+    """Return the numbers of a run that are extrapolated.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def numbers(case: Case, measurement: Measurement) -> dict[str, float]:
 
 
 def in_words(found: Mapping[str, float]) -> str:
-    """The numbers of a run, for a line."""
+    """Return the numbers of a run in one line."""
     return joined(*(f"{name} {value:.6g}" for name, value in found.items()))
 
 
@@ -71,15 +71,23 @@ def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Foun
                 continue  # a grid was measured twice
             fine, values = three[-1], [m[name] for m in three]
             expected, noise = fine["expected_order"], what.noise(fine["parameters"])
-            numbers = asdict(limit(values, spacings, expected, noise))
-            value = numbers.pop("value")
+            result = asdict(limit(values, spacings, expected, noise))
+            extrapolated = result.pop("value")
             published = what.published(tuple(fine["shape"]), fine["parameters"]).get(name)
+            is_compared = published and extrapolated is not None
             found.append(
                 {
-                    **{"panel": panel, "line": label, "name": name, "cells": [cells(m) for m in three]},
-                    **{"spacings": spacings, "values": values, **numbers, "expected_order": expected},
-                    **{"extrapolated": value, "published": published},
-                    "difference": value / published - 1 if published and value is not None else None,
+                    "panel": panel,
+                    "line": label,
+                    "name": name,
+                    "cells": [cells(m) for m in three],
+                    "spacings": spacings,
+                    "values": values,
+                    **result,
+                    "expected_order": expected,
+                    "extrapolated": extrapolated,
+                    "published": published,
+                    "difference": extrapolated / published - 1 if is_compared else None,
                 }
             )
     return found
@@ -161,8 +169,7 @@ def _percent(share: float | None, form: str = ".2g") -> str:
 
 
 def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[str]:
-    """Whether the finest three grids of each line are in the asymptotic range; then a sentence for each
-    number."""
+    """Return sentences on the asymptotic range of the finest three grids of each line, and on each number."""
     said = []
     for panel, label, line in by_line(measurements):
         own = _finest(_of(found, panel, label))
@@ -228,7 +235,7 @@ def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
 
 
 def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
-    """In percent from the limit, or, where there is none, from the number on the finest grid."""
+    """Draw numbers in percent from the limit; without a limit, from the number on the finest grid."""
     from halocline.io.style import INK, gridded
 
     xs = [m["spacing"] ** 2 for m in line]
@@ -255,7 +262,7 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
 
 
 def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
-    """Of those that have a limit; the slope expected stands beside them."""
+    """Draw the distances of the numbers that have a limit, and the expected slope."""
     from halocline.io.style import gridded, logarithmic
 
     xs, highest = [m["spacing"] for m in line], 0.0

@@ -56,8 +56,13 @@ def page(
 
     environment = Environment(loader=PackageLoader("halocline.study.reporting", "."), autoescape=True)
     return environment.get_template("page.html").render(
-        **{"report": report, "title": title, "lead": lead, "facts": facts},
-        **{"command": command, "commands": commands, "groups": groups(report.tables)},
+        report=report,
+        title=title,
+        lead=lead,
+        facts=facts,
+        command=command,
+        commands=commands,
+        groups=groups(report.tables),
         figures=[svg(figure) for figure in figures],
         pictures=[(path.stem, b64encode(path.read_bytes()).decode()) for path in pictures],
     )
@@ -89,7 +94,7 @@ def _without_family(match: re.Match[str]) -> str:
 
 
 def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
-    """A machine, as `halocline.run.host.machine.Machine.as_dict` describes it, and its software."""
+    """Return the facts of a machine and its software; see `halocline.run.host.machine.Machine.as_dict`."""
     caches = ", ".join(f"L{c['level']} {c['bytes'] // 1024:,} KiB" for c in machine["caches"])
     return {
         "host": f"{machine['host']}, {machine['system']}",
@@ -103,7 +108,7 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
 
 
 def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """Machine, software and the options that all measurements share, each fact once."""
+    """Return machine, software and the options that all measurements share."""
     one = measurements[0]
     shared = [k for k in OPTIONS if one.get(k) and all(m.get(k) == one[k] for m in measurements)]
     shared = [k for k in shared if k != "scheme" or "method" not in shared]  # one thing of a linear problem

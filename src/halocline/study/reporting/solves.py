@@ -1,4 +1,4 @@
-"""The convergence study: finer and finer meshes, in the form of Table 3.1 of UMBC HPCF-2018-10."""
+"""Convergence of linear solves, in the form of Table 3.1 of UMBC HPCF-2018-10."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
 
 
 def predicted_bytes(n: int, dim: int) -> int:
-    """Memory that the vectors of conjugate gradients take: 4 n^dim numbers of 8 bytes, as UMBC HPCF-2018-10,
-    Section 3, counts them."""
+    """Return the memory of the vectors of conjugate gradients, by UMBC HPCF-2018-10, Section 3.
+
+    It is 4 n^dim numbers of 8 bytes.
+    """
     return VECTORS * 8 * int(n**dim)
 
 
@@ -38,7 +40,7 @@ def published_for(measurement: Measurement) -> dict[str, Any] | None:
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
-    """Ours, and below each row the published one of the same N."""
+    """Return the table of the measurements, each with the published row of the same N below it."""
     rows: list[tuple[str, ...]] = []
     muted = []
     before: Measurement | None = None
@@ -89,7 +91,7 @@ def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """How the measurements agree with the published ones and with theory, a sentence each."""
+    """Return sentences on the agreement of the measurements with published ones and with theory."""
     said = []
     for m in measurements:
         other = published_for(m)
@@ -121,7 +123,7 @@ def _agreement(ours: float | None, theirs: float) -> str:
 
 
 def plot(measurements: Sequence[Measurement]) -> Figure:
-    """Error and iterations over N, with the published ones."""
+    """Return the figure of error and iterations over N, with the published ones."""
     from matplotlib.figure import Figure
 
     from halocline.io.style import COLOURS, INK, MUTED, gridded

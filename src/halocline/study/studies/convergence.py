@@ -11,10 +11,9 @@ from halocline.errors import InputError
 from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting import errors, extrapolation, solves
+from halocline.study.reporting.extrapolation import LEAST_GRIDS
 from halocline.study.reporting.report import Group, Report
 from halocline.study.study import Asked, Run, Study
-
-LEAST_GRIDS = 3  # for an order without an exact solution
 
 
 class Convergence(Study):
