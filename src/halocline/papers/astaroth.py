@@ -8,10 +8,8 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.model.formula import step_time
 from halocline.papers.paper import Paper, Row
 from halocline.papers.published import published
-from halocline.plan.decompose import decompose
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
@@ -35,6 +33,8 @@ def _ns(seconds: float, row: Row) -> float:
 
 def _formula(row: Row) -> float:
     """Return the nanoseconds of a step and cell, or of its parts (Eqs. 4 to 12)."""
+    from halocline.model import step_time
+
     shape, ranks = (row["n"],) * 3, row["ranks_per_node"]
     made = step_time(
         shape, row["nodes"], ranks, radius=RADIUS, per_cell=PER_CELL, per_halo_cell=PER_HALO_CELL
@@ -44,6 +44,8 @@ def _formula(row: Row) -> float:
 
 def _exchanged(row: Row) -> int | None:
     """Return the cells that the worst-placed subdomain exchanges (Q of Eq. 7); None for too thin slabs."""
+    from halocline.plan.decompose import decompose
+
     try:
         return decompose((row["n"],) * 3, row["subdomains"], strategy=row["cut"], radius=RADIUS).cost
     except InputError:

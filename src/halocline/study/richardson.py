@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from halocline.errors import InputError
 
+LEAST_GRIDS = 3  # for an order without an exact solution
 SAFETY = 1.25  # of the index, where three grids tell the order (Roache)
 SAFETY_UNKNOWN = 3.0  # where the order is what one expects (Roache, of two grids)
 LEAST_ORDER = 1e-6  # what falls more slowly does not fall

@@ -14,14 +14,13 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, wrapped
-from halocline.study.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
+from halocline.study.richardson import LEAST_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST_GRIDS = 3  # for an order without an exact solution
 LEAST_RATIO = 1.3  # of two spacings, that Celik et al. 2008 advise
 MARK = "*"  # of an index by the expected order
 UNSEEN = {  # why there is no order

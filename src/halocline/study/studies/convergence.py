@@ -10,9 +10,8 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
-from halocline.study.reporting import errors, extrapolation, solves
-from halocline.study.reporting.extrapolation import LEAST_GRIDS
 from halocline.study.reporting.report import Group, Report
+from halocline.study.richardson import LEAST_GRIDS
 from halocline.study.study import Asked, Run, Study
 
 
@@ -32,6 +31,7 @@ class Convergence(Study):
             return super().says(measurement)
         if "spacing" in measurement:
             from halocline.physics.cases import case_named
+            from halocline.study.reporting import extrapolation
 
             return extrapolation.in_words(extrapolation.numbers(case_named(measurement["case"]), measurement))
         return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
@@ -39,6 +39,7 @@ class Convergence(Study):
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
         """Return the measurements with differences of grids, or with the numbers of a steady state."""
         from halocline.physics.cases import cases
+        from halocline.study.reporting import extrapolation
 
         if "--state" in runs[0].extra:
             _check_times(measurements)
@@ -55,6 +56,7 @@ class Convergence(Study):
     def report(self, group: Group) -> Report:
         """Return the report of solves beside the published ones, of steady states, or of errors."""
         from halocline.physics.cases import cases
+        from halocline.study.reporting import errors, extrapolation, solves
 
         found, one = group.members, group.first
         if is_solve(one):
