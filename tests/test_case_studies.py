@@ -276,6 +276,11 @@ def test_numbers_as_text():
     ]
 
 
+def curves(ax: Any) -> list[tuple[list[float], list[float]]]:
+    """Return the abscissas and ordinates of all lines of a panel."""
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
+
+
 def test_a_page_holds_all_of_a_study():
     theory = Theory({6: sides(), 4: sides()}, 1e-12, 2)
     found = [*parts_of(1, 8.0, 8.0, 0.5, 0.5), *parts_of(2, 6.0, 4.0, 5.0, 5.5), made(3.0, order=4)]
@@ -292,6 +297,10 @@ def test_a_page_holds_all_of_a_study():
             assert ax.get_xlabel() == "cores"
             assert ax.lines
         assert "ns" in figure.axes[0].get_ylabel()
+    assert curves(figures[0].axes[0]) == [([1, 2], [8.0, 6.0]), ([1, 2], [8.0, 4.0])]  # measured, ideal
+    assert curves(figures[1].axes[0]) == [([1, 2], ys) for ys in ([8, 6], [8, 4], [0.5, 5], [0.5, 5.5])]
+    assert [ys for _, ys in curves(figures[2].axes[0])] == [[3], [3], [8, 6], [8, 4]]  # orders 4 and 6
+    assert curves(figures[3].axes[0]) == [([1, 2, 4], [8, 10, 10]), ([1, 2, 4], [8, 8, 8])]
     assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(PARTS)
     texts = {"title": "Strong", "lead": "", "command": "halocline"}
     text = page(Report([], []), figures, [], facts=facts_of_measurements(found), **texts)
