@@ -16,12 +16,12 @@ import pytest
 import preloaded
 from halocline.archive.series import FACTS
 from halocline.cli.app import run
-from halocline.convergence.differences import differences
 from halocline.errors import InputError
 from halocline.problems import file_options
 from halocline.problems.file import FileProblem
 from halocline.run.output.saved import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
+from halocline.study.differences import differences
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "halocline"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Each layer imports only from itself and those before it.
-MODULES = ("errors", "forks", "native", "words", "ranges")  # first layers with one file each
+MODULES = ("applications", "errors", "forks", "native", "words", "ranges")  # first layers with one file each
 LAYERS = (
     *MODULES,
     "lang",
@@ -32,13 +32,12 @@ LAYERS = (
     "solvers",
     "physics",
     "problems",
-    "convergence",
     "explanation",
     "timing",
     "prediction",
-    "doctor",
     "study",
     "cli",
+    "papers",
 )
 
 
@@ -117,6 +116,11 @@ def test_a_layer_imports_only_from_those_before_it(layer):
             parts = module.split(".")
             if parts[0] == "halocline" and len(parts) > 1 and parts[1] in LAYERS:
                 assert parts[1] in allowed, f"{file.relative_to(ROOT)} imports {module}"
+
+
+def test_only_one_module_names_the_packages_of_papers():
+    files = [path for path in SOURCE.rglob("*.py") if "halocline.papers" in path.read_text()]
+    assert {path.relative_to(SOURCE).parts[0] for path in files} == {"applications.py", "papers"}
 
 
 # -- the build ---------------------------------------------------------------------------------------

@@ -18,6 +18,6 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
     halocline doctor
     halocline doctor --json machine.json
     """
-    from halocline.cli.doctor import examine
+    from halocline.cli.doctor.examine import examine
 
     examine(json)

@@ -1,4 +1,4 @@
-"""Numbers from the literature, which studies print beside their own: data files with paper and table."""
+"""Numbers of papers: data files with their source, place and units."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-FOLDER = files("halocline.study").joinpath("published")
+FOLDER = files("halocline.papers").joinpath("data")
 
 
 @dataclass(frozen=True)
 class Published:
-    """A table of a paper, or what it says of a figure.
+    """Table of a paper, or the numbers that its text states of a figure.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Published:
     rows: tuple[dict[str, Any], ...]
 
     def values(self, column: str, **where: Any) -> tuple[Any, ...]:
-        """The entries of a column in rows with these values."""
+        """Return the entries of a column in rows with some values."""
         return tuple(
             row[column] for row in self.rows if all(row[name] == value for name, value in where.items())
         )
@@ -42,11 +42,11 @@ class Published:
 
 @cache
 def published(name: str) -> Published:
-    """The data file of a name such as "umbc-4.1"."""
+    """Return the content of a data file, by a name such as "umbc-4.1"."""
     lines = FOLDER.joinpath(f"{name}.csv").read_text().splitlines()
-    said = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# ") and ": " in line)
+    facts = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# ") and ": " in line)
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    return Published(**said, rows=tuple({key: _value(text) for key, text in row.items()} for row in rows))
+    return Published(**facts, rows=tuple({key: _value(text) for key, text in row.items()} for row in rows))
 
 
 def _value(text: str) -> Any:
@@ -56,14 +56,3 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text or None
-
-
-# as tables name them
-POISSON = "UMBC HPCF-2018-10, Table 3.1"
-ASTAROTH = "Pekkilä et al. 2022, Section 5"
-MHD_CASE, MHD_ORDER = "mhd-benchmark", 6
-
-
-def poisson_convergence() -> dict[int, dict[str, Any]]:
-    """The published convergence study, by N."""
-    return {row["n"]: row for row in published("umbc-3.1").rows}

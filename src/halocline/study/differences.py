@@ -1,4 +1,4 @@
-"""How a problem without exact solution converges: each grid compared with the next finer one.
+"""Convergence of problems without exact solution: each grid is compared with the next finer one.
 
 The difference of two solutions falls with the same power of the spacing as their errors do (Roache 1998,
 Verification and Validation in Computational Science and Engineering, Chapter 5).
@@ -24,7 +24,7 @@ State = Mapping[str, "NDArray[Any]"]
 
 
 def state(path: Path) -> dict[str, NDArray[Any]]:
-    """The fields that a run has left, by name."""
+    """Return the fields that a run has written, by name."""
     import numpy as np
 
     with np.load(path) as found:
@@ -32,19 +32,18 @@ def state(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def differences(states: Sequence[State]) -> list[float | None]:
-    """Of each grid from the next finer one; None for the finest.
+    """Return the difference of each grid from the next finer one; None for the finest.
 
     Raises
     ------
     InputError
         A grid does not have a whole multiple of the cells of the one before.
     """
-    found: list[float | None] = [_difference(coarse, fine) for coarse, fine in pairwise(states)]
-    return [*found, None]
+    return [*(_difference(coarse, fine) for coarse, fine in pairwise(states)), None]
 
 
 def _difference(coarse: State, fine: State) -> float:
-    """The mean difference of the field where it is largest, over the largest value of the field."""
+    """Return the mean difference of the field where it is largest, over the largest value of the field."""
     import numpy as np
 
     worst = 0.0
@@ -57,7 +56,7 @@ def _difference(coarse: State, fine: State) -> float:
 
 
 def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
-    """Values of a fine grid at the points of a coarse one: means of cells, and the faces of both."""
+    """Return values of a fine grid at the points of a coarse one: means of cells, and the faces of both."""
     for axis, count in enumerate(shape):
         fine, ends = values.shape[axis], 0
         if on_faces[axis] and (fine - 1) % max(1, count - 1) == 0 and fine % count:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from halocline.papers.paper import Paper, Row
 from halocline.plan.transfer import SETS
-from halocline.study.papers import Paper, Row
 from halocline.words import duration
 
 METHODS = {name: SETS[name] for name in ("+remote", "+colo", "+peer", "+self")}
@@ -19,7 +19,7 @@ ALIKE = "the model knows no copies through the host, so that methods differ litt
 
 
 def _exchange(row: Row) -> Any:
-    """Four fields of single precision with halos of three layers, and nothing computed."""
+    """Return the schedule of four fields of single precision with halos of three layers, and its grid."""
     from halocline.lang.grid import Grid
     from halocline.timing.exchange import exchange_schedule, weak_shape
 
@@ -30,7 +30,7 @@ def _exchange(row: Row) -> Any:
 def _places(
     n: int | None, names: Iterable[str], nodes: Iterable[int] = NODES, **options: dict[str, str]
 ) -> list[Row]:
-    """By nodes and names of options."""
+    """Return places by nodes and names of options."""
     fixed = {"n": n, "ranks_per_node": 6, "strategy": "bisection"}
     return [
         {**fixed, "nodes": count, "transfer": name, **{key: known[name] for key, known in options.items()}}

@@ -1,4 +1,4 @@
-"""The host: compiler and cache, native code, MPI, processor, memory."""
+"""Findings on the host: compiler and cache, native code, MPI, processor, memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from halocline.doctor.finding import Finding, advised, first_line, loads
+from halocline.cli.doctor.finding import Finding, advised, first_line, loads
 from halocline.errors import CompileError, HaloclineError, RunError
 from halocline.native import native
 from halocline.run.host.machine import Machine
@@ -34,7 +34,7 @@ PATIENCE = 60.0  # seconds for two ranks to start
 
 
 def compiler(machine: Machine) -> Iterator[Finding]:
-    """The compiler of kernels, where they are kept, and a trial."""
+    """Yield findings on the compiler of kernels, their cache, and a trial."""
     from halocline.compile.driver import compile_library, find_compiler
 
     try:
@@ -58,7 +58,7 @@ def compiler(machine: Machine) -> Iterator[Finding]:
 
 
 def _cache() -> tuple[bool, tuple[str, str]]:
-    """Whether the cache of compiled kernels can be written; what and, where not, advice."""
+    """Return whether the cache of compiled kernels is writable, with a text and advice."""
     from halocline.compile.cache import cache_folder, trusted, workplace
 
     try:
@@ -72,7 +72,7 @@ def _cache() -> tuple[bool, tuple[str, str]]:
 
 
 def native_code(machine: Machine) -> Iterator[Finding]:
-    """The native module that runs sweeps and exchanges."""
+    """Yield the finding on the native module, which runs sweeps and exchanges."""
     try:
         module = native()
     except RunError as error:
@@ -84,7 +84,7 @@ def native_code(machine: Machine) -> Iterator[Finding]:
 
 
 def mpi(machine: Machine) -> Iterator[Finding]:
-    """The library of MPI, and two ranks."""
+    """Yield findings on the MPI library and on two ranks."""
     if machine.mpi_library is None:
         advice = "pip install mpich; or install the system's MPI (Debian: libmpich-dev) and build anew"
         yield Finding("MPI library", "missing", "native code finds none", advice)
@@ -131,7 +131,7 @@ def _two_ranks() -> Finding:
 
 
 def processor(machine: Machine) -> Iterator[Finding]:
-    """Cores, width of SIMD, caches, memory."""
+    """Yield findings on cores, SIMD width, caches and memory."""
     cores, threads = machine.cores, machine.hardware_threads
     text = f"{machine.cpu or 'unknown processor'}: {cores} cores"
     text += f", {threads} hardware threads" if threads != cores else ""
@@ -149,7 +149,7 @@ def processor(machine: Machine) -> Iterator[Finding]:
 
 
 def bandwidth(machine: Machine) -> Iterator[Finding]:
-    """The bandwidth of memory, measured now on one thread and on all."""
+    """Yield findings on the memory bandwidth of one thread and of all threads."""
     if not loads():
         return
     largest = max((c.bytes for c in machine.caches), default=2**25)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from halocline.study.papers import Paper, Row
-from halocline.study.reporting.published import published
+from typing import Any
+
+from halocline.papers.paper import Paper, Row
+from halocline.papers.published import published
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.reference import Reference
+from halocline.study.reporting.report import Group
 from halocline.words import clock, counted
 
 NETWORKS = {  # bytes a second and seconds; latencies are round figures
@@ -13,24 +18,39 @@ NETWORKS = {  # bytes a second and seconds; latencies are round figures
 }
 
 
+def poisson_convergence() -> dict[int, dict[str, Any]]:
+    """Return the published convergence study, by N."""
+    return {row["n"]: row for row in published("umbc-3.1").rows}
+
+
 def iterations(n: int) -> float:
-    """That the paper counts for N x N points, or in between as many as they grow with N."""
-    known = dict(zip(*(published("umbc-3.1").values(name) for name in ("n", "iterations")), strict=True))
-    return float(known.get(n) or 1.57 * n)
+    """Return the published iterations for N x N points; between them, an estimate that grows with N."""
+    row = poisson_convergence().get(n)
+    return float(row["iterations"]) if row else 1.57 * n
+
+
+def published_for(measurement: Measurement) -> dict[str, Any] | None:
+    """Return the published result of the same problem, solved to the same end."""
+    same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
+    return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
+
+
+def _note(group: Group) -> str:
+    if not any(map(published_for, group.members)):
+        return ""
+    return "paper: UMBC HPCF-2018-10, Table 3.1; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
 
 
 def _cores(row: Row) -> str:
-    """A column of Table 5.1."""
-    each, most = (
-        row["ranks_per_node"],
-        max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"])),
-    )
-    cores = "1 core" if each == 1 else "all cores" if each == most else f"{each} of {most} cores"
+    """Return the column of Table 5.1."""
+    ranks = row["ranks_per_node"]
+    most = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
+    cores = "1 core" if ranks == 1 else "all cores" if ranks == most else f"{ranks} of {most} cores"
     return f"{counted(row['nodes'], 'node')}\n{cores}"
 
 
 def _grid(name: str, what: str, study: str = "strong", **more: object) -> Paper:
-    """Processes of a node in rows, nodes in columns."""
+    """Return a table with processes of a node in rows, and nodes in columns."""
     return Paper(
         *(f"umbc-{name}", what, "Nodes and processes per node varied, for each N.", study, "poisson"),
         **{  # type: ignore[arg-type]
@@ -82,3 +102,4 @@ PAPERS = (
     _grid("7.1", "Hybrid runs, one thread a core", "hybrid", **_HYBRID),
     _grid("7.2", "Hybrid runs, two threads a core", "hybrid", **_HYBRID),
 )
+REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

@@ -1,4 +1,4 @@
-"""What is found out about one thing."""
+"""Findings of `halocline doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.native import native
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report.
+    """Line of the report.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class Finding:
     facts: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """Return plain data, ready for JSON."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def loads() -> bool:
-    """Whether native code can be loaded."""
+    """Return whether native code can be loaded."""
     try:
         native()
     except RunError:
@@ -54,6 +54,6 @@ def first_line(error: Exception) -> str:
 
 
 def advised(error: Exception) -> tuple[str, str]:
-    """What is wrong, and what to do about it: our messages say that after the last semicolon."""
+    """Return problem and advice of an error, which its message separates by the last semicolon."""
     text, _, advice = first_line(error).rpartition("; ")
     return (text, advice) if text else (advice, "")

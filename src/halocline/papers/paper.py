@@ -1,21 +1,19 @@
-"""Tables and figures of papers as studies: what is published, what a formula or the model gives for that
-machine, and the same study measured here, reduced to what this machine has."""
+"""Tables and figures of papers: published values, those of a formula or the model for the same machine, and
+the study that measures the same here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from math import prod
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.study.reporting.published import Published, published
+from halocline.papers.published import Published, published
+from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.quantities import wrapped
-from halocline.study.reporting.report import Axis, Group, Panel, Pivot
-from halocline.study.reporting.report import Figure as Panels
+from halocline.study.reporting.report import Axis, Group, pivot_table
 from halocline.words import amount, clock, duration, in_seconds, joined
 
 if TYPE_CHECKING:
@@ -36,13 +34,13 @@ BOUNDS = {
 
 
 def seconds_text(value: float) -> str:
-    """Wall clock and seconds."""
+    """Return the wall clock and the seconds."""
     return f"{clock(value)}  {in_seconds(value):>8}"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A table or figure of a paper.
+    """Table or figure of a paper.
 
     Parameters
     ----------
@@ -123,37 +121,37 @@ class Paper:
 
     @property
     def data(self) -> Published:
-        """What is published."""
+        """Published data."""
         return published(self.name)
 
     def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
-        """The places, with what is computed for them.
+        """Return the places, with their computed values.
 
         Raises
         ------
         InputError
-            None has such a size, or so many nodes.
+            No place has such a size, or so many nodes.
         """
-        known = self.places or (self.data.rows if self.value else ())
-        found = [dict(row) for row in known]
-        for name, given, default in (("n", sizes, self.sizes or None), ("nodes", nodes, None)):
+        places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
+        for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, ())):
             values = given or default
-            if values is None:
+            if not values:
                 continue
-            there = sorted({row[name] for row in found if name in row})
-            found = [row for row in found if row.get(name) in set(values)]
-            if not found and given is not None:
+            known = sorted({row[name] for row in places if name in row})
+            places = [row for row in places if row.get(name) in set(values)]
+            if given is not None and not places:
                 text = ",".join(map(str, given))
-                expected = (
-                    f"has {', '.join(map(str, there))}: give" if there else f"is not over {name}: leave"
-                )
+                if not known:
+                    raise InputError(f"--{name} {text}: {self.name} is not over {name}: leave it out")
                 raise InputError(
-                    f"--{name} {text}: {self.name} {expected} {'one of them' if there else 'it out'}"
+                    f"--{name} {text}: {self.name} has {', '.join(map(str, known))}: give one of them"
                 )
-        return found if self.formula is None else [{**row, "computed": self.formula(row)} for row in found]
+        if self.formula is None:
+            return places
+        return [{**row, "computed": self.formula(row)} for row in places]
 
     def there(self, name: str | None) -> Machine | None:
-        """The machine that is predicted for.
+        """Return the machine of the predictions; None where nothing is predicted.
 
         Raises
         ------
@@ -170,38 +168,42 @@ class Paper:
         return machine.model_copy(update={"network": machine.network.model_copy(update=dict(self.network))})
 
     def predict(
-        self, places: Sequence[Row], machine: Machine, on_progress: Callable[[int], None] | None = None
+        self,
+        places: Sequence[Row],
+        machine: Machine,
+        on_progress: Callable[[int], None] = lambda number: None,
     ) -> list[Row]:
-        """The places with what the model predicts: the plan of every rank, executed by a model."""
+        """Return the places with the predictions of the model, which executes the plans of all ranks."""
         from halocline.plan.growth import grown
         from halocline.prediction.predict import predict
 
-        made: dict[Any, Any] = {}
-        found = []
-        for number, row in enumerate(places, 1):
-            row = {**row, "predicted": None}
+        prepared: dict[Any, Any] = {}  # schedule, shape of the grid and pace
+        rows = []
+        for number, place in enumerate(places, 1):
+            row = {**place, "predicted": None}
             if self.where(row):
                 key = tuple(row.get(name) for name in ("n", "order", "nodes" if self.make else ""))
-                if key not in made:
-                    schedule, shape = self._made(row)
-                    made[key] = schedule, shape, self._pace(schedule, shape, machine)
-                schedule, shape, pace = made[key]
+                if key not in prepared:
+                    schedule, shape = self._prepared(row)
+                    prepared[key] = schedule, shape, self._pace(schedule, shape, machine)
+                schedule, shape, pace = prepared[key]
                 per_node = row.get("ranks_per_node") or machine.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
-                given = {name: row[name] for name in PREDICT if row.get(name)}
-                (one,) = predict(
-                    *(schedule, shape, machine, [row["nodes"]]), ranks_per_node=per_node, pace=pace, **given
+                options = {name: row[name] for name in PREDICT if row.get(name)}
+                (prediction,) = predict(
+                    *(schedule, shape, machine, [row["nodes"]]), ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
-                row["predicted"] = self.scale(one.seconds * self.passes(row["n"]), row)
-            found.append(row)
-            if on_progress is not None:
-                on_progress(number)
-        return found
+                row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
+            rows.append(row)
+            on_progress(number)
+        return rows
 
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine) -> float:
-        """How many times as long sweeps take as their bytes let expect, by the published time on one device:
-        1/π of the formula of Pekkilä et al. 2022, which they measure on one device too."""
+        """Return the published time of sweeps on one device over the time that their bytes take.
+
+        It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too.
+        """
         from halocline.prediction.predict import predict
 
         if self.on_one is None:
@@ -209,8 +211,8 @@ class Paper:
         (one,) = predict(schedule, shape, machine, [1], ranks_per_node=1)
         return self.on_one * prod(shape) / one.seconds
 
-    def _made(self, row: Row) -> Any:
-        """The schedule, and the shape of the grid of one rank or of all."""
+    def _prepared(self, row: Row) -> Any:
+        """Return the schedule, and the shape of the grid of one rank or of all."""
         from halocline.prediction.predict import prepared
 
         if self.make is not None:
@@ -221,11 +223,11 @@ class Paper:
         settings += [f"method={self.options['method']}"] if "method" in self.options else []
         return prepared(self.problem, row["n"], settings=settings, **options)
 
-    # -- what is shown ---------------------------------------------------------------------------------------
+    # -- report ----------------------------------------------------------------------------------------------
 
     @property
     def _cited(self) -> list[str]:
-        """Where the published is from, and the machines it was measured on."""
+        """Source of the published values, and their machine."""
         data = self.data
         stated = data.machine.partition(":")[0] not in ("none", "not stated")
         source = f"{data.source.partition(',')[0]} et al., {data.place}."
@@ -233,40 +235,45 @@ class Paper:
 
     @property
     def said(self) -> list[str]:
-        """What it is, in sentences; with the source where no table of published values has it."""
-        about = self.data.about
-        cited = [] if self.data.rows else self._cited
-        settings = self.options.get("settings", ())
-        settings_used = (
-            [f"Predicted and measured with {', '.join(settings)}, as in the paper."] if settings else []
-        )
-        return [f"{self.title}: {self.about}", *cited, about[0].upper() + about[1:], *settings_used]
+        """Sentences on the table or figure, with the source where no table of published values has it."""
+        about, settings = self.data.about, ", ".join(self.options.get("settings", ()))
+        return [
+            f"{self.title}: {self.about}",
+            *([] if self.data.rows else self._cited),
+            about[0].upper() + about[1:],
+            *([f"Predicted and measured with {settings}, as in the paper."] if settings else []),
+        ]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
-        """What is published, then tables of each n."""
-        data, made = self.data, []
+        """Return the published table, then tables of each value of `by`."""
+        data, tables = self.data, list[Table]()
         if self.value is None and data.rows:
-            units = "; ".join(
-                part for part in data.units.split("; ") if not part.startswith(("bound:", "about "))
-            )
-            made.append(replace(_as_printed(data), note=wrapped(*self._cited, f"Units: {units}.")))
-        write = self.published_text or self.text
-        kinds = [("Published", self.value, write, wrapped(*self._cited))]
-        kinds.append(("Computed here", "computed", self.text, ""))
+            named = [unit for unit in data.units.split("; ") if not unit.startswith(("bound:", "about "))]
+            tables.append(_as_printed(data, wrapped(*self._cited, f"Units: {'; '.join(named)}.")))
+        notes = {"published": wrapped(*self._cited), "computed": ""}
         if machine is not None:
             network = machine.network
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
-            said = joined(machine.title, other if self.network else None)
-            kinds.append(("Predicted", "predicted", self.text, wrapped(f"By the model, for {said}.")))
+            model = joined(machine.title, other if self.network else None)
+            notes["predicted"] = wrapped(f"By the model, for {model}.")
         for value in dict.fromkeys(row.get(self.by) for row in rows):
-            own = [row for row in rows if row.get(self.by) == value]
-            found = [table for kind in kinds for table in self._pivot(own, *kind)]
+            same = [row for row in rows if row.get(self.by) == value]
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
-            made += [replace(found[0], heading=heading), *found[1:]] if found else []
-        return [replace(made[0], heading=made[0].heading or self.title), *made[1:]] if made else []
+            for kind, note in notes.items():
+                key = self._kinds[kind]
+                shown = [row for row in same if key and row.get(key) is not None]
+                if shown:
+                    tables.append(self._pivot(kind, key, shown, same, note, heading))
+                    heading = ""
+        return [replace(tables[0], heading=tables[0].heading or self.title), *tables[1:]] if tables else []
+
+    @property
+    def _kinds(self) -> dict[str, str | None]:
+        """Keys of the values of a place."""
+        return {"published": self.value, "computed": "computed", "predicted": "predicted"}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
-        """In the order of the rows; numbers have the name below them."""
+        """Return an axis in the order of the rows; below numbers stands the name."""
         order = list(dict.fromkeys(row.get(name) for row in rows))
         return Axis(
             lambda m: order.index(m.get(name)),
@@ -274,53 +281,57 @@ class Paper:
         )
 
     def _pivot(
-        self, rows: Sequence[Row], title: str, key: Any, write: Callable[[Any], str], note: str
-    ) -> list[Table]:
+        self, kind: str, key: Any, shown: Sequence[Row], rows: Sequence[Row], note: str, heading: str
+    ) -> Table:
+        """Return the table of one kind of values."""
         down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
-        axes = self._axis(rows, self.rows), self._axis(rows, self.columns, f"\n{along}")
-        rows = [row for row in rows if row.get(key) is not None]
+        write = self.published_text if kind == "published" and self.published_text else self.text
 
         def cell(row: Row, group: Group) -> str:
-            first = next(m for m in rows if m.get(self.rows) == row.get(self.rows))
+            first = next(m for m in shown if m.get(self.rows) == row.get(self.rows))
             return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
 
-        return Pivot(f"{title}: {self.unit}", cell, *axes, down, note=note).tables(Group(rows))
+        return pivot_table(
+            *(f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}", Group(shown), cell),
+            rows=self._axis(rows, self.rows),
+            columns=self._axis(rows, self.columns, f"\n{along}"),
+            head=down,
+            note=note,
+            heading=heading,
+        )
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
-        """Values over columns that are numbers: published, computed, predicted; None where none are."""
+        """Return the figure of values over columns that are numbers; None where columns are names."""
         if not all(isinstance(row[self.columns], int) for row in rows):
             return None
-        kinds = {"published": self.value, "computed": "computed", "predicted": "predicted"}
-        order = self._axis(rows, self.rows).key
         down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
+        order = self._axis(rows, self.rows).key
 
-        def label(value: Any) -> str:
+        def label(line: Group) -> str:
+            value = line.first.get(self.rows)
             return value if isinstance(value, str) else f"{down} = {value}"
 
-        def panel(what: str, key: str) -> Panel:
+        def panel(kind: str, key: str, group: Group) -> Panel:
+            value = f"{self.by} = {group.first[self.by]}" if self.by in group.first else None
             return Panel(
-                lambda m, g: m.get(key) or None,
-                lambda own, whole: joined(
-                    f"{self.by} = {own.one[self.by]}" if self.by in own.one else None, what
-                ),
-                self.unit,
+                *(group, lambda m, g: m.get(key) or None, joined(value, kind), self.unit),
                 line=order,
-                label=lambda line, own: label(line.one.get(self.rows)),
+                label=label,
                 x=lambda m: m[self.columns],
                 xlabel=along,
             )
 
-        panels = tuple(
-            panel(what, key)
-            for what, key in kinds.items()
+        panels = [
+            panel(kind, key, group)
+            for group in Group(rows).by(lambda m: m.get(self.by) or 0)
+            for kind, key in self._kinds.items()
             if key and any(isinstance(row.get(key), int | float) for row in rows)
-        )
-        figure = Panels("", panels, by=lambda m: m.get(self.by) or 0, title=self.title, shared=True)
-        return figure.draw(Group(rows)) if panels else None
+        ]
+        return draw(panels, title=self.title, share_y=True)
 
 
-def _as_printed(data: Published) -> Table:
-    """The rows of a data file, with ranges in one."""
+def _as_printed(data: Published, note: str) -> Table:
+    """Return the table of the rows of a data file, with both ends of a range in one."""
     rows = list(_ranges(data.rows))
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     words = [name for name in names if isinstance(rows[0][name], str)]
@@ -329,20 +340,22 @@ def _as_printed(data: Published) -> Table:
         tuple(name.replace("_", " ") for name in names),
         tuple(tuple(_text(name, row[name]) for name in names) for row in rows),
         left=len(words) if names[: len(words)] == words else 0,
+        note=note,
     )
 
 
 def _ranges(rows: Sequence[Row]) -> Iterator[Row]:
-    """Rows whose least and most are one range; the value stands before `bound`."""
+    """Yield rows whose least and most are one range; the value stands before `bound`."""
     if "bound" not in rows[0]:
         yield from rows
         return
     *names, value, _ = rows[0]
-    found: dict[tuple[Any, ...], dict[Any, str]] = {}
+    ranges: dict[tuple[Any, ...], dict[Any, str]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), {})[row["bound"]] = _text(value, row[value])
-    for own, bounds in found.items():
-        yield dict(zip(names, own, strict=True)) | {value: BOUNDS[tuple(bounds)].format(*bounds.values())}
+        ranges.setdefault(tuple(row[name] for name in names), {})[row["bound"]] = _text(value, row[value])
+    for entries, bounds in ranges.items():
+        text = BOUNDS[tuple(bounds)].format(*bounds.values())
+        yield dict(zip(names, entries, strict=True)) | {value: text}
 
 
 def _text(name: str, value: Any) -> str:
@@ -353,13 +366,3 @@ def _text(name: str, value: Any) -> str:
     if name == "seconds":
         return seconds_text(value)
     return f"{value:,.0f}" if value >= 1_000_000 else f"{value:g}"
-
-
-def papers() -> dict[str, Paper]:
-    """All tables and figures by name, in the order of their files."""
-    home = import_module("halocline.study.studies")
-    found: dict[str, Paper] = {}
-    for module in sorted(each.name for each in iter_modules(home.__path__)):
-        for paper in getattr(import_module(f"halocline.study.studies.{module}"), "PAPERS", ()):
-            found[paper.name] = paper
-    return found

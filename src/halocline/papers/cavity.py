@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from halocline.papers.paper import Paper, Row
+from halocline.papers.published import published
 from halocline.plan.growth import grown, grown_as_cut
-from halocline.study.papers import Paper, Row
-from halocline.study.reporting.published import published
 from halocline.words import duration
 
 CUTS = {"3d": "3d", "2d": "2d", "1d-k": "1d-x", "1d-i": "1d-z"}  # i, contiguous in Fortran, is our last axis
@@ -30,7 +30,7 @@ def _ijk(shape: Any) -> str:
 
 
 def _growth(kind: int) -> list[Row]:
-    """Of a table, where on devices that is, and what a prediction takes."""
+    """Return the places of a table, with the layout on devices and the options of a prediction."""
     return [
         {
             **row,
@@ -44,7 +44,7 @@ def _growth(kind: int) -> list[Row]:
 
 
 def _versions(name: str) -> list[Row]:
-    """What the model knows of the versions: all packed, on one device and on two."""
+    """Return the places of the versions that the model knows: all packed, on one device and on two."""
     return [
         {
             **{"n": 256, "nodes": 1, "devices": row["devices"], "ranks_per_node": row["devices"]},

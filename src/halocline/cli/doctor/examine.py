@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
+from halocline.cli.doctor.devices import cuda, mpi_with_devices, opencl
+from halocline.cli.doctor.finding import Finding
+from halocline.cli.doctor.host import bandwidth, compiler, mpi, native_code, processor
 from halocline.cli.output import check_files, first, say, write_json, written
+from halocline.run.host.machine import Machine, this_machine
 
-if TYPE_CHECKING:
-    from halocline.doctor.finding import Finding
+CHECKS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (  # in the order of the report
+    *(compiler, native_code, mpi, processor, bandwidth),
+    *(cuda, opencl, mpi_with_devices),
+)
 
 
 def examine(json: str | None) -> None:
-    """Look at everything, print it, and end with status 1 where no solve can run."""
-    from halocline.doctor.checks import CHECKS
-    from halocline.run.host.machine import this_machine
-
+    """Check and print everything that runs need; end with status 1 where no solve can run."""
     check_files(json)
     if not first():
         return
     findings = []
-    for look in CHECKS:
-        for finding in look(this_machine()):
+    for check in CHECKS:
+        for finding in check(this_machine()):
             findings.append(finding)
             if json != "-":
                 say(line(finding))
@@ -39,7 +42,7 @@ def examine(json: str | None) -> None:
 
 
 def line(finding: Finding) -> str:
-    """A finding as a line of the report, and what belongs to it below."""
+    """Return a finding as a line of the report, with its further lines below."""
     sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
     text, *more = [*finding.text.splitlines(), *finding.advice.splitlines()]
     return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])

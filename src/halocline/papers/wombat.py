@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from halocline.study.papers import Paper
+from halocline.papers.paper import Paper
+from halocline.papers.published import published
+from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.reference import Reference
+from halocline.study.reporting.report import Group
 
 
 def _figure(number: str, title: str, about: str, study: str, **here: str) -> Paper:
@@ -28,3 +32,13 @@ PAPERS = (
         schedules="guided,static",
     ),
 )
+
+
+def _note(group: Group) -> str:
+    best = published("wombat-fig5")
+    machines = dict.fromkeys(best.values("machine"))
+    edges = [f"{best.values('patch', machine=name)[0]}³ on {name}" for name in machines]
+    return wrapped(f"Mendygral et al. 2017, Fig. 5: the best patches there are {', '.join(edges)}.")
+
+
+REFERENCES = {"patches": Reference(note=_note)}

@@ -16,6 +16,7 @@ from enum import StrEnum
 
 from halocline.errors import InputError
 
+LEAST_GRIDS = 3  # for an order without an exact solution
 SAFETY = 1.25  # of the index, where three grids tell the order (Roache)
 SAFETY_UNKNOWN = 3.0  # where the order is what one expects (Roache, of two grids)
 LEAST_ORDER = 1e-6  # what falls more slowly does not fall
@@ -24,7 +25,7 @@ MOST = 300.0  # of p ln r: e^300 times its square is still a float
 
 
 class Trend(StrEnum):
-    """What the differences between grids do."""
+    """Behaviour of the differences between grids."""
 
     FALLS = "falls"
     OSCILLATES = "oscillates"
@@ -71,7 +72,7 @@ class Limit:
 def limit(
     values: Sequence[float], spacings: Sequence[float], expected: float = 2.0, noise: float = 0.0
 ) -> Limit:
-    """The order, the limit and the index of a number on three grids.
+    """Return the order, the limit and the index of a number on three grids.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def limit(
 
     Examples
     --------
-    >>> from halocline.convergence.richardson import limit
+    >>> from halocline.study.richardson import limit
     >>> found = limit([1.16, 1.04, 1.01], [0.4, 0.2, 0.1])
     >>> print(f"{found.trend}: order {found.order:.3f}, {found.value:.3f}, {found.index:.2%}")
     falls: order 2.000, 1.000, 1.24%
@@ -124,7 +125,7 @@ def limit(
 
 
 def order(ratio: float, r21: float, r32: float) -> float | None:
-    """The order p with which differences fall by a ratio ε32/ε21; None where they do not fall.
+    """Return the order p with which differences fall by a ratio ε32/ε21; None where they do not fall.
 
     p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for differences of one
     sign. They iterate p from there, which runs away where r32 is much greater than r21; and they take the
@@ -136,7 +137,7 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
     a21, a32 = math.log(r21), math.log(r32)
 
     def fall(p: float) -> float:
-        """ln(ε32/ε21) for an order."""
+        """Return ln(ε32/ε21) for an order."""
         return p * a32 + math.log(math.expm1(-p * a32) / math.expm1(-p * a21))
 
     low, high, wanted = LEAST_ORDER, 1.0, math.log(ratio)
@@ -151,14 +152,18 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
 
 
 def index(fine: float, difference: float, ratio: float, p: float, safety: float) -> float | None:
-    """The grid-convergence index of the finer of two grids: F |ε/f| / (r^p - 1) (Roache 1994); None where its
-    value is 0."""
+    """Return the grid-convergence index of the finer of two grids, F |ε/f| / (r^p - 1) (Roache 1994).
+
+    It is None where the value on the finer grid is 0.
+    """
     return safety * abs(difference / fine) / _less_one(ratio, p) if fine else None
 
 
 def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> float | None:
-    """GCI_23 / (r21^p GCI_12), which is 1 where errors fall with the order p and values differ little; None
-    where an index is 0, or has no value."""
+    """Return GCI_23 / (r21^p GCI_12), which is 1 where errors fall with the order p and values differ little.
+
+    It is None where an index is 0, or has no value.
+    """
     f3, f2, f1 = values
     r21, r32 = _ratios(spacings)
     coarse = index(f2, f3 - f2, r32, p, SAFETY)
@@ -167,20 +172,20 @@ def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> 
 
 
 def _less_one(ratio: float, p: float) -> float:
-    """r^p - 1, at most as much as a float holds."""
+    """Return r^p - 1, at most the largest value that a float holds."""
     return math.expm1(min(p * math.log(ratio), MOST))
 
 
 def _unseen(
     trend: Trend, ratio: float | None, f1: float, difference: float, r21: float, expected: float
 ) -> Limit:
-    """No order is made up: an index by the one expected, with more safety."""
+    """Return the index by the expected order, with a larger safety factor, and no order or limit."""
     by_expected = index(f1, difference, r21, expected, SAFETY_UNKNOWN)
     return Limit(trend, ratio, None, None, by_expected, SAFETY_UNKNOWN, None, None)
 
 
 def _ratios(spacings: Sequence[float]) -> tuple[float, float]:
-    """r21 and r32."""
+    """Return r21 and r32."""
     if len(spacings) != 3 or not all(map(math.isfinite, spacings)):
         raise InputError(f"spacings {list(spacings)}: expected three finite numbers")
     h3, h2, h1 = spacings

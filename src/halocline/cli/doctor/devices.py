@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from halocline.doctor.finding import Finding, advised, loads
+from halocline.cli.doctor.finding import Finding, advised, loads
 from halocline.errors import CompileError
 from halocline.native import native
 from halocline.run.devices.devices import present_devices
@@ -23,7 +23,7 @@ FACTS = (
 
 
 def cuda(machine: Machine) -> Iterator[Finding]:
-    """CUDA devices, the compiler of their kernels, and the links between them."""
+    """Yield findings on CUDA devices, the compiler of their kernels, and the links between them."""
     devices = yield from _devices("cuda", "CUDA")
     yield nvrtc(needed=bool(devices))
     if not devices:
@@ -42,7 +42,7 @@ def cuda(machine: Machine) -> Iterator[Finding]:
 
 
 def nvrtc(needed: bool) -> Finding:
-    """The compiler of kernels for CUDA devices."""
+    """Return the finding on the compiler of kernels for CUDA devices."""
     from halocline.compile.nvrtc import find_nvrtc
 
     try:
@@ -56,7 +56,7 @@ def nvrtc(needed: bool) -> Finding:
 
 
 def _links(topology: Topology, names: Sequence[str]) -> Finding:
-    """The bandwidths between devices, and what gives them."""
+    """Return the finding on the bandwidths between devices."""
     from halocline.run.devices.nvml import bandwidths, link
 
     places = range(len(names))
@@ -81,12 +81,12 @@ def _links(topology: Topology, names: Sequence[str]) -> Finding:
 
 
 def opencl(machine: Machine) -> Iterator[Finding]:
-    """OpenCL devices."""
+    """Yield findings on OpenCL devices."""
     yield from _devices("opencl", "OpenCL")
 
 
 def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
-    """The devices of an interface, one line each; its library is looked for only now."""
+    """Yield a finding for each device of an interface, whose library is loaded only now."""
     if not loads():
         return []
     try:
@@ -122,6 +122,6 @@ def _called(device: Any) -> str:
 
 
 def mpi_with_devices(machine: Machine) -> Iterator[Finding]:
-    """No flag of an MPI says truly whether it takes memory of devices: a run tries it."""
+    """Yield the finding on MPI with device memory: only a run can verify the flags of a library."""
     text = "unknown until verified at set-up: a run with --device sends a small message and compares"
     yield Finding("MPI with devices", "absent", text)
