@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.footprint import Direction
@@ -101,12 +103,24 @@ class SweepPlan:
     in_place: bool
 
     @property
+    def cores(self) -> list[tuple[int, Box]]:
+        """The numbers of the fills, each with a box that depends on no message."""
+        return [(fill.fill, fill.core) for fill in self.fills if fill.core]
+
+    @property
+    def rims(self) -> list[tuple[int, Box]]:
+        """The numbers of the fills, each with a box that waits for messages."""
+        return [(fill.fill, rim.box) for fill in self.fills for rim in fill.rims]
+
+    @property
     def rim_needs(self) -> int:
-        """The messages that any rim waits for."""
-        mask = 0
-        for rim in chain.from_iterable(fill.rims for fill in self.fills):
-            mask |= rim.needs
-        return mask
+        """The messages, as bits, that any rim waits for."""
+        return reduce(or_, (rim.needs for fill in self.fills for rim in fill.rims), 0)
+
+    @property
+    def halo_needs(self) -> list[int]:
+        """The messages, as bits, that each halo box waits for, also by way of rims."""
+        return [halo.needs | (self.rim_needs if halo.rims else 0) for halo in self.halos]
 
     @property
     def bytes_sent(self) -> int:
