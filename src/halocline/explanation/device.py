@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import Loop, Scalars, Schedule, Stop, flat
 from halocline.compile.strategy import Strategy
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
@@ -15,7 +15,7 @@ from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
 from halocline.plan.levels import flow
 from halocline.plan.placement import placement_cost
-from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.plan.rank import RankPlan, SubdomainPlan
 from halocline.plan.traffic import Traffic
 from halocline.run.devices.devices import OnDevice, label, present_devices, shared_bytes, subdomain_bytes
 from halocline.run.devices.topology import DeviceLinks, links_between
@@ -225,27 +225,46 @@ def device_plan(
         tuple(devices),
         assigned.unknown,
         str(strategy),
-        tuple(_kernels(schedule, plan)),
-        _launches(schedule, plan, each),
+        *_kernels(schedule, plan, each),
     )
 
 
-def _planned(
-    schedule: Schedule, plan: RankPlan
-) -> Iterator[tuple[Sweep, list[tuple[SubdomainPlan, SweepPlan, SweepLaunches]]]]:
-    """Every sweep, with what each subdomain does in it."""
-    for number, sweep in enumerate(schedule.sweeps()):
-        yield (
-            sweep,
-            [
-                (own, own.sweeps[number], sweep_launches(schedule, sweep, own, own.sweeps[number]))
-                for own in plan.subdomains
-            ],
-        )
+def _kernels(
+    schedule: Schedule, plan: RankPlan, subdomains_per_device: int
+) -> tuple[tuple[KernelUse, ...], dict[str, int]]:
+    """Return the kernels of every sweep, and how often which kinds are launched in one pass of the loop."""
+    names = [info.name for info in schedule.fields]
+    launched = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
+    device_of = {own.number: n // subdomains_per_device for n, own in enumerate(plan.subdomains)}
+    of_pass = schedule.pass_numbers()
+    kernels: list[KernelUse] = []
+    number = 0
+    for n, sweep in enumerate(schedule.sweeps()):
+        number += sweep.computes
+        in_pass = of_pass.start <= n < of_pass.stop
+        launches: dict[tuple[str, str], list[Launch]] = {}
+        for own in plan.subdomains:
+            todo = own.sweeps[n]
+            planned = sweep_launches(schedule, sweep, own, todo)
+            for over, launch in _by_kind(own, planned):
+                launches.setdefault((launch.kernel.name, over), []).append(launch)
+                launched[over] += in_pass
+            if in_pass:
+                launched["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
+                for source in {copy.subdomain for copy in todo.copies}:
+                    # copies between devices of one rank are packed and unpacked
+                    launched["copy"] += 1 if device_of[source] == device_of[own.number] else 2
+                launched["reductions"] += len(planned.partials)
+        kernels += [_use(number, name, over, of, names) for (name, over), of in launches.items()]
+    if plan.decomposition.count == 1:
+        loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
+        inside = flat(loops or schedule.operations)
+        launched["scalars"] = sum(isinstance(operation, (Scalars, Stop, Loop)) for operation in inside)
+    return tuple(kernels), launched
 
 
 def _by_kind(own: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
-    """All launches in one subdomain, and over what."""
+    """Yield all launches in one subdomain, each with what it runs over."""
     for launch in (*planned.fills, *planned.rims):
         yield "boundary", launch
     for number, item in enumerate(planned.items):  # patches come first
@@ -253,55 +272,17 @@ def _by_kind(own: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, 
             yield ("cells" if number < len(own.patches) else "halo"), launch
 
 
-def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
-    names = [info.name for info in schedule.fields]
-    number = 0
-    for sweep, subdomains in _planned(schedule, plan):
-        number += sweep.computes
-        found: dict[tuple[str, str], list[Launch]] = {}
-        for own, _, planned in subdomains:
-            for over, launch in _by_kind(own, planned):
-                found.setdefault((launch.kernel.name, over), []).append(launch)
-        for (name, over), launches in found.items():
-            largest = max(launches, key=lambda launch: launch.cells.size)
-            yield KernelUse(
-                number,
-                name,
-                over,
-                tuple(names[n] for n in dict.fromkeys(largest.kernel.operands)),
-                largest.group,
-                largest.march,
-                len(launches),
-                sum(launch.number_of_groups for launch in launches),
-                len(largest.kernel.reductions),
-                largest.kernel.scratch,
-            )
-
-
-def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
-    """How often kernels are launched in one pass of the loop."""
-    count = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
-    places = {own.number: n // each for n, own in enumerate(plan.subdomains)}
-    for _, subdomains in list(_planned(schedule, plan))[schedule.pass_numbers()]:
-        for own, todo, planned in subdomains:
-            for over, _ in _by_kind(own, planned):
-                count[over] += 1
-            count["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
-            for source in {copy.subdomain for copy in todo.copies}:
-                # between devices of one rank what travels is packed and unpacked
-                count["copy"] += 1 if places[source] == places[own.number] else 2
-            count["reductions"] += len(planned.partials)
-    if plan.decomposition.count == 1:
-        loops = [each for each in schedule.operations if isinstance(each, Loop)]
-        count["scalars"] = _statements(loops or schedule.operations)
-    return count
-
-
-def _statements(operations: Iterable[Operation]) -> int:
-    """Scalar statements, stops and tests of loops, of one pass of each loop."""
-    count = 0
-    for operation in operations:
-        count += isinstance(operation, (Scalars, Stop, Loop))
-        if isinstance(operation, Loop):
-            count += _statements(operation.body)
-    return count
+def _use(sweep: int, name: str, over: str, launches: Sequence[Launch], fields: Sequence[str]) -> KernelUse:
+    largest = max(launches, key=lambda launch: launch.cells.size)
+    return KernelUse(
+        sweep,
+        name,
+        over,
+        tuple(fields[n] for n in dict.fromkeys(largest.kernel.operands)),
+        largest.group,
+        largest.march,
+        len(launches),
+        sum(launch.number_of_groups for launch in launches),
+        len(largest.kernel.reductions),
+        largest.kernel.scratch,
+    )

@@ -36,15 +36,13 @@ def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], t
     count = transfers.layout.decomposition.count
     if count > MOST:
         raise InputError(f"a picture of {count} subdomains cannot be read; expected at most {MOST}")
-    found: dict[tuple[int, int], tuple[str, int]] = {}
+    sent: dict[tuple[int, int], tuple[str, int]] = {}
     for number in range(count):
         plan = plan_subdomain(schedule, transfers, number)
-        for todo in plan.sweeps[schedule.pass_numbers()]:
-            moved = [(m.peer, m.bytes) for m in todo.receives] + [(c.subdomain, c.bytes) for c in todo.copies]
-            for peer, size in moved:
-                before = found.get((peer, number), ("", 0))[1]
-                found[peer, number] = transfers.method(peer, number), before + size
-    return found
+        for peer, _, size in plan.arrivals(schedule.pass_numbers()):
+            before = sent.get((peer, number), ("", 0))[1]
+            sent[peer, number] = transfers.method(peer, number), before + size
+    return sent
 
 
 def plot(schedule: Schedule, transfers: Transfers) -> Figure:

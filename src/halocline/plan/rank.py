@@ -177,6 +177,16 @@ class SubdomainPlan:
             for message in (*sweep.sends, *sweep.receives)
         }
 
+    def arrivals(self, sweeps: slice) -> Iterator[tuple[int, Direction, int]]:
+        """Yield the source, its direction and the bytes of each message and copy before some sweeps."""
+        for plan in self.sweeps[sweeps]:
+            for message in plan.receives:
+                yield message.peer, message.direction, message.bytes
+            for copy in plan.copies:
+                along = zip(copy.target.lo, copy.target.hi, self.box.shape, strict=True)
+                direction = tuple(-1 if lo < 0 else int(hi > n and lo >= n) for lo, hi, n in along)
+                yield copy.subdomain, direction, copy.bytes
+
     @property
     def memory(self) -> int:
         """Bytes of all fields with their halos."""
@@ -201,19 +211,12 @@ class SubdomainPlan:
             },
             "sweeps": [
                 {
+                    **asdict(sweep),
                     "bytes_sent": sweep.bytes_sent,
                     "bytes_not_packed": sweep.bytes_not_packed,
                     "bytes_received": sweep.bytes_received,
-                    "sends": [asdict(message) for message in sweep.sends],
-                    "receives": [asdict(message) for message in sweep.receives],
-                    "copies": [asdict(copy) for copy in sweep.copies],
-                    "fills": [asdict(fill) for fill in sweep.fills],
-                    "halos": [asdict(halo) for halo in sweep.halos],
                     "patch_needs": sweep.patch_needs.tolist(),
                     "patch_rims": sweep.patch_rims.tolist(),
-                    "scratch_bytes": sweep.scratch_bytes,
-                    "backward": sweep.backward,
-                    "in_place": sweep.in_place,
                 }
                 for sweep in self.sweeps
             ],
