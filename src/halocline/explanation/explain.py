@@ -122,7 +122,7 @@ def explain_program(
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
-    steps = steps_of(program, schedule, plan, found, how.halo)
+    steps = steps_of(schedule, plan, found, how.halo)
     return Explanation(
         schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links, tuple(trail)
     )

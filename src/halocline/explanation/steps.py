@@ -12,11 +12,10 @@ from halocline.compile.chains import Chain, chains
 from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.numbering import Sweeps
-from halocline.compile.reading import scalars_in
 from halocline.compile.schedule import Loop, Operation, Schedule, StageUse, Stop, Sweep, flat
 from halocline.lang.expression import Expr, text, unary
 from halocline.lang.grid import AXES
-from halocline.lang.program import AssignScalar, Line, Program
+from halocline.lang.program import Line
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, SweepPlan
 
@@ -117,48 +116,31 @@ class Step:
     scratch: int = 0
 
 
-def steps_of(
-    program: Program, schedule: Schedule, plan: RankPlan, found: Sweeps, halo: str
-) -> tuple[Step, ...]:
-    """The steps of a program that one rank takes.
+def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> tuple[Step, ...]:
+    """Return the steps of a program that one rank takes.
 
     Parameters
     ----------
-    program : Program
-        As the user wrote it.
     schedule : Schedule
     plan : RankPlan
-    found : Sweeps
+    graphs : Sweeps
         The operations that the schedule was made from, with the nests of sweeps.
     halo : {"read", "uniform"}
         Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     """
-    return tuple(_Steps(program, schedule, plan, found, halo).steps(found.operations, schedule.operations, 0))
+    return tuple(_Steps(schedule, plan, graphs, halo).steps(graphs.operations, schedule.operations, 0))
 
 
 class _Steps:
-    """Puts schedule, plan and what the user wrote together, operation by operation."""
+    """Combination of a schedule and a plan with the statements of the user, operation by operation."""
 
-    def __init__(
-        self,
-        program: Program,
-        schedule: Schedule,
-        plan: RankPlan,
-        found: Sweeps,
-        halo: str,
-    ) -> None:
-        self.nests = found.nests
+    def __init__(self, schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> None:
+        self.nests = graphs.nests
         self.schedule, self.plan, self.own, self.halo = schedule, plan, plan.subdomains[0], halo
         self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
         self.sweeps = list(schedule.sweeps())
         self.bodies = list(_bodies(schedule.operations))
-        self.unplaced: dict[str, list[Line]] = {}  # where each scalar is set, in the order of the text
-        for statement in program.flat():
-            if isinstance(statement, AssignScalar):
-                self.unplaced.setdefault(statement.scalar.name, []).append(statement.line)
-        self.lines: dict[ScalarGraph, list[Line | None]] = {}  # of the statements of each graph
-        self._number_lines(found.operations)
 
     def steps(
         self, graphs: Sequence[OperationGraph], operations: Sequence[Operation], depth: int
@@ -167,18 +149,15 @@ class _Steps:
         for i, (graph, operation) in enumerate(pairs):
             if isinstance(graph, SweepGraph) and isinstance(operation, Sweep):
                 self.names |= {name: _sum(root) for root, name in graph.reductions.items()}
-                later = [g for g, _ in pairs[i + 1 :] if isinstance(g, ScalarGraph)]
-                lines = [line for g in later for line in self._lines_of(g, graph)]
                 if operation.computes:
-                    yield self._sweep(graph, operation, depth, [*graph.lines, *lines])
+                    yield self._sweep(graph, operation, depth)
                 else:
                     loop = next(g for g, _ in pairs[i + 1 :] if isinstance(g, LoopGraph))
                     yield from self._exchange(operation, depth, loop)
             elif isinstance(graph, ScalarGraph):
-                sums = {n for n, value in graph.statements if value.op == "scalar" and self._is_sum(value)}
-                said = list(self._assigned(graph, sums))
-                if said:
-                    yield Step("scalars", depth, tuple(said))
+                assigned = tuple(self._assigned(graph))
+                if assigned:
+                    yield Step("scalars", depth, assigned)
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
                 if not operation.error:
                     yield Step("stop", depth, (f"{self._named(_plain(graph.condition))}: {graph.reason}",))
@@ -194,9 +173,15 @@ class _Steps:
                     yield Step("loop", depth, (", ".join(ends),))
                 yield from self.steps(graph.body, operation.body, depth + 1)
 
-    def _assigned(self, graph: ScalarGraph, sums: set[str]) -> Iterator[str]:
-        """Each scalar that is set and has a name of its own. One that the compiler made is shown where it is
-        read, by what it stands for, or itself where that changes before."""
+    def _assigned(self, graph: ScalarGraph) -> Iterator[str]:
+        """Yield the assignment of each scalar, but for results of reductions, which their sweep shows.
+
+        A scalar that the compiler made is shown where it is read, by what it stands for, or itself where that
+        changes before.
+        """
+        sums = {
+            n for n, value in graph.statements if value.op == "scalar" and value.attribute[0] in self.names
+        }
         own: dict[str, str] = {}  # shown when it is needed
         for name, value in graph.statements:
             text = self._named(_plain(value))
@@ -210,42 +195,22 @@ class _Steps:
             elif name not in sums:
                 yield f"{name.rstrip(OWN)} = {text}"
 
-    def _number_lines(self, graphs: Sequence[OperationGraph]) -> None:
-        for graph in graphs:
-            if isinstance(graph, ScalarGraph):
-                known = (self.unplaced.get(name) for name, _ in graph.statements)
-                self.lines[graph] = [lines.pop(0) if lines else None for lines in known]
-            elif isinstance(graph, LoopGraph):
-                self._number_lines(graph.body)
-
-    def _lines_of(self, graph: ScalarGraph, sweep: SweepGraph) -> Iterator[Line]:
-        """Where the scalars are set that take a number which the sweep sums up: they belong to it."""
-        for (_, value), line in zip(graph.statements, self.lines[graph], strict=True):
-            if line is not None and not set(scalars_in([value])).isdisjoint(sweep.reductions.values()):
-                yield line
-
-    def _is_sum(self, value: Expr) -> bool:
-        """Whether a scalar is what a sweep has summed up; it is shown with the sweep."""
-        return str(value.attribute[0]).startswith(OWN) and value.attribute[0] in self.names
-
     def _named(self, said: str) -> str:
         """A text in which names that the compiler made are replaced by what they stand for."""
         return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(OWN)), said)
 
-    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, lines: list[Line]) -> Step:
+    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int) -> Step:
         plans = next(self.plans)
         names = [info.name for info in self.schedule.fields]
         local = (names[f] for f in sweep.operands if f not in sweep.reads)
         return Step(
-            kind="sweep",
-            depth=depth,
-            statements=tuple(
-                dict.fromkeys(filter(None, map(_written, sorted(lines, key=lambda l: l.number))))
-            ),
-            halos=tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
-            local=tuple(name for name in local if not name.endswith("'")),
-            walls=tuple(dict.fromkeys(names[fill.field] for fill in sweep.fills)),
-            **_moved(plans),
+            "sweep",
+            depth,
+            tuple(dict.fromkeys(filter(None, map(_written, sorted(graph.lines, key=lambda l: l.number))))),
+            tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
+            tuple(name for name in local if not name.endswith("'")),
+            tuple(dict.fromkeys(names[fill.field] for fill in sweep.fills)),
+            *_moved(plans),
             reductions=len(sweep.reductions),
             flops=sweep.flops,
             bytes=sweep.bytes,
@@ -271,7 +236,7 @@ class _Steps:
             if width:
                 halos.append(replace(halo, width=width, walls=(), why=why))
         if halos:
-            yield Step("exchange", depth, (), tuple(halos), **_moved(plans))
+            yield Step("exchange", depth, (), tuple(halos), (), (), *_moved(plans))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
         name = self.schedule.fields[field].name
@@ -326,14 +291,14 @@ class _Steps:
         yield from reversed(range(body.start))
 
 
-def _moved(plans: Sequence[SweepPlan]) -> dict[str, int]:
-    """Return the messages and bytes that a rank moves before a sweep."""
-    return {
-        "messages": sum(len(plan.sends) for plan in plans),
-        "bytes_sent": sum(plan.bytes_sent for plan in plans),
-        "bytes_not_packed": sum(plan.bytes_not_packed for plan in plans),
-        "bytes_copied": sum(plan.bytes_copied for plan in plans),
-    }
+def _moved(plans: Sequence[SweepPlan]) -> tuple[int, int, int, int]:
+    """Return the messages of a rank before a sweep, their bytes, those not packed, and the bytes copied."""
+    return (
+        sum(len(plan.sends) for plan in plans),
+        sum(plan.bytes_sent for plan in plans),
+        sum(plan.bytes_not_packed for plan in plans),
+        sum(plan.bytes_copied for plan in plans),
+    )
 
 
 def _bodies(operations: Iterable[Operation], first: int = 0) -> Iterator[range]:
