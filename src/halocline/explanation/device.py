@@ -142,7 +142,7 @@ class DeviceAssignment:
         names = [f"{interface}:{n}" for n in choice.indices]
         lacking = [name for name in names if name not in there]
         if there and not lacking:
-            names = [f"{interface}:{n}" for n in choice.among([each.platform for each in there.values()])]
+            names = [f"{interface}:{n}" for n in choice.among([device.platform for device in there.values()])]
         if not names:
             why = native().why_no_devices(interface)
             return cls(
@@ -151,7 +151,7 @@ class DeviceAssignment:
             )
         shared = share_devices(len(names), ranks_of_node)
         unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
-        return cls(tuple(tuple(names[n] for n in own) for own in shared), unknown)
+        return cls(tuple(tuple(names[n] for n in numbers) for numbers in shared), unknown)
 
     @classmethod
     def of_run(cls, places: Sequence[OnDevice], node: Sequence[int]) -> DeviceAssignment:
@@ -170,12 +170,13 @@ def shared_here(interface: str, names: Iterable[str]) -> int:
     return shared_bytes([there[name] for name in names if name in there])
 
 
-def planned_links(interface: str, assigned: DeviceAssignment, each: int) -> DeviceLinks:
+def planned_links(interface: str, assigned: DeviceAssignment, subdomains_per_rank: int) -> DeviceLinks:
     """How these devices are linked, where all are on this machine."""
     there = devices_here(interface)
-    if any(name not in there for own in assigned.labels for name in own):
+    if any(name not in there for names in assigned.labels for name in names):
         return DeviceLinks(None, "their links are not known, since not all are on this machine")
-    return links_between([[there[name].identity for name in own] for own in assigned.labels], each, interface)
+    identities = [[there[name].identity for name in names] for names in assigned.labels]
+    return links_between(identities, subdomains_per_rank, interface)
 
 
 def link_time(schedule: Schedule, layout: Layout, links: DeviceLinks) -> float | None:
@@ -205,18 +206,18 @@ def device_plan(
     interface, each = how.devices.interface, how.subdomains_per_rank
     mine = assigned.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     there = devices_here(interface)
-    sharing = Counter(name for own in assigned.labels for name in set(own))
+    sharing = Counter(name for names in assigned.labels for name in set(names))
     devices = []
     for n, name in enumerate(mine):
-        own = plan.subdomains[n * each : (n + 1) * each]
+        subdomains = plan.subdomains[n * each : (n + 1) * each]
         native_device = there.get(name)
         devices.append(
             PlannedDevice(
                 name,
                 None if native_device is None else native_device.name,
-                tuple(subdomain.number for subdomain in own),
+                tuple(subdomain.number for subdomain in subdomains),
                 1 if name == interface else sharing[name],
-                sum(map(subdomain_bytes, own)),
+                sum(map(subdomain_bytes, subdomains)),
                 None if native_device is None else native_device.free_memory,
             )
         )
@@ -235,7 +236,7 @@ def _kernels(
     """Return the kernels of every sweep, and how often which kinds are launched in one pass of the loop."""
     names = [info.name for info in schedule.fields]
     launched = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
-    device_of = {own.number: n // subdomains_per_device for n, own in enumerate(plan.subdomains)}
+    device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
     of_pass = schedule.pass_numbers()
     kernels: list[KernelUse] = []
     number = 0
@@ -243,17 +244,17 @@ def _kernels(
         number += sweep.computes
         in_pass = of_pass.start <= n < of_pass.stop
         launches: dict[tuple[str, str], list[Launch]] = {}
-        for own in plan.subdomains:
-            todo = own.sweeps[n]
-            planned = sweep_launches(schedule, sweep, own, todo)
-            for over, launch in _by_kind(own, planned):
+        for subdomain in plan.subdomains:
+            todo = subdomain.sweeps[n]
+            planned = sweep_launches(schedule, sweep, subdomain, todo)
+            for over, launch in _by_kind(subdomain, planned):
                 launches.setdefault((launch.kernel.name, over), []).append(launch)
                 launched[over] += in_pass
             if in_pass:
                 launched["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
                 for source in {copy.subdomain for copy in todo.copies}:
                     # copies between devices of one rank are packed and unpacked
-                    launched["copy"] += 1 if device_of[source] == device_of[own.number] else 2
+                    launched["copy"] += 1 if device_of[source] == device_of[subdomain.number] else 2
                 launched["reductions"] += len(planned.partials)
         kernels += [_use(number, name, over, of, names) for (name, over), of in launches.items()]
     if plan.decomposition.count == 1:
@@ -263,13 +264,13 @@ def _kernels(
     return tuple(kernels), launched
 
 
-def _by_kind(own: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
+def _by_kind(subdomain: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
     """Yield all launches in one subdomain, each with what it runs over."""
     for launch in (*planned.fills, *planned.rims):
         yield "boundary", launch
     for number, item in enumerate(planned.items):  # patches come first
         for launch in item.launches:
-            yield ("cells" if number < len(own.patches) else "halo"), launch
+            yield ("cells" if number < len(subdomain.patches) else "halo"), launch
 
 
 def _use(sweep: int, name: str, over: str, launches: Sequence[Launch], fields: Sequence[str]) -> KernelUse:

@@ -161,8 +161,8 @@ class Explained:
         """Patches that wait for no message in any sweep."""
         return sum(
             not any(needs)
-            for own in self.plan.subdomains
-            for needs in zip(*(sweep.patch_needs for sweep in own.sweeps), strict=True)
+            for subdomain in self.plan.subdomains
+            for needs in zip(*(sweep.patch_needs for sweep in subdomain.sweeps), strict=True)
         )
 
     @property
@@ -171,29 +171,29 @@ class Explained:
         layout, transfers = self.plan.layout, self.plan.transfers
         unable = None if self.on is None else UNABLE.get(self.on.interface)
         sizes: Counter[tuple[int, Direction, int]] = Counter()
-        for own, peer, direction, size in self._arrivals():
-            sizes[own, direction, peer] += size
+        for number, peer, direction, size in self._arrivals():
+            sizes[number, direction, peer] += size
         return tuple(
             Route(
-                own,
+                number,
                 side(direction) or "itself",
                 peer,
                 layout.home(peer)[0],
                 layout.node(layout.home(peer)[0]),
-                transfers.method(own, peer),
-                transfers.why(own, peer, unable),
+                transfers.method(number, peer),
+                transfers.why(number, peer, unable),
                 size,
             )
-            for (own, direction, peer), size in sorted(
+            for (number, direction, peer), size in sorted(
                 sizes.items(), key=lambda item: (item[0][0], in_order(item[0][1]), item[0][2])
             )
         )
 
     def _arrivals(self) -> Iterator[tuple[int, int, Direction, int]]:
         """Yield the subdomain, and the source, its direction and the bytes, of what arrives in one pass."""
-        for own in self.plan.subdomains:
-            for arrival in own.arrivals(self.schedule.pass_numbers()):
-                yield own.number, *arrival
+        for subdomain in self.plan.subdomains:
+            for arrival in subdomain.arrivals(self.schedule.pass_numbers()):
+                yield subdomain.number, *arrival
 
     @property
     def memory(self) -> int:
@@ -218,8 +218,8 @@ class Explained:
         bandwidth = triad_bandwidth(Communicator(), active, plan.memory * processes) / active * plan.threads
         seconds = bytes_per_pass / bandwidth
         moved, waits = 0, math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
-        for own, peer, _, size in self._arrivals():
-            method = plan.transfers.method(own, peer)
+        for number, peer, _, size in self._arrivals():
+            method = plan.transfers.method(number, peer)
             moved += CROSSINGS[method] * size
             waits += LATENCIES[method]
         predicted = seconds + LATENCY * waits + moved / bandwidth

@@ -100,11 +100,12 @@ def _cut(explained: Explained) -> Iterator[str]:
     if explained.schedule.blocks is not None:
         cells = sum(own.box.size for own in plan.subdomains)
         yield f"  {sum(map(prod, shapes)):,} of these {cells:,} cells are in active blocks"
-    largest, *others = [_by(shape) for shape in sorted(set(shapes), reverse=True)] or [""]
-    sizes = ", ".join([largest, *others[:2], *["..."] * (len(others) > 2)])
-    patches = f"  {len(shapes):,} patch{'' if len(shapes) == 1 else 'es'} ({sizes} cells)"
-    waiting = f"; {explained.inner_patches} of them wait for no message"
-    yield f"{patches}, {explained.patches_by}{waiting if any(o.neighbours for o in plan.subdomains) else ''}"
+    sizes = [_by(shape) for shape in sorted(set(shapes), reverse=True)]
+    listed = ", ".join(sizes[:3]) + (", ..." if len(sizes) > 3 else "")
+    count = f"{len(shapes):,} patch{'' if len(shapes) == 1 else 'es'}"
+    waits = any(own.neighbours for own in plan.subdomains)
+    ready = f"; {explained.inner_patches} of them wait for no message" if waits else ""
+    yield f"  {count} ({listed} cells), {explained.patches_by}{ready}"
 
 
 def _routes(explained: Explained) -> Iterator[str]:
@@ -132,7 +133,7 @@ def _routes(explained: Explained) -> Iterator[str]:
 def _fields(explained: Explained) -> Iterator[str]:
     """Yield the fields of the rank, their halos and memory."""
     rows, note = [], ""
-    plans = (own.fields for own in explained.plan.subdomains)
+    plans = (subdomain.fields for subdomain in explained.plan.subdomains)
     for info, *fields in zip(explained.schedule.fields, *plans, strict=True):
         name = info.name
         if name.endswith("'"):

@@ -48,13 +48,13 @@ def build_engine(
         [
             code.Subdomain(
                 [store.storages[name][n] for name in names],
-                three(own.box.lo),
-                _patch_table(own),
-                own.patches.owners,
+                three(subdomain.box.lo),
+                _patch_table(subdomain),
+                subdomain.patches.owners,
                 peers.counters,
                 n,
             )
-            for n, own in enumerate(plan.subdomains)
+            for n, subdomain in enumerate(plan.subdomains)
         ],
         scalars,
         three(plan.decomposition.shape, 1),
@@ -102,7 +102,7 @@ class Binder(ABC):
         self, native: ModuleType, plan: RankPlan, neighbours: Mapping[int, int], ends: Ends | None = None
     ) -> None:
         self.native, self.plan, self.neighbours, self.ends = native, plan, neighbours, ends
-        self._plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
+        self._plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
         self._tags = TAGS * len(plan.subdomains[0].sweeps)
 
     def append(self, engine: Any, operations: Iterable[Operation]) -> None:
@@ -128,22 +128,22 @@ class Binder(ABC):
         """Append a sweep, with its plan and its native share in each subdomain."""
 
     @abstractmethod
-    def share(self, sweep: Sweep, own: SubdomainPlan, plan: SweepPlan) -> Any:
+    def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
         """Return the native form of the work of a sweep in one subdomain."""
 
     def loop(self, engine: Any, loop: Loop) -> None:
         """Begin a loop."""
         engine.loop(loop.until, loop.limit, loop.count, list(loop.record))
 
-    def exchange(self, own: SubdomainPlan, plan: SweepPlan) -> tuple[list[Any], list[Any], list[Any]]:
+    def exchange(self, subdomain: SubdomainPlan, plan: SweepPlan) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the sends, receives and copies of a subdomain before a sweep."""
         home = self.plan.layout.home
         copies = [
             (c.field, three(c.source.lo), three(c.target.lo), three(c.source.shape, 1), home(c.subdomain)[1])
             for c in plan.copies
         ]
-        sends = [self.message(m, own.number, m.peer) for m in plan.sends]
-        return sends, [self.message(m, m.peer, own.number) for m in plan.receives], copies
+        sends = [self.message(m, subdomain.number, m.peer) for m in plan.sends]
+        return sends, [self.message(m, m.peer, subdomain.number) for m in plan.receives], copies
 
     def message(self, message: Message, sender: int, receiver: int) -> Any:
         """Return the native form of a message between two subdomains, one of which belongs to this rank."""
@@ -179,12 +179,12 @@ class HostBinder(Binder):
             in_place=plans[0].in_place,
         )
 
-    def share(self, sweep: Sweep, own: SubdomainPlan, plan: SweepPlan) -> Any:
+    def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
         import numpy as np
 
         halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in plan.halos]
         return self.native.Share(
-            *self.exchange(own, plan),
+            *self.exchange(subdomain, plan),
             fills=[self._fill(sweep.fills[n], box) for n, box in plan.cores],
             rims=[self._fill(sweep.fills[n], box) for n, box in plan.rims],
             needs=np.ascontiguousarray(plan.patch_needs, dtype=np.uint32),

@@ -104,27 +104,27 @@ class DeviceBinder(Binder):
             max(plan.scratch_bytes for plan in plans),
         )
 
-    def share(self, sweep: Sweep, own: SubdomainPlan, plan: SweepPlan) -> Any:
-        planned = sweep_launches(self.schedule, sweep, own, plan)
+    def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
+        planned = sweep_launches(self.schedule, sweep, subdomain, plan)
 
         def launches(of: Sequence[Launch]) -> list[Any]:
-            return [self._launch(launch, own, planned) for launch in of]
+            return [self._launch(launch, subdomain, planned) for launch in of]
 
         return self.native.DeviceShare(
-            *self.exchange(own, plan),
+            *self.exchange(subdomain, plan),
             launches(planned.fills),
             launches(planned.rims),
             [self.native.Item(item.needs, item.rims, launches(item.launches)) for item in planned.items],
             [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials],
         )
 
-    def _launch(self, launch: Launch, own: SubdomainPlan, planned: SweepLaunches) -> Any:
+    def _launch(self, launch: Launch, subdomain: SubdomainPlan, planned: SweepLaunches) -> Any:
         kernel = launch.kernel
         frame = [
             *chain(*launch.cells.on_three_axes, *launch.patch.on_three_axes),
             *three(launch.top),
-            *three(own.box.lo),
-            *three(own.decomposition.shape, 1),
+            *three(subdomain.box.lo),
+            *three(subdomain.decomposition.shape, 1),
             launch.first_group,
             dict(planned.partials).get(kernel, 0),
             launch.march,
