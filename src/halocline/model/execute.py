@@ -251,7 +251,7 @@ class _Work:
     def taking(self, message: Message, sweep: Sweep) -> float:
         """Return the seconds to unpack a message, or at least to copy it."""
         rate = self.rates.copying if self.lent(message) else None
-        # of a fetch there is the acknowledgement too
+        # a receiver fetches from a mailbox, and acknowledges that
         calls = {"colocated": 0, "rma": 2}.get(message.method, 1)
         return sweep.share * (
             message.bytes / (rate or self.rates.packing) + calls * self.machine.network.overhead
