@@ -6,9 +6,10 @@
 namespace halocline {
 
 void bind_storage(nanobind::module_& m);
+void bind_device(nanobind::module_& m);
+void bind_link(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
-void bind_device(nanobind::module_& m);
 void bind_device_plan(nanobind::module_& m);
 void bind_nvrtc(nanobind::module_& m);
 

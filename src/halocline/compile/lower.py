@@ -171,6 +171,8 @@ class _Lowering:
                 self.set(f)
         elif isinstance(statement, AssignScalar):
             value = self.of_scalars(statement.expression, statement.line)
+            if any(current.op == "reduce" for current in walk((statement.expression,))):
+                self.sweep.lines.append(statement.line)
             self.after.append((statement.scalar.name, value))
             self.set(statement.scalar.name)
         elif isinstance(statement, StopWhen):
