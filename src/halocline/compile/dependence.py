@@ -17,7 +17,8 @@ from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost, Periodic
 from halocline.lang.expression import Expr, constant, replace_leaves, walk
 from halocline.lang.grid import Field
-from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.origin import Line
+from halocline.lang.program import Assign, AssignScalar, Program, Repeat, Stage, Statement, StopWhen
 
 Key = Field | str  # a field, or a scalar by its name
 Place = tuple[bool, ...]  # the axes that points are staggered along

@@ -19,7 +19,8 @@ from halocline.lang.expression import Expr, cast, reduction, replace_leaves, wal
 from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
-from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.origin import Line
+from halocline.lang.program import Assign, AssignScalar, Program, Repeat, Stage, Statement, StopWhen
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
@@ -165,8 +166,8 @@ class _Lowering:
         if isinstance(statement, Assign):
             values = {f: self.of_cells(e) for f, e in statement.values.items()}
             self.sweep.sets |= values
-            self.sweep.lines.append(statement.line)
-            self.sweep.origins |= dict.fromkeys(values, statement.line)
+            self.sweep.lines += statement.lines.values()
+            self.sweep.origins |= statement.lines
             for f in values:
                 self.set(f)
         elif isinstance(statement, AssignScalar):

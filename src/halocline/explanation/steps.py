@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,8 @@ from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
 from halocline.explanation.facts import Halo, Step
 from halocline.explanation.sides import in_order, side, sides
 from halocline.lang.expression import Expr, text, unary
-from halocline.lang.program import AssignScalar, Line, Program
+from halocline.lang.origin import Line
+from halocline.lang.program import AssignScalar, Program
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, SweepPlan
 
@@ -148,7 +148,7 @@ class _Steps:
             kind="sweep",
             depth=depth,
             statements=tuple(
-                dict.fromkeys(filter(None, map(_written, sorted(lines, key=lambda l: l.number))))
+                dict.fromkeys(line.label for line in sorted(lines, key=lambda line: line.number))
             ),
             halos=tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
             local=tuple(
@@ -274,11 +274,6 @@ def _bodies(operations: Iterable[Operation]) -> list[list[int]]:
 
     visit(operations)
     return bodies
-
-
-def _written(line: Line) -> str:
-    """A statement as it stands in its file."""
-    return linecache.getline(line.file, line.number).strip()
 
 
 def _sum(root: Expr) -> str:
