@@ -134,6 +134,7 @@ def test_each_entry_of_a_mapping_has_its_line(grid: hc.Grid) -> None:
 def test_origins_of_values_that_functions_return() -> None:
     def variable(u):
         result = {u: 1.0}
+        result[u] += 1.0
         return result
 
     class Method:
@@ -191,12 +192,12 @@ def test_sweeps_of_solvers_have_words() -> None:
         "search direction p = r + beta p",
     ]
     forbidden = framework_text()
-    for program in (
+    for other in (
         program,
         solve_program("cg-fused", lambda u: -hc.laplacian(u), u, as_expr(1.0), null_space=True),
         reference_program(lambda u: -hc.laplacian(u), u, as_expr(1.0), null_space=True),
     ):
-        assert check(program, forbidden)
+        assert check(other, forbidden)
 
 
 def test_an_error_names_the_line_of_the_user(grid: hc.Grid) -> None:
