@@ -65,4 +65,5 @@ NB_MODULE(_native, m) {
   bind_device(m);
   bind_device_plan(m);
   bind_nvrtc(m);
+  bind_points(m);
 }

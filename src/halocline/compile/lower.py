@@ -167,7 +167,7 @@ class _Lowering:
             values = {f: self.of_cells(e) for f, e in statement.values.items()}
             self.sweep.sets |= values
             self.sweep.lines += statement.lines.values()
-            self.sweep.origins |= statement.lines
+            self.sweep.origins |= {**statement.lines}
             for f in values:
                 self.set(f)
         elif isinstance(statement, AssignScalar):
