@@ -50,17 +50,18 @@ def check(program: Program, forbidden: set[str]) -> int:
     for origins in labels_of(program):
         assert origins
         for line in origins:
-            assert line.label
-            assert line.label not in forbidden
+            assert line.text
+            assert line.text not in forbidden
             if line.file:
                 inside = Path(line.file).resolve()
                 if SOURCE in inside.parents:
                     module = ".".join(("halocline", *inside.relative_to(SOURCE).with_suffix("").parts))
                     assert not is_framework(module), line
-                text = inside.read_text().splitlines()
-                assert 1 <= line.number <= len(text)
+                lines = inside.read_text().splitlines()
+                assert 1 <= line.number <= len(lines)
+                assert line.label == f"{line.text}  ({inside.name}:{line.number})"
             else:
-                assert line.words
+                assert line.label == line.words
             count += 1
     return count
 
@@ -128,7 +129,7 @@ def test_each_entry_of_a_mapping_has_its_line(grid: hc.Grid) -> None:
     assert assigned.lines[u] == Line(__file__, first + 3, "u: twice * hc.laplacian(u)")
     assert assigned.lines[v[0]] == assigned.lines[v[1]] == Line(__file__, first + 5, "v: hc.grad(u) - v")
     reduced = [s.line for s in program.flat() if isinstance(s, AssignScalar) and s.line.file]
-    assert [line.label for line in reduced] == ["0.1 / hc.max(u)", "return {"]
+    assert [line.text for line in reduced] == ["0.1 / hc.max(u)", "return {"]
 
 
 def test_origins_of_values_that_functions_return() -> None:
@@ -142,14 +143,15 @@ def test_origins_of_values_that_functions_return() -> None:
             return {u: 2.0}
 
     def labels(function, count=1):
-        return [line.label for line in returned_lines(function, count)]
+        return [line.text for line in returned_lines(function, count)]
 
     assert labels(variable) == ["return result"]
     assert labels(partial(variable, 1)) == ["return result"]
     assert labels(Method()) == labels(Method().__call__) == ["u: 2.0"]
     assert labels(lambda u: {u: 3.0}) == ["u: 3.0"]
     assert labels(lambda u: {u: 3.0}, 2) == ["{u: 3.0}"] * 2
-    assert labels(eval("lambda u: {u: 3.0}", {})) == ["<string>:1"]
+    assert labels(eval("lambda u: {u: 3.0}", {})) == [""]
+    assert [line.label for line in returned_lines(eval("lambda u: {u: 3.0}", {}), 1)] == ["<string>:1"]
     assert returned_lines(hc.laplacian) is None
     assert returned_lines(max) is None
 
@@ -165,7 +167,7 @@ def test_statements_of_the_framework_have_words(grid: hc.Grid) -> None:
         counting=[statistics],
         recorded=[Recorded(2, (hc.max(T),))],
     ).program
-    labels = [line.label for sweep in labels_of(program) for line in sweep]
+    labels = [line.text for sweep in labels_of(program) for line in sweep]
     assert labels == [
         *["T: hc.laplacian(T)"] * 3,
         "statistics over time: T_mean",
@@ -178,7 +180,7 @@ def test_sweeps_of_solvers_have_words() -> None:
     grid = hc.Grid((8, 8), walls="node")
     u = grid.field("u", boundary=hc.Value(0))
     program = solve_program("cg", lambda u: -hc.laplacian(u), u, as_expr(1.0))
-    labels = [line.label.removeprefix("conjugate gradients: ") for s in labels_of(program) for line in s]
+    labels = [line.text.removeprefix("conjugate gradients: ") for s in labels_of(program) for line in s]
     assert labels == [
         "start from zero, or from the values of x",
         "first residual r = b - A(x)",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import PurePath
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -42,9 +43,15 @@ class Line:
         return f"{self.file}:{self.number}" if self.file else self.words
 
     @property
+    def text(self) -> str:
+        """Text of the statement, or words for what it does; empty where there is no source text."""
+        return self.words or linecache.getline(self.file, self.number).strip()
+
+    @property
     def label(self) -> str:
-        """Text of the statement, or words for what it does."""
-        return self.words or linecache.getline(self.file, self.number).strip() or str(self)
+        """Text of the statement, followed by the name of the user's file and the line."""
+        place = f"{PurePath(self.file).name}:{self.number}" if self.file else ""
+        return f"{self.text}  ({place})" if self.text and place else self.text or place
 
 
 def worded(words: str) -> Line:
