@@ -55,9 +55,11 @@ PARTS = ("import halocline", "first step", "checksum and maximum")
 
 def measured(start: str, cache: str) -> list[tuple[float, float]]:
     """Return seconds by the clock and of processors at the end of each part, in a new process."""
+    environment = os.environ | {"HALOCLINE_CACHE": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a user has bytecode from the second process on
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(start=STARTS[start])],
-        env=os.environ | {"HALOCLINE_CACHE": cache},
+        env=environment,
         capture_output=True,
         text=True,
         check=True,

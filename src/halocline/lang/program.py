@@ -7,7 +7,7 @@ A program is what the engine runs without Python: `field.set(...)` assigns a fie
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -295,13 +295,17 @@ class Repeat:
 Statement = Assign | AssignScalar | StopWhen | Repeat
 
 
-def assignment_targets(statement: Statement) -> list[Field | Scalar]:
-    """Return the fields or the user scalar that a statement assigns, without the body of a loop."""
-    if isinstance(statement, Assign):
-        return list(statement.values)
-    if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
-        return [statement.scalar]
-    return []
+def assigned(statements: Iterable[Statement]) -> set[Field | str]:
+    """Return the fields, and the scalars by name, that statements assign, those in loops too."""
+    targets: set[Field | str] = set()
+    for statement in statements:
+        if isinstance(statement, Assign):
+            targets |= statement.values.keys()
+        elif isinstance(statement, AssignScalar):
+            targets.add(statement.scalar.name)
+        elif isinstance(statement, Repeat):
+            targets |= assigned(statement.body)
+    return targets
 
 
 class Program:
@@ -498,8 +502,7 @@ class Program:
 
     def scalars_set(self) -> set[str]:
         """Return the names of all user scalars that the program sets."""
-        targets = (target for statement in self.flat() for target in assignment_targets(statement))
-        return {target.name for target in targets if isinstance(target, Scalar)}
+        return {t for t in assigned(self.statements) if isinstance(t, str) and OWN not in t}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""
@@ -855,7 +858,7 @@ class ProgramFunction:
         with traced.body():
             result = trace.call(self.function, **arguments)
         statements = list(traced.flat())[len(before) :]
-        targets = [target for statement in statements for target in assignment_targets(statement)]
+        targets = {t for t in assigned(statements) if not (isinstance(t, str) and OWN in t)}
         rebound = {
             name: line
             for name, line in rebound_arguments(self.function).items()
@@ -877,7 +880,7 @@ class ProgramFunction:
         for name, line in rebound.items():
             thing = arguments[name]
             parts = thing if isinstance(thing, Vector) else (thing,)
-            if not any(part is target for part in parts for target in targets):
+            if targets.isdisjoint(part.name if isinstance(part, Scalar) else part for part in parts):
                 traced.notices.append(
                     f"program {self.name}: {_rebinds(name, line)}, and nothing assigns {name}; write "
                     f"{name}.set(...) where it is to change"
