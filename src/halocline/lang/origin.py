@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
@@ -65,14 +65,21 @@ def is_framework(module: Any) -> bool:
     return package == PACKAGE and not (inner and inner[0] in USER_PACKAGES)
 
 
+def calling_frames() -> Iterator[FrameType]:
+    """Yield the frames of the language, innermost first, and the frame that calls it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        module = str(frame.f_globals.get("__name__"))
+        frame = frame.f_back if module.startswith(LANGUAGE) and module != STEPPING else None
+
+
 def calling_line() -> Line | None:
     """Return the line that calls the language; None where the framework calls it."""
-    frame = sys._getframe(1)
-    while (module := str(frame.f_globals.get("__name__"))).startswith(LANGUAGE) and module != STEPPING:
-        if frame.f_back is None:
-            return None
-        frame = frame.f_back
-    return None if is_framework(module) else Line(frame.f_code.co_filename, frame.f_lineno)
+    *_, frame = calling_frames()
+    if is_framework(frame.f_globals.get("__name__", "")):
+        return None
+    return Line(frame.f_code.co_filename, frame.f_lineno)
 
 
 def plain_function(function: Any) -> FunctionType | None:
