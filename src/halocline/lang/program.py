@@ -802,9 +802,9 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
     """
     program = trace.active()
     identifier(name, "parameter name", "'kappa'")
-    for what, given in (("unit", unit), ("about", about)):
-        if given is not None and not isinstance(given, str):
-            raise InputError(f"{what} of parameter {name!r} is {shown(given)}; expected a text")
+    for what, value in (("unit", unit), ("about", about)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{what} of parameter {name!r} is {shown(value)}; expected a text")
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
     return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 

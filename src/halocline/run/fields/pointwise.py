@@ -268,12 +268,12 @@ def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Poin
         return None
     results = sum(len(step.kernel.body) for step in steps if isinstance(step, _Sweep))
     operations = sum(value.depth == POINT for values in computed for value in values)
-    made = Pointwise(store, program, steps, (results + operations) * store.cells // domain.comm.size)
-    if not made.is_worthwhile:
+    candidate = Pointwise(store, program, steps, (results + operations) * store.cells // domain.comm.size)
+    if not candidate.is_worthwhile:
         return None
     read = dict.fromkeys(v.attribute for values in computed for v in values if v.op == "scalar")
     check_scalars(read, program, domain.grid.scalar_values(), given)
-    return made
+    return candidate
 
 
 def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
