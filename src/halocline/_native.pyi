@@ -855,3 +855,25 @@ class Nvrtc:
         """
         Code (a cubin for a real architecture, else PTX), the error's name (empty without one) and the log.
         """
+
+def apply(op: str, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], operands: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None:
+    """
+    Apply an operation of generated kernels to each element of arrays of one length.
+    """
+
+class Accumulator:
+    """Accumulator of one reduction, as those of generated kernels."""
+
+    def __init__(self, kind: str) -> None: ...
+
+    def deposit(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Add the values of an array."""
+
+    def state(self) -> bytes:
+        """The state, for `merge` on another rank."""
+
+    def merge(self, state: bytes) -> None:
+        """Add what another accumulator has taken."""
+
+    def result(self) -> float:
+        """The reduced number."""

@@ -66,4 +66,5 @@ NB_MODULE(_native, m) {
   bind_machine(m);
   bind_device_plan(m);
   bind_nvrtc(m);
+  bind_points(m);
 }

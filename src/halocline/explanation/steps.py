@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ from halocline.compile.numbering import Sweeps
 from halocline.compile.schedule import Loop, Operation, Schedule, StageUse, Stop, Sweep, flat
 from halocline.lang.expression import Expr, text, unary
 from halocline.lang.grid import AXES
-from halocline.lang.program import Line
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, SweepPlan
 
@@ -206,7 +204,7 @@ class _Steps:
         return Step(
             "sweep",
             depth,
-            tuple(dict.fromkeys(filter(None, map(_written, sorted(graph.lines, key=lambda l: l.number))))),
+            tuple(dict.fromkeys(line.label for line in sorted(graph.lines, key=lambda line: line.number))),
             tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
             tuple(name for name in local if not name.endswith("'")),
             tuple(dict.fromkeys(names[fill.field] for fill in sweep.fills)),
@@ -311,11 +309,6 @@ def _bodies(operations: Iterable[Operation], first: int = 0) -> Iterator[range]:
             last = first + sum(isinstance(inner, Sweep) for inner in flat(operation.body))
             yield range(first, last)
             first = last
-
-
-def _written(line: Line) -> str:
-    """A statement as it stands in its file."""
-    return linecache.getline(line.file, line.number).strip()
 
 
 def _sum(root: Expr) -> str:

@@ -59,12 +59,14 @@ def _compiled(store: FieldStore, program: Program, strategy: Strategy | None) ->
 
 
 def check_scalars(
-    schedule: Schedule, program: Program, grid_values: Iterable[str], given: Iterable[str]
+    names: Iterable[str], program: Program, grid_values: Iterable[str], given: Iterable[str]
 ) -> None:
-    """InputError for a scalar of the program that nothing gives a value.
+    """Raise InputError for a scalar of the program that nothing gives a value.
 
     Parameters
     ----------
+    names : names
+        Of the scalars that the program reads.
     grid_values : names
         Of the scalars of the grid.
     given : names
@@ -72,7 +74,7 @@ def check_scalars(
     """
     given = list(given)
     known = {*given, *grid_values, *program.scalars_set()}
-    for name in schedule.scalars:
+    for name in names:
         if name not in known and OWN not in name:
             raise _missing(name, program.meanings.get(name), sorted(n for n in given if OWN not in n))
 

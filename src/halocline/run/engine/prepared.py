@@ -46,7 +46,7 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
         The scalars that have a value when it runs. InputError for one that is used and has none.
     """
     schedule = compiled(store, program, Prepared)
-    check_scalars(schedule, program, store.domain.grid.scalar_values(), given)
+    check_scalars(schedule.scalars, program, store.domain.grid.scalar_values(), given)
     return Prepared(store, schedule, program.name)
 
 
