@@ -20,8 +20,8 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError, RunError, Stopped
-from halocline.run.output import checkpoint_folder
 from halocline.run.output import saved as checkpoints
+from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation.batch import STARTED, end_of_time
 from hang import HANG
@@ -226,7 +226,7 @@ def test_no_checkpoint_is_said_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["a bit", "the end", "the file", "another chunk"])
 def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_folder, "chunk_shape", lambda shape, itemsize: (20, 30))
+    monkeypatch.setattr(run_store, "chunk_shape", lambda shape, itemsize: (20, 30))
     folder = saved(tmp_path)
     chunk, other = folder / "T" / "c.0.0", folder / "T" / "c.1.0"
     content = bytearray(chunk.read_bytes())

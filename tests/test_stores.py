@@ -21,7 +21,7 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.io import views
-from halocline.run.output import variables
+from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation import course
 from hang import HANG
@@ -52,7 +52,7 @@ def opened(path: Path) -> xarray.Dataset:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks that no cut of the grid has."""
     monkeypatch.setattr(
-        variables, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+        run_store, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +74,13 @@ class ArraySpec:
     compression: str = "zstd"
 
     @property
+    def row_size(self) -> int:
+        """Numbers of one time, where the first axis grows."""
+        return prod(self.shape[1:])
+
+    @property
     def metadata(self) -> dict[str, Any]:
-        """As Zarr has it in `zarr.json`."""
+        """Content of the file `zarr.json` of Zarr."""
         import numpy as np
 
         codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
@@ -195,6 +201,31 @@ def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
         The folder cannot be written to.
     """
     return _opened(folder, threads, metadata=spec.metadata, create=True)
+
+
+def create_all(
+    folder: Path, specs: Mapping[str, ArraySpec], fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
+) -> None:
+    """Create the arrays of a store, which no reader sees before the metadata of the group is written.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the store.
+    specs : mapping of str to ArraySpec
+        Arrays that receive their values later.
+    fixed : mapping of str to (ArraySpec, array)
+        Arrays with their values, such as coordinates.
+
+    Raises
+    ------
+    RunError
+        An array cannot be written.
+    """
+    for name, spec in specs.items():
+        create(folder / name, spec)
+    for name, (spec, values) in fixed.items():
+        create(folder / name, spec).put((0,) * values.ndim, values)
 
 
 def attach(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:

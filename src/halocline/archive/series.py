@@ -218,7 +218,7 @@ class Series:
             "older checkpoint, or choose another path"
         )
 
-    def open(self, step: int, note: Mapping[str, Any], *, go_on: bool) -> int:
+    def open(self, step: int, note: Mapping[str, Any], *, is_continued: bool) -> int:
         """Make the group in a folder that is there, or go on with it; how many times it holds then.
 
         Parameters
@@ -227,23 +227,20 @@ class Series:
             What the group has of later steps is removed.
         note : mapping
             Of the steps to come, for JSON.
-        go_on : bool
-            What `check` has found.
+        is_continued : bool
+            Result of `check`.
 
         Raises
         ------
         RunError
             Nothing can be written there.
         """
-        if go_on:
+        if is_continued:
             return self._cut(step, note)
         self._facts["parts"] = [{"step": step, **note}]
         self._show(0, {})  # whose it is, should this process die before all is there
         clear_folder(self.path, arrays.GROUP)
-        for name, spec in self.specs(0).items():
-            arrays.create(self.path / name, spec)
-        for name, (spec, values) in self.spec.fixed.items():
-            arrays.create(self.path / name, spec).put((0,) * values.ndim, values)
+        arrays.create_all(self.path, self.specs(0), self.spec.fixed)
         self._show(0)
         return 0
 
@@ -259,7 +256,7 @@ class Series:
         self.attributes = before
         shown = self._shown(group)
         if shown is None:  # the process that made it died early
-            return self.open(step, note, go_on=False)
+            return self.open(step, note, is_continued=False)
         count = self._count(step, shown)
         self._show(count, self._all(count))  # the group first: no reader sees more times than arrays have
         self._show(count)
@@ -412,19 +409,17 @@ def last_owner(known: Mapping[str, Any]) -> str:
 
 
 def columns(
-    rows: Sequence[tuple[float, int, Sequence[float]]],
-    widths: Mapping[str, tuple[int, str, int]],
-    axis: str = TIME,
+    rows: Sequence[tuple[float, int, Sequence[float]]], specs: Mapping[str, ArraySpec], axis: str = TIME
 ) -> dict[str, NDArray[Any]]:
-    """Rows of time, step and numbers as the columns that `Series.commit` takes.
+    """Return rows of time, step and numbers as the columns that `Series.commit` takes.
 
     Parameters
     ----------
     rows : sequence of (time, step, numbers)
-    widths : mapping of str to (int, str, int)
-        The arrays that the numbers belong to, in order: how many of them, their dtype, and axes.
+    specs : mapping of str to ArraySpec
+        Arrays of the numbers, in the order of the numbers.
     axis : {"time", "step"}
-        What arrays grow with.
+        Dimension that the arrays grow along.
     """
     import numpy as np
 
@@ -433,8 +428,8 @@ def columns(
     if axis == TIME:
         result[TIME] = np.array([time for time, _, _ in rows], dtype=np.float64)
     at = 0
-    for name, (width, dtype, ndim) in widths.items():
-        block = table[:, at : at + width]
-        result[name] = np.ascontiguousarray(arrays.narrowed(block if ndim == 2 else block[:, 0], dtype)[0])
-        at += width
+    for name, spec in specs.items():
+        block = table[:, at : at + spec.row_size].reshape(len(rows), *spec.shape[1:])
+        result[name] = np.ascontiguousarray(arrays.narrowed(block, spec.dtype)[0])
+        at += spec.row_size
     return result

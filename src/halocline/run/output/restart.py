@@ -117,7 +117,10 @@ def _copied(also: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(saved: Saved, grid: Grid, program: Program) -> None:
-    """Raise InputError where another program wrote a checkpoint; the message shows the differences."""
+    """Raise InputError where another program wrote a checkpoint; the message shows the differences.
+
+    The grid must have all fields of the checkpoint.
+    """
     theirs = saved.facts["identity"]
     # earlier versions of Halocline count time with other statements
     is_older = saved.facts["values"].keys().isdisjoint(STATE)
@@ -132,6 +135,12 @@ def check(saved: Saved, grid: Grid, program: Program) -> None:
                 f"checkpoint {saved.folder} is of another program: its {what} {verb} (-: there, +: here)\n"
                 f"{lines}"
             )
+    for name, described in _fields(saved).items():
+        field = grid.fields.get(name)
+        if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
+            there = f"{described['dtype']}, {described['location']}"
+            here = "none" if field is None else f"{field.dtype}, {field.location}"
+            raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
 
 
 def _difference(theirs: str, ours: str) -> Iterator[str]:
@@ -180,16 +189,6 @@ def changed(
 def _fields(saved: Saved) -> dict[str, dict[str, str]]:
     """Those of a checkpoint without what outputs count, which is theirs to take over."""
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
-
-
-def check_fields(saved: Saved, grid: Grid) -> None:
-    """Raise InputError where a checkpoint holds a field that a grid does not have."""
-    for name, described in _fields(saved).items():
-        field = grid.fields.get(name)
-        if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
-            there = f"{described['dtype']}, {described['location']}"
-            here = "none" if field is None else f"{field.dtype}, {field.location}"
-            raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
 
 
 def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
