@@ -697,7 +697,7 @@ def test_a_store_whose_metadata_is_damaged_is_refused(tmp_path: Path) -> None:
     whole = json.loads(group.read_text())
     del whole["consolidated_metadata"]
     group.write_text(json.dumps(whole))
-    with pytest.raises(InputError, match="its consolidated metadata cannot be read"):
+    with pytest.raises(InputError, match="it has no consolidated metadata"):
         sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
     group.write_text("[]")
     with pytest.raises(InputError, match="is damaged: it holds a list; expected an object"):

@@ -47,7 +47,7 @@ def counting_calls() -> Iterator[Counter[str]]:
         yield calls
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 def run_command(arguments: list[str]) -> Counter[str]:

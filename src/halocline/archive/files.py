@@ -21,12 +21,12 @@ from halocline.words import shown
 LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
 
 
-def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
+def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     """Write a file whole; see `whole`.
 
     Parameters
     ----------
-    sync : bool
+    synced : bool
         Whether it is on disk when this returns, and not only where readers find it.
 
     Raises
@@ -40,10 +40,10 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
         with whole(path) as making, making.open("w") as file:
             file.write(text)
             file.flush()
-            if sync:
+            if synced:
                 os.fsync(file.fileno())
-        if sync:
-            sync_folder(path.parent)
+        if synced:
+            sync(path.parent)
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -79,8 +79,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(making, ignore_errors=True)
 
 
-def read_json(path: Path) -> Any:
-    """What `write_json` wrote.
+def read_object(path: Path) -> dict[str, Any]:
+    """Return a mapping that `write_json` wrote.
 
     Raises
     ------
@@ -88,25 +88,14 @@ def read_json(path: Path) -> Any:
         There is no such file, or it holds something else.
     """
     try:
-        return json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise InputError(f"{path} is no JSON file that Halocline wrote, or it is damaged") from None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """What `write_json` wrote of a mapping.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it holds something else.
-    """
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is damaged: it holds a {type(found).__name__}; expected an object")
-    return found
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is damaged: it holds a {type(content).__name__}; expected an object")
+    return content
 
 
 def as_path(value: Any, what: str) -> Path:
@@ -203,29 +192,14 @@ def plain_files(folder: Path) -> dict[str, int]:
     return sizes
 
 
-def sync_file(path: Path) -> None:
-    """Wait until the content of a file is on disk.
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, are on disk.
 
     Raises
     ------
     RunError
-        Writing to the disk failed.
+        The disk reports an error.
     """
-    _sync(path)
-
-
-def sync_folder(folder: Path) -> None:
-    """See that the names in a folder are on disk.
-
-    Raises
-    ------
-    RunError
-        The disk says that they are not.
-    """
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
     try:
         number = os.open(path, os.O_RDONLY)
         try:
@@ -246,7 +220,7 @@ def make_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        sync_folder(folder.parent)
+        sync(folder.parent)
     except FileExistsError:
         raise RunError(f"{folder} is a file; expected a folder, or a name that is free") from None
     except OSError as error:
@@ -329,7 +303,8 @@ class FolderLock:
                 raise RunError(f"{folder} cannot be written to: {error.strerror}") from None
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = self.path.exists() and os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+                # else the process before has just freed and removed the file
+                is_current = os.path.samestat(os.fstat(file.fileno()), self.path.stat())
             except BlockingIOError:
                 file.seek(0)
                 who = file.read().strip() or "another process"
@@ -337,12 +312,12 @@ class FolderLock:
                 raise InputError(
                     f"{what} in {folder}: {who} writes there now; wait until it ends, or choose another path"
                 ) from None
-            except FileNotFoundError:  # it was removed just now
-                mine = False
-            except OSError:  # no locks here
+            except FileNotFoundError:
+                is_current = False
+            except OSError:  # the file system has no locks
                 file.close()
                 return
-            if mine:  # else the process before has just freed and removed it
+            if is_current:
                 self._file = file
             else:
                 file.close()

@@ -23,13 +23,31 @@ from halocline.archive.integrity import (
     damaged,
     open_array,
 )
-from halocline.archive.series import FACTS, KIND
 from halocline.errors import InputError
 from halocline.lang.values import as_name
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+FACTS = "halocline"  # attribute of a group with the facts that Halocline records
+KIND = "output"
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """Return the facts that Halocline recorded of a store; empty for a store of another program.
+
+    Raises
+    ------
+    InputError
+        There is no store.
+    """
+    return _facts(read_object(path / arrays.GROUP).get("attributes"))
+
+
+def _facts(attributes: Any) -> dict[str, Any]:
+    known = attributes.get(FACTS) if isinstance(attributes, dict) else None
+    return known if isinstance(known, dict) else {}
 
 
 class Store:
@@ -123,9 +141,8 @@ class Store:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What Halocline says of it."""
-        found = self.attributes.get(FACTS)
-        return found if isinstance(found, dict) else {}
+        """Facts that Halocline recorded; empty for a store of another program."""
+        return _facts(self.attributes)
 
     @property
     def variables(self) -> dict[str, ArrayInfo]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from halocline import forks
+from halocline import __version__, forks
 from halocline.archive import arrays
 from halocline.archive.files import (
     as_path,
@@ -19,18 +21,19 @@ from halocline.archive.files import (
     is_file,
     make_folder,
     remove_folder,
-    sync_folder,
+    sync,
     write_json,
 )
-from halocline.archive.series import FACTS
-from halocline.archive.series import facts as facts_of
+from halocline.archive.reader import FACTS
+from halocline.archive.reader import facts as facts_of
 from halocline.errors import InputError, RunError
+from halocline.lang.values import json_value
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.fields.regions import Whole
+from halocline.run.host.command_line import command_line
 from halocline.run.memory.contents import checksum
-from halocline.run.output import restart
 from halocline.run.output.every import Every, wall_clock
-from halocline.run.output.restart import Resumable
+from halocline.run.output.restart import Resumable, identity
 from halocline.run.output.saved import DIGEST, FORMAT, KIND, POINTER, Saved, digest, folders, step_of
 from halocline.run.output.statistics import PREFIX
 from halocline.run.output.store import Part, RunStore, coordinate
@@ -135,6 +138,7 @@ class Checkpoints(RunStore):
         self.last: Path | None = None
         self.longest = 0.0
         self._run, self._resumed, self._also = run, resumed, also
+        self._identity = identity(session.fields.grid, session.program)
         self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
         self._open: tuple[Path, dict[str, Any]] | None = None  # being written, with its metadata
         self._rows: list[int] = []  # rows of the outputs before this checkpoint
@@ -207,9 +211,8 @@ class Checkpoints(RunStore):
         """Begin to write a checkpoint of the present state; `finish` completes it."""
         self.finish()
         session, began = self.session, perf_counter()
-        facts = restart.facts(session, self.parameters, {} if self._also is None else self._also())
+        facts = self._facts()
         self._rows = [output.count for output in self.outputs]
-        rows = {output.owner: output.count for output in self.outputs}
         folder = self.path / self.comm.bcast(f"step-{session.step:012d}-{secrets.token_hex(4)}")
         grid = session.fields.grid
         parts = {f.name: Part.of(f, Whole().choose(grid, f.staggered)) for f in session.state.fields}
@@ -233,9 +236,8 @@ class Checkpoints(RunStore):
             }
             for f in session.state.fields
         }
-        facts |= {"run": self._run, "rows": rows, "kind": KIND, "format": FORMAT}
-        facts |= {"step": session.step, "fields": fields}
-        all_specs = {**specs, **{dimension: spec for dimension, (spec, _) in lines.items()}}
+        facts["fields"] = fields
+        all_specs = specs | {dimension: spec for dimension, (spec, _) in lines.items()}
         self._open = (
             folder,
             arrays.group_metadata({FACTS: {**facts, DIGEST: digest(facts)}}, dict(sorted(all_specs.items()))),
@@ -246,6 +248,33 @@ class Checkpoints(RunStore):
             self.put(name, part)
         seconds = perf_counter() - began
         self.longest, self._seconds = max(self.longest, seconds), self._seconds + seconds
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the facts of the session now, without the fields; for JSON."""
+        session, blocks = self.session, self.session.fields.store.blocks
+        try:
+            also = json.dumps({} if self._also is None else self._also(), allow_nan=False, default=json_value)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"notes of a checkpoint cannot be written as JSON: {error}") from None
+        return {
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": __version__,
+            "command": command_line(),
+            "identity": self._identity,
+            "parameters": _exact(self.parameters),
+            "time": session.time.hex(),
+            "values": _exact(session.state.values),
+            # values that statements leave for the next step, and that no user gives
+            "scalars": _exact(session.scalars()),
+            "ran_with": _exact(session.ran_with),
+            "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
+            **json.loads(also),
+            "run": self._run,
+            "rows": {output.owner: output.count for output in self.outputs},
+            "kind": KIND,
+            "format": FORMAT,
+            "step": session.step,
+        }
 
     @property
     def is_open(self) -> bool:
@@ -285,7 +314,7 @@ class Checkpoints(RunStore):
             with self._removing(folder):
                 if self.comm.rank == 0:
                     write_json(folder / arrays.GROUP, group)
-                    sync_folder(folder)
+                    sync(folder)
                     write_json(self.path / POINTER, {"checkpoint": folder.name})
                     self._remove_old(folder)
             self.last, self._open = folder, None
@@ -326,3 +355,8 @@ class Checkpoints(RunStore):
                 remove_folder(folder, arrays.GROUP)
             before = "" if self.last is None else f"; the newest checkpoint is {self.last}"
             raise RunError(f"checkpoint: {error}{before}") from None
+
+
+def _exact(values: Mapping[str, float]) -> dict[str, str]:
+    """Return numbers as texts that keep every bit."""
+    return {name: float(value).hex() for name, value in values.items()}

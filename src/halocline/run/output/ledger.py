@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from halocline import __version__
 from halocline.archive.arrays import GROUP
 from halocline.archive.files import as_path, is_file
-from halocline.archive.series import facts, last_owner
+from halocline.archive.reader import facts
+from halocline.archive.series import last_owner
 from halocline.archive.writer import Writing
 from halocline.errors import InputError
 from halocline.lang.grid import Grid
@@ -239,7 +240,7 @@ def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[
     for store, wanted in recorded:
         rows = history[history[:, 1] % wanted.steps == 0]
         end = column + len(wanted.numbers)
-        store.add(rows[:, 0], rows[:, 1], rows[:, column:end])
+        store.add(rows[:, [0, 1, *range(column, end)]])
         column = end
 
 
@@ -256,7 +257,9 @@ class RunFiles:
         self, ledger: Ledger, outputs: Sequence[OutputStore], checkpoints: Checkpoints | None
     ) -> None:
         self._ledger, self.outputs, self.checkpoints = ledger, list(outputs), checkpoints
-        self._stores = [*([] if checkpoints is None else [checkpoints]), *outputs]
+        self._stores: list[Checkpoints | OutputStore] = [*outputs]
+        if checkpoints is not None:
+            self._stores.insert(0, checkpoints)
 
     def check(self) -> None:
         """Raise InputError where other files are in the way."""

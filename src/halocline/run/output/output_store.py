@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from halocline import __version__, forks
 from halocline.archive.arrays import narrowed
 from halocline.archive.integrity import STEP, TIME
-from halocline.archive.series import ROWS, Series, SeriesSpec, columns
+from halocline.archive.series import ROWS, Series, SeriesSpec
 from halocline.errors import InputError, RunError
 from halocline.lang import equations
 from halocline.lang.program import Program
@@ -112,9 +112,9 @@ class OutputStore(RunStore):
             axis=self.contents.axis,
             time_units=how.units.get("time"),
         )
-        self._infinite: dict[int, dict[str, int]] = {}  # values that became infinite, by step and array
+        self._infinite = Counter[tuple[int, str]]()  # values that became infinite, by step and array
         self._warned = False
-        self._rows: list[tuple[float, int, Sequence[float]]] = []  # not committed yet
+        self._rows: list[NDArray[Any]] = []  # not committed yet
 
     def check(self) -> None:
         """Check that the output can be created or continued; nothing is changed.
@@ -157,7 +157,7 @@ class OutputStore(RunStore):
         note["owner"] = self.owner
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
-                self.count = self._series.open(step, note, is_continued=self._is_continued)
+                self.count = self._series.open(step, note)
         self.count = self.committed = self.synced = self.comm.bcast(self.count)
         if self.contents.statistics is not None:
             if self._saved is not None and self._is_continued:
@@ -167,10 +167,10 @@ class OutputStore(RunStore):
 
     def write(self, time: float, step: int) -> None:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
+        import numpy as np
+
         with self.timing():
-            numbers = self.contents.compute()
-            if self.contents.narrows:
-                self._count_numbers(step, numbers)
+            row = np.array([[time, step, *self.contents.compute()]])
             statistics = self.contents.statistics
             if statistics is not None and self.how.window == "output":
                 self.fields.values[statistics.weight.name] = 0.0
@@ -178,7 +178,7 @@ class OutputStore(RunStore):
                 self._make_room()
             for name, part in self.contents.parts.items():
                 self._count_infinite(name, step, self.put(name, part, (self.count,)))
-        self._add([(time, step, numbers)])
+        self.add(row)
 
     @property
     def recorded(self) -> Recorded | None:
@@ -187,35 +187,30 @@ class OutputStore(RunStore):
         steps = None if self.how.every is None else Every.parse("every", self.how.every).steps
         return None if steps is None or numbers is None else Recorded(steps, numbers)
 
-    def add(self, times: NDArray[Any], steps: NDArray[Any], numbers: NDArray[Any]) -> None:
-        """Add rows that steps have computed.
+    def add(self, rows: NDArray[Any]) -> None:
+        """Add rows, whose fields are on their way to disk.
 
         Parameters
         ----------
-        times, steps : array (rows)
-        numbers : array (rows, numbers)
+        rows : array (rows, 2 + numbers)
+            Time, step, and numbers in the order of the columns. With values at points, ranks other than the
+            first have no numbers.
         """
-        with self.timing():
-            rows = list(zip(times.tolist(), map(int, steps.tolist()), numbers.tolist(), strict=True))
-            if self.contents.narrows:
-                for _, step, values in rows:
-                    self._count_numbers(step, values)
-        self._add(rows)
-
-    def _add(self, rows: Sequence[tuple[float, int, Sequence[float]]]) -> None:
-        """Add rows of time, step and numbers."""
-        if not rows:
+        if not len(rows):
             return
-        self._rows += rows
+        with self.timing():
+            if self.contents.narrows and self.comm.rank == 0:
+                self._count_numbers(rows)
+        self._rows.append(rows)
         self.count += len(rows)
-        self.last_step = rows[-1][1]
+        self.last_step = int(rows[-1, 1])
         if self.is_full:
             self._commit()
 
     @property
     def is_full(self) -> bool:
         """True where the rows that wait to be published fill their memory; the same on all ranks."""
-        return len(self._rows) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES
+        return (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES
 
     def _make_room(self) -> None:
         """Open the arrays of parts for more rows."""
@@ -232,7 +227,7 @@ class OutputStore(RunStore):
         RunError
             A chunk cannot be written.
         """
-        if not self._rows:
+        if self.count == self.committed:
             return
         with self.timing():
             self._warn()
@@ -259,7 +254,7 @@ class OutputStore(RunStore):
 
     def _commit(self) -> None:
         """Wait until the chunks of all rows are on disk, and let readers see the rows."""
-        if not self._rows:
+        if self.count == self.committed:
             return
         with self.timing():
             self._warn()
@@ -275,59 +270,52 @@ class OutputStore(RunStore):
 
     def _commit_complete(self) -> None:
         """Let readers see the rows whose chunks, and those of earlier rows, are on disk on all ranks."""
+        import numpy as np
+
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
-        rows = self._rows[: complete - self.committed]
-        if not rows:
+        if complete <= self.committed:
             return
+        rows = np.concatenate(self._rows)
         try:
             with self.comm.agreement(f"write output {self.path}"):
                 if self.comm.rank == 0:
-                    values = columns(rows, self.contents.columns, self.contents.axis)
-                    self._series.commit(self.committed, values)
+                    self._series.commit(self.committed, rows[: complete - self.committed])
         except RunError:
             self._rows, self.count = [], self.committed
             raise
-        self._rows, self.committed = self._rows[len(rows) :], complete
+        self._rows, self.committed = [rows[complete - self.committed :]], complete
 
-    def _count_numbers(self, step: int, numbers: Sequence[float]) -> None:
-        """Count the numbers of a step that become infinite in the precision of the store."""
-        import numpy as np
-
-        if self.comm.rank != 0:  # the other ranks have no values at points
-            return
-        at = 0
+    def _count_numbers(self, rows: NDArray[Any]) -> None:
+        """Count the numbers of rows that become infinite in the precision of the store."""
+        at = 2
         for name, spec in self.contents.columns.items():
-            width = spec.row_size
-            self._count_infinite(name, step, narrowed(np.array(numbers[at : at + width]), spec.dtype)[1])
-            at += width
+            for row in rows:
+                infinite = narrowed(row[at : at + spec.row_size], spec.dtype)[1]
+                self._count_infinite(name, int(row[1]), infinite)
+            at += spec.row_size
 
     def _count_infinite(self, name: str, step: int, infinite: int) -> None:
         """Count finite values of an array that become infinite in the precision of the store."""
         if infinite and not self._warned:
-            counts = self._infinite.setdefault(step, {})
-            counts[name] = counts.get(name, 0) + infinite
+            self._infinite[step, name] += infinite
 
     def _warn(self) -> None:
         """Warn once of values that became infinite, with the first such step and the number of values."""
         if self._warned or not self.contents.narrows:
             return
-        rank_counts = self.comm.allgather(self._infinite)
-        step = min((step for by_step in rank_counts for step in by_step), default=None)
-        self._infinite = {}
-        if step is None:
+        counts = sum(self.comm.allgather(self._infinite), Counter[tuple[int, str]]())
+        self._infinite.clear()
+        if not counts:
             return
         self._warned = True
         if self.comm.rank == 0:
-            counts: dict[str, int] = {}
-            for by_step in rank_counts:
-                for name, count in by_step.get(step, {}).items():
-                    counts[name] = counts.get(name, 0) + count
+            first = min(step for step, _ in counts)
             log.warning(
                 "output %s: at step %d, finite values beyond the range of %s are written as infinity: %s. "
                 'Choose dtype="float64" for this output; later steps are not reported',
-                self.path, step, self.how.dtype or "float32",
-                ", ".join(f"{n} of {name}" for name, n in counts.items()),
+                self.path, first, self.how.dtype or "float32",
+                ", ".join(f"{n} of {name}" for (step, name), n in counts.items() if step == first),
             )  # fmt: skip
 
     def close(self) -> None:

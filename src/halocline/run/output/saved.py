@@ -13,7 +13,7 @@ from typing import Any
 from halocline.archive import arrays
 from halocline.archive.files import is_file, read_object
 from halocline.archive.reader import Store
-from halocline.archive.series import facts as facts_of
+from halocline.archive.reader import facts as facts_of
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.run.memory.assembly import fetch
@@ -42,7 +42,7 @@ class Saved:
     Attributes
     ----------
     facts : dict
-        Numbers and texts; see `halocline.run.output.restart.facts`.
+        Numbers and texts; see `halocline.run.output.saved_facts`.
     """
 
     def __init__(self, folder: Path) -> None:

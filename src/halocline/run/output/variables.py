@@ -214,10 +214,10 @@ class OutputContents:
     def _add_column(
         self, name: str, shape: tuple[int, ...], dtype: str, attributes: Mapping[str, Any]
     ) -> None:
-        """Add an array of few numbers for each time, whose chunks hold several times."""
-        chunk = (rows_of(*shape, ITEMSIZE[dtype]), *shape) if shape else (ROWS,)
-        names = (self.axis, POINT) if shape else (self.axis,)
-        self.specs[name] = ArraySpec((0, *shape), chunk, dtype, names, attributes, self.compression)
+        """Add an array of a number, or of values at points, for each time; its chunks have several times."""
+        rows = rows_of(shape[0], ITEMSIZE[dtype]) if shape else ROWS
+        names = (self.axis, POINT)[: 1 + len(shape)]
+        self.specs[name] = ArraySpec((0, *shape), (rows, *shape), dtype, names, attributes, self.compression)
 
     def _attributes(
         self, name: str, kind: str | None = None, means: Sequence[str] = (), *coordinates: str
