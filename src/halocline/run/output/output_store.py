@@ -310,12 +310,12 @@ class OutputStore(RunStore):
             return
         self._warned = True
         if self.comm.rank == 0:
-            first = min(step for step, _ in counts)
+            first, names = min(step for step, _ in counts), (*self.contents.columns, *self.contents.parts)
             log.warning(
                 "output %s: at step %d, finite values beyond the range of %s are written as infinity: %s. "
                 'Choose dtype="float64" for this output; later steps are not reported',
                 self.path, first, self.how.dtype or "float32",
-                ", ".join(f"{n} of {name}" for (step, name), n in counts.items() if step == first),
+                ", ".join(f"{n} of {name}" for name in names if (n := counts[first, name])),
             )  # fmt: skip
 
     def close(self) -> None:
