@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,41 +34,19 @@ ROWS = 1024  # times in a chunk of an array that has few numbers for each
 CHUNK = 8 << 20  # largest chunk of several times, in bytes; two times may exceed it
 
 
-@dataclass(frozen=True)
-class SeriesSpec:
-    """Contents of a store; stores with equal specifications have the same contents.
-
-    Parameters
-    ----------
-    growing : mapping of str to ArraySpec
-        Arrays whose first axis is time, or steps, without any time. An array whose chunks have several times
-        is a column: `Series.commit` writes its values.
-    fixed : mapping of str to (ArraySpec, array)
-        Other arrays, such as coordinates.
-    described : mapping
-        Further facts that must be equal, for JSON.
-    """
-
-    growing: Mapping[str, ArraySpec]
-    fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
-    described: Mapping[str, Any]
-
-    def identity(self) -> dict[str, Any]:
-        """Return the specification as JSON gives it back."""
-        growing = {name: spec.metadata for name, spec in self.growing.items()}
-        fixed = {name: [float(v).hex() for v in values] for name, (_, values) in self.fixed.items()}
-        text = json.dumps({**self.described, "arrays": growing, "coordinates": fixed})
-        identity: dict[str, Any] = json.loads(text)
-        return identity
-
-
 class Series:
     """Store on disk that one process creates and extends.
 
     Parameters
     ----------
     path : path
-    spec : SeriesSpec
+    growing : mapping of str to ArraySpec
+        Arrays whose first axis is time, or steps, without any time. An array whose chunks have several times
+        is a column: `commit` writes its values.
+    fixed : mapping of str to (ArraySpec, array)
+        Other arrays, such as coordinates.
+    described : mapping
+        Further facts, for JSON. A run continues a store only if these facts and the arrays are equal.
     run : str
         Identifier of the run that writes the store; only this run continues it.
     attributes : mapping
@@ -81,27 +59,33 @@ class Series:
     def __init__(
         self,
         path: Path,
-        spec: SeriesSpec,
+        growing: Mapping[str, ArraySpec],
+        fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]],
+        described: Mapping[str, Any],
+        *,
         run: str,
         attributes: Mapping[str, Any],
-        *,
-        axis: str = TIME,
-        time_units: str | None = None,
+        axis: str,
+        time_units: str | None,
     ) -> None:
-        self.path, self.spec, self.run, self.axis = path, spec, run, axis
-        self.attributes = dict(attributes)
+        self.path, self.run, self.fixed, self.attributes = path, run, fixed, dict(attributes)
+        contents = {
+            **described,
+            "arrays": {name: spec.metadata for name, spec in growing.items()},
+            "coordinates": {name: [float(v).hex() for v in line] for name, (_, line) in fixed.items()},
+        }
         self._facts: dict[str, Any] = {
             "kind": KIND,
             "format": FORMAT,
             "run": run,
-            "contents": spec.identity(),
+            "contents": json.loads(json.dumps(contents)),  # as readers get it back
             "parts": [],
         }
         own = {STEP: ArraySpec((0,), (ROWS,), "int64", (axis,), {"long_name": "steps done"})}
         if axis == TIME:
             units = {} if time_units is None else {"units": time_units}
             own[TIME] = ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **units})
-        self._growing = {**own, **spec.growing}
+        self._growing = {**own, **growing}
         self._continued: Store | None = None  # store that this run continues, as it was found
 
     def specs(self, count: int) -> dict[str, ArraySpec]:
@@ -110,7 +94,7 @@ class Series:
 
     def _all(self, count: int) -> dict[str, ArraySpec]:
         """Return all arrays, with a number of times."""
-        return {**self.specs(count), **{name: spec for name, (spec, _) in self.spec.fixed.items()}}
+        return {**self.specs(count), **{name: spec for name, (spec, _) in self.fixed.items()}}
 
     def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
         """Return whether this run continues the store at the path; nothing is changed.
@@ -192,8 +176,8 @@ class Series:
             )
         for name, info in store.arrays.items():
             array = open_array(self.path, info, complete=True, rows=(0, row_count))
-            if name in self.spec.fixed:
-                line = self.spec.fixed[name][1]
+            if name in self.fixed:
+                line = self.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
                     raise InputError(
                         f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
@@ -224,7 +208,7 @@ class Series:
             self._facts["parts"] = [part]
             self._show(0, {})  # names the run, should this process die before the arrays exist
             clear_folder(self.path, arrays.GROUP)
-            arrays.create_all(self.path, self.specs(0), self.spec.fixed)
+            arrays.create_all(self.path, self.specs(0), self.fixed)
             self._show(0)
             return 0
         history, self.attributes = self.attributes["history"], store.attributes

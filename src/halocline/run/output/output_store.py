@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from halocline import __version__, forks
 from halocline.archive.arrays import narrowed
 from halocline.archive.integrity import STEP, TIME
-from halocline.archive.series import ROWS, Series, SeriesSpec
+from halocline.archive.series import ROWS, Series
 from halocline.errors import InputError, RunError
 from halocline.lang import equations
 from halocline.lang.program import Program
@@ -98,20 +98,17 @@ class OutputStore(RunStore):
         if self.contents.statistics is not None:
             described["window"] = how.window
         now = datetime.now(UTC).isoformat(timespec="seconds")
+        attributes = {
+            "Conventions": "CF-1.11",
+            "title": title,
+            "source": f"Halocline {__version__}",
+            "history": f"{now}: {shlex.join(command_line())}",
+            "equations": equations.equations(program),
+        }
         self._series = Series(
-            self.path,
-            SeriesSpec(self.contents.specs, self.contents.coordinates(), described),
-            run,
-            {
-                "Conventions": "CF-1.11",
-                "title": title,
-                "source": f"Halocline {__version__}",
-                "history": f"{now}: {shlex.join(command_line())}",
-                "equations": equations.equations(program),
-            },
-            axis=self.contents.axis,
-            time_units=how.units.get("time"),
-        )
+            self.path, self.contents.specs, self.contents.coordinates(), described,
+            run=run, attributes=attributes, axis=self.contents.axis, time_units=how.units.get("time"),
+        )  # fmt: skip
         self._infinite = Counter[tuple[int, str]]()  # values that became infinite, by step and array
         self._warned = False
         self._rows: list[NDArray[Any]] = []  # not committed yet

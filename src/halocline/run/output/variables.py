@@ -53,6 +53,10 @@ class OutputContents:
         All arrays, without any time.
     parts : dict of str to Part
         Arrays of points of fields.
+    columns : dict of str to ArraySpec
+        Arrays that have few numbers for each time: numbers, and values at points.
+    number_bytes : int
+        Bytes of the numbers of one time.
     statistics : Statistics or None
         Statistics over time, which steps add up.
     narrows : bool
@@ -87,22 +91,14 @@ class OutputContents:
                     self._add_number(program, name, what)
                 else:
                     self._add_field(name, self._held(program, name, what, computed_fields), kind)
+        self.columns = {name: spec for name, spec in self.specs.items() if name not in self.parts}
+        self.number_bytes = 8 * sum(spec.row_size for spec in self.columns.values())
         self.narrows = any(
             part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
         ) or any(spec.dtype != "float64" for spec in self.columns.values())
         self._program, self._computed = program, computed_fields
         for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
-
-    @property
-    def columns(self) -> dict[str, ArraySpec]:
-        """Arrays that have few numbers for each time: numbers, and values at points."""
-        return {name: spec for name, spec in self.specs.items() if name not in self.parts}
-
-    @property
-    def number_bytes(self) -> int:
-        """Bytes of the numbers of one time."""
-        return 8 * sum(spec.row_size for spec in self.columns.values())
 
     # --- what is asked for ---
 
