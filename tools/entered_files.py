@@ -30,16 +30,19 @@ PACKAGE = Path(hc.__file__).parent
 
 @contextmanager
 def counting_calls() -> Iterator[Counter[str]]:
-    """Yield the number of calls into each file of the package, counted until the block ends."""
+    """Yield the number of calls into each file of the package, which is complete when the block has ended."""
     calls: Counter[str] = Counter()
+    package = f"{PACKAGE}/"
     depth: Counter[int] = Counter()  # modules that each thread is importing
 
     def on_event(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
+        if event not in ("call", "return") or not code.co_filename.startswith(package):
+            return
         if code.co_name == "<module>":
-            depth[threading.get_ident()] += 1 if event == "call" else -1 if event == "return" else 0
+            depth[threading.get_ident()] += 1 if event == "call" else -1
         elif event == "call" and code.co_flags & inspect.CO_NEWLOCALS and not depth[threading.get_ident()]:
-            calls[code.co_filename] += 1
+            calls[code.co_filename.removeprefix(package)] += 1
 
     threading.setprofile(on_event)
     sys.setprofile(on_event)
@@ -86,10 +89,9 @@ def main() -> None:
     if options.checkpoint == bool(options.command):
         parser.error("give --checkpoint, or the arguments of a command such as: run cavity-2d --check")
     calls = run_checkpoint() if options.checkpoint else run_command(options.command)
-    files = {Path(name): count for name, count in calls.items() if PACKAGE in Path(name).parents and count}
-    for file in sorted(files):
-        print(f"{files[file]:8,} {file.relative_to(PACKAGE)}")
-    print(f"{len(files)} files entered, {sum(files.values()):,} calls")
+    for file, count in sorted(calls.items()):
+        print(f"{count:8,} {file}")
+    print(f"{len(calls)} files entered, {calls.total():,} calls")
 
 
 if __name__ == "__main__":
