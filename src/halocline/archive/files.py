@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever dies when."""
+"""Files that are complete or absent, whenever a process dies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no c
 
 
 def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
-    """Write a file whole; see `whole`.
+    """Write a file of JSON that is complete or absent; see `whole`.
 
     Parameters
     ----------
     synced : bool
-        Whether it is on disk when this returns, and not only where readers find it.
+        Whether the file is on disk when the call returns, also if the machine fails.
 
     Raises
     ------
@@ -211,12 +211,12 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing.
+    """Create a folder, and the folders above it, where they are missing.
 
     Raises
     ------
     RunError
-        That cannot be, or nothing can be written there.
+        The folder cannot be created or written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -230,8 +230,10 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path, mark: str) -> None:
-    """Remove a folder with all that is in it, first the file that says that it is whole; what is gone
-    meanwhile, or cannot be removed, is left."""
+    """Remove a folder and its content; the file `mark`, which marks it as complete, comes first.
+
+    Files that cannot be removed remain.
+    """
     try:
         (folder / mark).unlink(missing_ok=True)
     except OSError:
@@ -240,30 +242,30 @@ def remove_folder(folder: Path, mark: str) -> None:
 
 
 def clear_folder(folder: Path, kept: str) -> None:
-    """Remove all that is in a folder but its lock and one file.
+    """Remove the content of a folder except its lock and one file.
 
     Raises
     ------
     RunError
-        Something cannot be removed.
+        A file cannot be removed.
     """
     try:
-        for each in folder.iterdir():
-            if each.is_dir() and not each.is_symlink():
-                shutil.rmtree(each)
-            elif each.name not in (LOCK, kept):
-                each.unlink()
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name not in (LOCK, kept):
+                path.unlink()
     except OSError as error:
         raise RunError(f"{error.filename or folder} cannot be removed: {error.strerror}") from None
 
 
 def is_free(folder: Path) -> bool:
-    """Whether nothing is there but what a process that died at once has left.
+    """Return whether a folder is absent or empty, apart from locks and temporary files.
 
     Raises
     ------
     InputError
-        It may not be read.
+        The folder cannot be read.
     """
     try:
         if not folder.exists():
@@ -274,15 +276,15 @@ def is_free(folder: Path) -> bool:
 
 
 class FolderLock:
-    """Makes a folder, and keeps other processes from writing to it; the system frees it when this one dies.
+    """Lock of a folder, which keeps other processes from writing there until this process ends or frees it.
 
-    Where the file system has no locks it keeps nobody off.
+    The folder is created. Where the file system has no locks, the lock has no effect.
 
     Parameters
     ----------
     folder : path
     what : str
-        That is written to it, in a message.
+        Noun for messages that names the content of the folder.
 
     Raises
     ------
@@ -327,7 +329,7 @@ class FolderLock:
             self._file.flush()
 
     def free(self) -> None:
-        """Let others write there."""
+        """Let other processes write to the folder."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self.path.unlink()

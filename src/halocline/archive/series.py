@@ -17,8 +17,8 @@ from halocline.archive.integrity import (
     STEP,
     TIME,
     array_info,
+    check_chunks,
     damaged,
-    damaged_chunk,
     difference,
     open_array,
 )
@@ -280,10 +280,8 @@ class Series:
         """
         if first % spec.chunk[0]:
             info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
-            numbers = [first // spec.chunk[0], *(0 for _ in spec.shape[1:])]
             try:
-                if not has_file(self.path, f"{name}/{info.chunk_file(numbers)}"):
-                    raise damaged_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]), "missing")
+                check_chunks(self.path, info, (first - 1, first))
             except InputError as error:
                 raise RunError(f"{error}, or choose another path") from None
 
