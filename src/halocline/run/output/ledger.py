@@ -257,9 +257,8 @@ class RunFiles:
         self, ledger: Ledger, outputs: Sequence[OutputStore], checkpoints: Checkpoints | None
     ) -> None:
         self._ledger, self.outputs, self.checkpoints = ledger, list(outputs), checkpoints
-        self._stores: list[Checkpoints | OutputStore] = [*outputs]
-        if checkpoints is not None:
-            self._stores.insert(0, checkpoints)
+        self._stores: list[OutputStore | Checkpoints] = [*outputs]
+        self._stores += [] if checkpoints is None else [checkpoints]
 
     def check(self) -> None:
         """Raise InputError where other files are in the way."""
@@ -286,7 +285,7 @@ class RunFiles:
             self.check()  # again: another process may have written meanwhile
             for output in self.outputs:
                 output.contents.prepare()
-            for store in self._stores:  # the checkpoints first: outputs remove rows of later steps
+            for store in reversed(self._stores):  # the checkpoints first: outputs remove rows of later steps
                 store.begin(step)
             self._ledger.begun(self.outputs)
             yield

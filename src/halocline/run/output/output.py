@@ -31,14 +31,14 @@ OTHER_FORMATS = {
 
 @dataclass(frozen=True)
 class Output:
-    """What a run writes as it goes on, into a Zarr store: ``xarray.open_zarr(path)`` opens it.
+    """Output of a run over time, in a Zarr store: ``xarray.open_zarr(path)`` opens it.
 
     Parameters
     ----------
     path : str or path
-        The store, a folder; by custom its name ends in .zarr.
+        Folder of the store; by custom its name ends in .zarr.
     fields : sequence of Field, or mapping of str to expression, optional
-        What is written, by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``,
+        Arrays by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``,
         and numbers such as ``{"energy": hc.sum(0.5 * u**2)}``. All fields of the user by default.
     every : float, hc.steps or str, optional
         Interval between two rows: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of steps,
@@ -48,25 +48,25 @@ class Output:
     exact : bool
         Shorten steps to meet these times instead, which changes the result; for times only.
     region : Slice, Box, Coarsen or Points, optional
-        The part of the grid that is written; all of it by default.
+        Part of the grid that the run writes; by default the whole grid.
     window : {"output", "run"}
-        What statistics over time, such as ``hc.time_mean(T)``, cover: the steps since the last output, or
-        all since the start.
+        Steps that statistics over time, such as ``hc.time_mean(T)``, cover: those since the last output, or
+        all steps since the start.
     dtype : {"float64", "float32"} or NumPy dtype, optional
-        On disk; that of the fields by default.
+        Type of the values on disk; by default that of the fields.
     compression : {"zstd", "none"}
         Both are lossless.
     units : mapping of str to str, optional
-        The units of what is written, and of "time", "x", "y", "z".
+        Units of the arrays, and of "time", "x", "y", "z".
     overwrite : bool
-        Whether a store that another run left there may be removed.
+        Whether the run may remove a store that another run left there.
     io_threads : int
-        Threads of each rank that compress and write while the run goes on.
+        Threads of each rank that compress and write while the run computes.
 
     Raises
     ------
     InputError
-        A number or name that cannot be.
+        A number or name is not accepted.
     """
 
     path: str | Path

@@ -100,38 +100,39 @@ class OutputContents:
         for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
 
-    # --- what is asked for ---
+    # --- declaration ---
 
-    def _named(self, given: Any) -> dict[str, Expr | Field | Statistic]:
-        """What is written, by name."""
-        if given is None:
-            mine = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
-            seen = [f for f in mine if not f.name.startswith(PREFIX)]
-            return {f.name: f for f in seen if f.name in self.fields.store.storages}
-        if isinstance(given, (Field, Vector, str)) or not isinstance(given, (Sequence, Mapping)):
+    def _named(self, fields: Any) -> dict[str, Expr | Field | Statistic]:
+        """Return the contents of the arrays by name, from the declaration of an output."""
+        if fields is None:
+            users = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
+            users = [f for f in users if not f.name.startswith(PREFIX)]
+            return {f.name: f for f in users if f.name in self.fields.store.storages}
+        if isinstance(fields, (Field, Vector, str)) or not isinstance(fields, (Sequence, Mapping)):
             raise InputError(
-                f"fields is {shown(given)}; expected a list of fields, or a mapping of names to expressions"
+                f"fields is {shown(fields)}; expected a list of fields, or a mapping of names to expressions"
             )
-        if not given:
+        if not fields:
             raise InputError("fields is empty; expected a field or an expression, or None for all fields")
-        found: dict[str, Expr | Field | Statistic] = {}
-        for name, what in self._pairs(given):
-            if name in found:
+        named: dict[str, Expr | Field | Statistic] = {}
+        for name, what in self._pairs(fields):
+            if name in named:
                 raise InputError(f"output {name!r} is given twice: name one of them otherwise")
-            found[name] = self._one(name, what)
-        for name in found:
+            named[name] = self._checked(name, what)
+        for name in named:
             if not name.isidentifier() or name in RESERVED:
                 raise InputError(
                     f"output name {name!r}: expected an identifier other than {', '.join(RESERVED)}"
                 )
-        return found
+        return named
 
-    def _pairs(self, given: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _pairs(self, fields: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield names and the contents of their arrays; of vectors the components."""
-        named = given.items() if isinstance(given, Mapping) else ((None, each) for each in given)
-        for name, what in named:
-            own = what if isinstance(what, str) else getattr(what, "name", None)
-            base = name if name is not None else own
+        pairs = fields.items() if isinstance(fields, Mapping) else ((None, what) for what in fields)
+        for name, what in pairs:
+            base = name
+            if base is None:
+                base = what if isinstance(what, str) else getattr(what, "name", None)
             if not isinstance(base, str) or not base:
                 raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
             base = as_name(base, "output name")
@@ -141,7 +142,8 @@ class OutputContents:
             else:
                 yield from zip(component_names(base, len(components)), components, strict=True)
 
-    def _one(self, name: str, what: Any) -> Expr | Field | Statistic:
+    def _checked(self, name: str, what: Any) -> Expr | Field | Statistic:
+        """Return the content of an array; raise InputError where it is of another grid."""
         if isinstance(what, Statistic):
             return what
         if isinstance(what, (Field, str)):
@@ -151,10 +153,10 @@ class OutputContents:
             raise InputError(f"output {name!r} is of another grid, {expression.grid!r}")
         return expression
 
-    # --- how it is computed ---
+    # --- computation ---
 
     def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
-        """A field that holds it, or its averages, when the program has run."""
+        """Return the field that holds the values, or their averages, when the program has run."""
         block = self.region.block
         if isinstance(what, Field) and block == 1:
             return what
@@ -235,25 +237,25 @@ class OutputContents:
         return {**self._places(*coordinates), **self._units(name), **cell_methods}
 
     def _places(self, *coordinates: str) -> dict[str, str]:
-        """Return the coordinates that no axis of an array is named after, as an attribute."""
+        """Return an attribute with the coordinates that no axis of an array is named after."""
         names = " ".join((*self._steps, *coordinates))
         return {"coordinates": names} if names else {}
 
     def _units(self, name: str) -> dict[str, str]:
-        """Its own, or those of the vector that it is a component of."""
+        """Return the units of an array as an attribute: its own, or those of its vector."""
         vector = name.removesuffix(f"_{name[-1]}")
-        found = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
-        return {} if found is None else {"units": found}
+        units = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
+        return {} if units is None else {"units": units}
 
     def _check_units(self, named: Collection[str]) -> None:
-        """Raise InputError for a unit of what is not written."""
+        """Raise InputError for a unit of an array that the output does not have."""
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
             if name not in known:
                 raise unknown("name in units", name, known)
 
-    # --- what is used of it ---
+    # --- use in a run ---
 
     @property
     def numbers(self) -> tuple[Expr, ...] | None:
@@ -269,7 +271,7 @@ class OutputContents:
         self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
 
     def prepare(self) -> None:
-        """Compile what is computed, and take memory for it until `release`; all ranks call this."""
+        """Compile the computed fields and numbers, with memory until `release`; all ranks call this."""
         if self._program.statements:
             if self.statistics is not None:
                 self.fields.values.setdefault(self.statistics.weight.name, 0.0)
@@ -317,7 +319,7 @@ class OutputContents:
         }
 
     def described(self, program: Program) -> dict[str, Any]:
-        """What two stores have in common that hold the same of a run of this program; for JSON."""
+        """Return the facts that are equal in two stores with the same contents; for JSON."""
         return {
             "region": repr(self.region),
             "expressions": self._texts,
@@ -327,19 +329,19 @@ class OutputContents:
 
 
 def _text(what: Expr | Field | Statistic) -> str:
-    """What is written, as text."""
+    """Return the content of an array as text."""
     if isinstance(what, Statistic):
         return f"{what.kind} over time of {equations.expression(as_expr(what.expression))}"
     return what.name if isinstance(what, Field) else equations.expression(what)
 
 
 def _average(f: Field, block: int) -> Expr:
-    """The average of a block of cells, the first of which is this one: along one axis after the other."""
-    ndim, thing = f.grid.ndim, f
+    """Return the average over a block of cells that begins at this cell, along one axis after the other."""
+    ndim, values = f.grid.ndim, f
     for axis in range(ndim):
         offsets = [tuple(n if a == axis else 0 for a in range(ndim)) for n in range(block)]
-        total: Any = thing[offsets[0]]
+        total: Any = values[offsets[0]]
         for offset in offsets[1:]:
-            total = total + thing[offset]
-        thing = stage(total) if axis + 1 < ndim else total
-    return as_expr(thing / float(block**ndim))
+            total = total + values[offset]
+        values = stage(total) if axis + 1 < ndim else total
+    return as_expr(values / float(block**ndim))
