@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import preloaded
-from halocline.archive.series import FACTS
+from halocline.archive.reader import FACTS
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.problems import file_options

@@ -17,7 +17,7 @@ from halocline.run.engine.watch import STOPPING, noting, stopping_on
 from halocline.run.output.checkpoint import MARGIN
 from halocline.run.output.every import Every
 from halocline.run.output.ledger import RunFiles
-from halocline.run.output.output import OutputStore
+from halocline.run.output.output_store import OutputStore
 from halocline.run.output.restart import Resumable
 from halocline.run.simulation.occasions import Occasion, limits
 from halocline.run.simulation.requests import Requests
@@ -66,7 +66,7 @@ class Course:
         checkpoints = self.checkpoints
         stop_file = time_limit = None
         if checkpoints is not None:
-            stop_file, time_limit = checkpoints.folder.stop_file, checkpoints.how.time_limit
+            stop_file, time_limit = checkpoints.stop_file, checkpoints.how.time_limit
         comm = session.fields.domain.comm
         self.requests = Requests(
             comm, lambda: session.running, stop_file, time_limit, ends=checkpoints is not None
@@ -192,12 +192,12 @@ class Course:
         if self._look is None:
             return
         if self.checkpoints is not None:
-            self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
+            self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
         if not self._look.is_wound:
             # the engine has rows of its own that `count` does not include
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
                 self._look.wind(PUBLISH)
-            elif self.checkpoints is not None and self.checkpoints.folder.open:
+            elif self.checkpoints is not None and self.checkpoints.is_open:
                 self._look.wind(self._patience)
 
     def _finish(self) -> None:
@@ -223,7 +223,7 @@ class Course:
         """Of this rank: what is on its way is written, though readers do not see it."""
         writers = [output.writer for output in self.outputs]
         if self.checkpoints is not None:
-            writers.append(self.checkpoints.folder.writer)
+            writers.append(self.checkpoints.writer)
         for writer in writers:
             with suppress(RunError):
                 writer.finish()
