@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.program import Program, own_name
 from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
 

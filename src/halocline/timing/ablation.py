@@ -21,9 +21,9 @@ from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import SETS, UNFIT_ON_DEVICES
-from halocline.problems.step_bench import StepBench
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
+from halocline.run.engine.pass_timer import PassTimer, in_turn
 from halocline.run.ranks.mpi import world
 from halocline.timing.exchange import Bench, exchange_schedule, moved
 from halocline.timing.overlap import heat
@@ -152,11 +152,11 @@ def measure(
     """
     REPEATS.check("repeats", repeats)
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
-    ready: list[tuple[Variant, Bench | StepBench]] = []
+    ready: list[tuple[Variant, PassTimer]] = []
     taken: set[tuple[str, ...]] = set()
     on_devices = chosen_devices(execution.get("device")).interface != "cpu"
     for variant in variants(fields, radius, len(shape)):
-        bench: Bench | StepBench
+        bench: PassTimer
         named = variant.options.get("methods", "").split(",")
         if variant.group == "transfer methods" and (
             (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(named))
@@ -178,16 +178,13 @@ def measure(
             continue  # nor this
         taken.add(methods)
         ready.append((variant, bench))
-    times: list[list[float]] = [[] for _ in ready]
-    for done in range(repeats + 1):
-        for (_, bench), own in zip(ready, times, strict=True):
-            own.append(bench.run())
-        if on_progress is not None:
-            on_progress(done)
+    for _, bench in ready:
+        bench.run()
+    times = in_turn({n: bench.run for n, (_, bench) in enumerate(ready)}, repeats, on_progress)
     found: list[Measured] = []
     first: dict[str, float] = {}
-    for (variant, bench), own in zip(ready, times, strict=True):
-        seconds = statistics.median(own[1:])
+    for n, (variant, bench) in enumerate(ready):
+        seconds = statistics.median(times[n])
         base = first.setdefault(variant.group, seconds)
         messages, bytes_by_method = moved(bench.prepared)
         found.append(

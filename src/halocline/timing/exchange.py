@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -22,8 +22,9 @@ from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
+from halocline.run.engine.pass_timer import PassTimer, in_turn
+from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.engine.prepared import Prepared
-from halocline.run.engine.watch import interruption
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import communicator_of
 
@@ -139,8 +140,8 @@ def exchange_schedule(
     return Schedule(grid.ndim, grid.periodic, made, scalars, (loop,), SOURCE, device=code)
 
 
-class Bench:
-    """The exchange of some fields, ready to be timed; all ranks make it, and call its methods.
+class Bench(PassTimer):
+    """Timer of the exchange of some fields. All ranks make it and call its methods.
 
     Parameters
     ----------
@@ -183,45 +184,12 @@ class Bench:
         comm = communicator_of(communicator)
         self.grid = Grid(tuple(shape), periodic=periodic)
         self.dtype, self.radii, self.corners = dtype, radii, corners
-        how = Execution(**execution)
-        if how.overlap == "auto":  # no patch computes, so there is nothing to choose
-            how = replace(how, overlap=True)
-        domain = Domain(self.grid, comm, how)
+        domain = Domain(self.grid, comm, Execution(**execution))
         schedule = exchange_schedule(
             self.grid, fields, dtype, radii, corners=corners, device=bool(domain.devices)
         )
-        self.prepared = Prepared(FieldStore(domain), schedule, "exchange")
-
-    def run(self) -> float:
-        """The seconds of one exchange on the slowest rank, the mean of 30."""
-        outcome = self.prepared.run({"passes": float(PASSES)})
-        if outcome.reason == "interrupted":
-            raise interruption()
-        return outcome.loop_seconds / PASSES
-
-    def timing(self, seconds: Sequence[float]) -> Timing:
-        """What runs that took so long show; their median counts."""
-        plan, comm = self.prepared.plan, self.prepared.domain.comm
-        messages, bytes_by_method = moved(self.prepared)
-        layout = plan.layout
-        return Timing(
-            self.grid.shape,
-            layout.decomposition.parts,
-            comm.size,
-            plan.threads,
-            self.prepared.domain.cores_or_devices,
-            len(self.radii),
-            self.dtype,
-            max(self.radii),
-            self.corners,
-            layout.subdomains_per_rank,
-            layout.nodes,
-            plan.transfers.methods,
-            messages,
-            bytes_by_method,
-            self.prepared.domain.places,
-            statistics.median(seconds),
-        )
+        super().__init__(prepare_schedule(FieldStore(domain), schedule, "exchange"), ("passes",))
+        self.passes = PASSES
 
 
 def moved(prepared: Prepared) -> tuple[int, dict[str, int]]:
@@ -267,12 +235,28 @@ def measure(
     """
     REPEATS.check("repeats", repeats)
     bench = Bench(shape, **options)
-    seconds = []
-    for done in range(repeats + 1):
-        seconds.append(bench.run())
-        if on_progress is not None:
-            on_progress(done)
-    return bench.timing(seconds[1:])
+    bench.run()
+    seconds = in_turn({"exchange": bench.run}, repeats, on_progress)["exchange"]
+    plan, domain = bench.prepared.plan, bench.prepared.domain
+    messages, bytes_by_method = moved(bench.prepared)
+    return Timing(
+        shape=bench.grid.shape,
+        parts=plan.decomposition.parts,
+        ranks=domain.comm.size,
+        threads=plan.threads,
+        cores_or_devices=domain.cores_or_devices,
+        fields=len(bench.radii),
+        dtype=bench.dtype,
+        radius=max(bench.radii),
+        corners=bench.corners,
+        subdomains_per_rank=plan.layout.subdomains_per_rank,
+        nodes=plan.layout.nodes,
+        methods=plan.transfers.methods,
+        messages=messages,
+        bytes_by_method=bytes_by_method,
+        devices=domain.places,
+        seconds=statistics.median(seconds),
+    )
 
 
 def weak_shape(n: int, ranks: int, dim: int = 3) -> tuple[int, ...]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from halocline.io.table import Table
 from halocline.lang.grid import unknown
 from halocline.physics.heat import Heat
 from halocline.plan.transfer import UNFIT_ON_DEVICES
-from halocline.problems.step_bench import KINDS, StepBench
+from halocline.problems.step_bench import StepBench
 from halocline.ranges import ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
+from halocline.run.engine.pass_timer import KINDS, in_turn
 from halocline.run.engine.prepared import Prepared
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import Euler
@@ -154,15 +156,19 @@ def measure(
             benches[name] = bench
             bench.calibrate()
         taken.add(found)
-    times: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in KINDS} for name in benches}
-    for turn in range(repeats):
-        for name, bench in benches.items():
-            order = list(KINDS.items())
-            for kind, options in order if turn % 2 == 0 else reversed(order):
-                times[name][kind].append(bench.run(**options))
-        if on_progress is not None:
-            on_progress(turn + 1)
-    return [_hidden(name, bench.prepared, times[name]) for name, bench in benches.items()]
+    times = in_turn(
+        {
+            (name, kind): partial(bench.run, **options)
+            for name, bench in benches.items()
+            for kind, options in KINDS.items()
+        },
+        repeats,
+        on_progress,
+    )
+    return [
+        _hidden(name, bench.prepared, {kind: times[name, kind] for kind in KINDS})
+        for name, bench in benches.items()
+    ]
 
 
 def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hidden:

@@ -18,7 +18,8 @@ from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
 from halocline.lang.program import Program, stage
 from halocline.lang.values import as_name, by_name
 from halocline.plan.chunks import chunk_shape
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
 from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import Chosen, Points, Region, Stencils

@@ -18,7 +18,7 @@ from halocline.lang.program import Program, bind, own_name
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import value
 from halocline.native import native
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.fields.fields import Fields
 from halocline.run.memory import contents
 from halocline.run.simulation.session import Session

@@ -17,7 +17,8 @@ from halocline.lang.grid import Field
 from halocline.lang.program import OWN_SCALARS, Program
 from halocline.lang.stepping import BAD_STEP, Stepping
 from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.engine.watch import interruption
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
@@ -96,7 +97,7 @@ class Session:
     @property
     def running(self) -> Any:
         """The native engine, where it is made; any thread may ask."""
-        return self.prepared.running
+        return self.prepared.made
 
     @property
     def step(self) -> int:

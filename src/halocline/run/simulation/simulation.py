@@ -24,6 +24,7 @@ from halocline.plan.fit import check_fit
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.outcome import NO_STEP, Outcome
+from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth_share
@@ -213,7 +214,7 @@ class Simulation(Fields):
         self.store.activate(blocks)
         self._with_walls.clear()
         self._forget_programs()
-        self._session.replace(Prepared(self.store, schedule, self.program.name))
+        self._session.replace(prepare_schedule(self.store, schedule, self.program.name))
 
     # --- what it is ---
 

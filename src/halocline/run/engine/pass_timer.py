@@ -1,0 +1,109 @@
+"""Passes of a program's loops, timed whole and in parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.watch import interruption
+
+# parts of a pass by name: arguments of the native engine
+KINDS = {
+    "step": {"overlap": True},
+    "waiting": {"overlap": False},
+    "compute": {"messages": False},
+    "exchange": {"kernels": False},
+    "neither": {"messages": False, "kernels": False},
+}
+LEAST = 0.04  # seconds of one measurement
+
+T = TypeVar("T", bound=Hashable)
+
+
+class PassTimer:
+    """Timer of the passes of a program's loops, on the slowest rank. All ranks call its methods.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Program. Its fields hold ones, and nonsense after a measurement.
+    limits : sequence of str
+        Scalars that limit the passes of its loops.
+    values : mapping of str to float, optional
+        Its other scalars.
+
+    Attributes
+    ----------
+    passes : int
+        Number of passes of one measurement.
+    """
+
+    def __init__(
+        self, prepared: Prepared, limits: Sequence[str], values: Mapping[str, float] | None = None
+    ) -> None:
+        self.prepared, self.limits = prepared, limits
+        self.values = {**prepared.domain.grid.scalar_values(), **(values or {})}
+        self.passes = 1
+        _ = prepared.engine  # each of its threads touches its memory first
+        prepared.store.fill(1.0)
+
+    def seconds(self, passes: int, **kind: bool) -> float:
+        """Return the seconds of some passes on the slowest rank.
+
+        Parameters
+        ----------
+        **kind
+            Arguments of the native engine, see `KINDS`. By default messages and computing overlap as the
+            problem was asked to run.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            SIGINT or SIGTERM came.
+        """
+        kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
+        self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
+        with self.prepared.guarded() as engine:
+            report = engine.run(**kind)
+        if report["stopped"]:
+            raise interruption()
+        return float(report["loop_seconds"])
+
+    def calibrate(self, least: float = LEAST) -> None:
+        """Choose the number of passes of a measurement that takes at least so many seconds."""
+        self.run()
+        # one pass alone takes longer than one of many
+        self.passes = max(1, int(0.1 * least / max(self.run(), 1e-7)))
+        self.passes = max(3, math.ceil(least / max(self.run(), 1e-7)))
+
+    def run(self, **kind: bool) -> float:
+        """Return the seconds of one pass, the mean of `passes`; `kind` is one of `KINDS`."""
+        return self.seconds(self.passes, **kind) / self.passes
+
+
+def in_turn(
+    timers: Mapping[T, Callable[[], float]],
+    rounds: int,
+    on_progress: Callable[[int], None] | None = None,
+) -> dict[T, list[float]]:
+    """Measure several times in turn, since the speed of a machine drifts; all ranks call this.
+
+    Parameters
+    ----------
+    timers : mapping to callable
+        Each returns seconds.
+    rounds : int
+        Measurements of each. Every second round runs in reverse order.
+    on_progress : callable, optional
+        Called with the number of rounds done.
+    """
+    times: dict[T, list[float]] = {name: [] for name in timers}
+    for number in range(rounds):
+        names: Iterable[T] = timers if number % 2 == 0 else reversed(list(timers))
+        for name in names:
+            times[name].append(timers[name]())
+        if on_progress is not None:
+            on_progress(number + 1)
+    return times

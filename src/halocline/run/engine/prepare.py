@@ -1,0 +1,167 @@
+"""Preparation of a program: its compilation, plan and binding, with the choices that are measured.
+
+Where a user asks for it, the shape of patches and the strategy of kernels on devices are measured before the
+first run, and remembered for later runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+
+from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.compile.strategy import Strategy
+from halocline.compile.targets.source import loop_kernel
+from halocline.errors import RunError
+from halocline.lang.program import Program
+from halocline.lang.trace import OWN
+from halocline.plan.candidates import candidates
+from halocline.run.engine.pass_timer import PassTimer
+from halocline.run.engine.planning import Planned, check_scalars, compiled, has_loop, planned, rank_plan
+from halocline.run.engine.prepared import Prepared
+from halocline.run.memory.store import FieldStore
+from halocline.run.tuning import kernels, patches
+from halocline.run.tuning.patches import TUNE, Patch, Tuned
+
+log = logging.getLogger("halocline")
+
+PASSES = f"{OWN}limit"  # scalar that limits the passes of a loop that is timed
+
+
+def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
+    """Compile, plan and bind a program; all ranks call this with the same program.
+
+    Parameters
+    ----------
+    store : FieldStore
+        Takes the fields of the program that it does not have yet.
+    program : Program
+    given : names
+        Scalars that have a value in a run.
+
+    Raises
+    ------
+    InputError
+        The program reads a scalar that has no value.
+    """
+    compiled_with = partial(compiled, store, program)
+    schedule = compiled_with(_strategy(store, program.name, compiled_with))
+    check_scalars(schedule, program, store.domain.grid.scalar_values(), given)
+    return prepare_schedule(store, schedule, program.name)
+
+
+def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
+    """Plan and bind a compiled program; all ranks call this with the same schedule."""
+    how = store.domain.how
+    found = planned(store, schedule, name, how.patch_shape)
+    if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
+        tuned = _tuned_patches(store, schedule, name, found)
+        if tuned is not None:
+            found = replace(found, tuned=tuned)
+            if tuned.patch is not None:
+                plan = rank_plan(store, schedule, found.plan.transfers, tuned.patch)
+                found = replace(found, plan=plan)
+    return Prepared(store, schedule, found, name)
+
+
+def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
+    """Return the strategy of kernels on devices: as the user asks, or as measured; None on the CPU."""
+    domain = store.domain
+    if not domain.devices:
+        return None
+    if domain.how.kernels not in (kernels.AUTO, TUNE):
+        return Strategy(domain.how.kernels)
+    default = compiled_with(Strategy())
+    if default.device is None or not has_loop(default):
+        return Strategy()
+    names = [device.name for device in domain.devices]
+    key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
+    known = domain.comm.bcast(kernels.recall(key) if domain.comm.rank == 0 else None)
+    if known is None and domain.how.kernels == TUNE:
+        known = _measured_kernels(store, name, default, compiled_with)
+        if domain.comm.rank == 0 and known is not None:
+            try:
+                kernels.remember(key, known, name)
+            except RunError as error:
+                log.warning("%s", error)
+    return (known and known.strategy) or Strategy()
+
+
+def _measured_kernels(
+    store: FieldStore, name: str, default: Schedule, compiled_with: Callable[[Strategy], Schedule]
+) -> kernels.TunedKernels | None:
+    """Measure strategies; None where the default cannot run."""
+    scratch, comm, begun = store.scratch(), store.domain.comm, time.monotonic()
+    staged = any(sweep.scratch for sweep in default.sweeps())
+
+    def timer_of(strategy: Strategy | None) -> Callable[[int], float]:
+        return _timer(scratch, default if strategy is None else compiled_with(strategy), name, None)
+
+    try:
+        found = kernels.fastest(kernels.strategies(store.domain.grid.ndim, staged), timer_of)
+    except RunError as error:
+        if comm.rank == 0:
+            log.warning("kernels of %s are not tuned: %s", name, error)
+        return None
+    if comm.rank == 0:
+        log.info("kernels of %s: %s (%.1f s)", name, found, time.monotonic() - begun)
+    return found
+
+
+def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Planned) -> Tuned | None:
+    """Return the remembered speed of patches; measure it where the user asks for it."""
+    domain, comm, transfers = store.domain, store.domain.comm, default.plan.transfers
+    key = patches.key(
+        default.library.stem,
+        transfers,
+        domain.threads,
+        comm.ranks_of_node,
+        domain.how.schedule,
+        schedule.blocks,
+    )
+    known = comm.bcast(patches.recall(key, schedule.ndim) if comm.rank == 0 else None)
+    if known is not None or domain.how.patch != TUNE:
+        return known
+    begun, shape = time.monotonic(), patches.largest(transfers.layout.decomposition)
+    try:
+        found = patches.fastest(
+            candidates(shape, domain.threads), partial(_timer, store.scratch(), schedule, name)
+        )
+    except RunError as error:
+        if comm.rank == 0:
+            log.warning("patches of %s are not tuned: %s", name, error)
+        return None
+    if comm.rank == 0:
+        log.info("patches of %s: %s (%.1f s)", name, found, time.monotonic() - begun)
+        try:
+            patches.remember(key, found, name)
+        except RunError as error:
+            log.warning("%s", error)
+    return found
+
+
+def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch | None) -> Callable[[int], float]:
+    """Return a function that times passes of the sweeps of a program's loop.
+
+    The statements about scalars and the conditions are left out: scalars keep the value 1, and nothing ends
+    a run early.
+    """
+    body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
+    loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
+    constant = {*scratch.domain.grid.scalar_values(), AROUND}
+    values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in constant}
+    device = schedule.device
+    if device is not None:
+        test = loop_kernel("passes")
+        device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
+    passes_alone = replace(
+        schedule,
+        operations=(loop,),
+        scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
+        device=device,
+    )
+    found = planned(scratch, passes_alone, name, patch)
+    return PassTimer(Prepared(scratch, passes_alone, found, name), (PASSES,), values).seconds
