@@ -51,7 +51,7 @@ from halocline.solvers.cg import (
     reference_program,
     solve_program,
 )
-from halocline.solvers.iterations import Iterations, history_of
+from halocline.solvers.iterations import REACHED, Iterations, history_of
 from halocline.solvers.linearity import check_linear
 from halocline.solvers.matrix import Matrix
 from halocline.solvers.probe import Probe, ProbedProperties
@@ -246,7 +246,7 @@ class LinearProblem(Sealed):
             method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
         )
         observers.made(self)
-        self._continued: Prepared | None = None  # what goes on after a pause
+        self._continued: Prepared | None = None
         self._reference: Prepared | None = None
         self._probe: Probe | None = None
         self._knows_asymmetry = False
@@ -410,8 +410,8 @@ class LinearProblem(Sealed):
             self.program,
             self._prepared,
             {**self.fields.values, **inputs},
-            self._continued,
-            judge=self._judge,
+            self._continuation,
+            self._judge,
         )
         if resume is not None:
             norm_square = self._resume(iterating, ledger, as_path(resume, "resume"), rtol)
@@ -419,23 +419,20 @@ class LinearProblem(Sealed):
         def rhs_square() -> float:
             return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
 
-        begun_at = iterating.step
-        files = ledger.files(
-            iterating,
-            self.method,
-            dict(self.parameters),
-            output=output,
-            checkpoint=checkpoint,
-            also=lambda: {
+        def facts() -> dict[str, Any]:
+            return {
                 "method": self.method,
                 "rhs_square": rhs_square().hex(),
-                **iterating.notes(),
+                **iterating.facts(),
                 **observers.facts(self),
-            },
+            }
+
+        begun_at = iterating.step
+        files = ledger.files(
+            iterating, self.method, dict(self.parameters), output=output, checkpoint=checkpoint, also=facts
         )
         with files.ready(begun_at):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)
-        self._continued = iterating.continued
         iterations = iterating.step
         done = iterations - begun_at  # in this solve
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
@@ -474,6 +471,12 @@ class LinearProblem(Sealed):
             )  # fmt: skip
         observers.ran(self, done, solution)
         return solution
+
+    def _continuation(self) -> Prepared:
+        """Return the program that continues the loop after a pause; all ranks call this."""
+        if self._continued is None:
+            self._continued = prepare(self.fields.store, self.program.continued(), self.fields.values)
+        return self._continued
 
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the inputs of the program for a solve from zero."""
@@ -549,7 +552,7 @@ class LinearProblem(Sealed):
     def _judge(self, outcome: Outcome, iteration: int) -> None:
         """Raise an error where the iterations ended with one."""
         reason = outcome.reason
-        if reason in ("completed", "paused", "interrupted"):
+        if reason in (REACHED, "completed", "paused", "interrupted"):
             return
         if reason == BAD_START:
             raise InputError(f"{self.method}: {self._bad_start()}")
@@ -595,10 +598,10 @@ class LinearProblem(Sealed):
         """Restore a checkpoint of this problem, and return the squared norm of the right-hand side."""
         saved, _ = ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
         self._check_given(saved)
-        restart.take_over(iterating, saved, {})
         iterating.go_on_from(history_of(saved.facts))
+        restart.take_over(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
-        iterating.set_scalars({**iterating.scalars(), own_name("goal"): rtol * rtol * norm_square})
+        iterating.set_scalars({own_name("goal"): rtol * rtol * norm_square})
         ledger.resume(saved)
         return norm_square
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from halocline.errors import HaloclineError, RunError, Stopped
 from halocline.lang.clock import Clock, Limits
@@ -18,7 +18,7 @@ from halocline.run.output.checkpoint import MARGIN
 from halocline.run.output.every import Every
 from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output import OutputStore
-from halocline.run.output.restart import Resumable
+from halocline.run.simulation.advancing import Advancing
 from halocline.run.simulation.occasions import Occasion, limits
 from halocline.run.simulation.requests import Requests
 
@@ -26,23 +26,6 @@ log = logging.getLogger("halocline")
 
 WRITES = 3.0  # time that a run keeps free at its end, in durations of the longest checkpoint
 PUBLISH = 1.0  # seconds until readers see a row; until a run checks whether a checkpoint is whole
-
-
-class Advancing(Resumable, Protocol):
-    """Session or iterations that a course advances."""
-
-    @property
-    def clock(self) -> Clock:
-        """Time and step reached."""
-
-    @property
-    def running(self) -> Any:
-        """The native engine that runs now, or None; any thread may ask."""
-
-    def advance(
-        self, until: float, pause: float, last: float, on_progress: Callable[[int], None] | None
-    ) -> Outcome:
-        """Run to a time or step; see `Session.advance`."""
 
 
 class Course:
@@ -69,7 +52,7 @@ class Course:
             stop_file, time_limit = checkpoints.folder.stop_file, checkpoints.how.time_limit
         comm = session.fields.domain.comm
         self.requests = Requests(
-            comm, lambda: session.running, stop_file, time_limit, ends=checkpoints is not None
+            comm, lambda: session.prepared.made, stop_file, time_limit, ends=checkpoints is not None
         )
         self._look = self.requests.alarm() if files.outputs or checkpoints is not None else None
         self._is_recording = bool(recorded)
@@ -122,16 +105,45 @@ class Course:
             self._saving = self._occasion(Every.parse("every", checkpoints.how.every), self._checkpoint)
         for occasion in self._all:
             occasion.begin(self.session.clock, until)
-        with ExitStack() as stack:
-            # where there is a checkpoint to leave, a signal is a request like others, for whole steps
-            stack.enter_context(stopping_on() if checkpoints is None else noting((*STOPPING, signal.SIGUSR1)))
-            stack.enter_context(self.requests.listening())
-            try:
-                for output in self.outputs:
-                    if output.count == 0:
-                        self._write(output)
+        total: Outcome | None = None
+        with self._under_way():
+            for output in self.outputs:
+                if output.count == 0:
+                    self._write(output)
+            self._look_after_files()
+            while True:
+                bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
+                outcome = self.session.advance(*bounds, on_progress)
+                total = outcome if total is None else total.followed_by(outcome)
+                clock = self.session.clock
+                is_stopped = outcome.reason not in ("completed", "paused")
+                self.requests.ring()
+                self._publish()
+                is_over = is_stopped or clock.step >= last or clock.has_reached(until)
+                past_events = [occasion for occasion in self.occasions if occasion.happen(clock)]
+                if is_over:
+                    for event, act, at_stop in self._at_end:
+                        if event not in past_events and (at_stop or not is_stopped):
+                            act()
+                    self._finish()
+                    return replace(total, reason="completed") if total.reason == "paused" else total
+                why = self.requests.agreed()
+                if why is not None:
+                    self._end(why)
+                # the checkpoint comes last, so that it includes the other events
+                is_saved = self._saving is not None and self._saving.happen(clock)
                 self._look_after_files()
-                return self._run(until, last, on_progress)
+                if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
+                    raise RunError(_stuck(clock, bounds))
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Turn requests to end the run into pauses of the engine, and save files where the run fails."""
+        # where there is a checkpoint to leave, a signal is a request like others, for whole steps
+        signals = stopping_on() if self.checkpoints is None else noting((*STOPPING, signal.SIGUSR1))
+        with signals, self.requests.listening():
+            try:
+                yield
             except (Exception, KeyboardInterrupt) as error:
                 alone = self.session.fields.domain.comm.size == 1
                 agreed = isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
@@ -144,33 +156,6 @@ class Course:
     @property
     def _all(self) -> list[Occasion]:
         return self.occasions if self._saving is None else [*self.occasions, self._saving]
-
-    def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
-        total: Outcome | None = None
-        while True:
-            bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
-            outcome = self.session.advance(*bounds, on_progress)
-            total = outcome if total is None else total.followed_by(outcome)
-            clock = self.session.clock
-            is_stopped = outcome.reason not in ("completed", "paused")
-            self.requests.ring()
-            self._publish()
-            is_over = is_stopped or clock.step >= last or clock.has_reached(until)
-            past_events = [event for event in self.occasions if event.happen(clock)]
-            if is_over:
-                for occasion, act, at_stop in self._at_end:
-                    if occasion not in past_events and (at_stop or not is_stopped):
-                        act()
-                self._finish()
-                return replace(total, reason="completed") if total.reason == "paused" else total
-            why = self.requests.agreed()
-            if why is not None:
-                self._end(why)
-            # the checkpoint comes last, so that it includes the other events
-            is_saved = self._saving is not None and self._saving.happen(clock)
-            self._look_after_files()
-            if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
-                raise RunError(_stuck(clock, bounds))
 
     def _checkpoint(self) -> None:
         assert self.checkpoints is not None
