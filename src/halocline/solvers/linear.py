@@ -30,7 +30,6 @@ from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
-from halocline.run.fields.parameters import Parameters
 from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
@@ -174,6 +173,23 @@ class LinearProblem(Sealed):
     communicator, **execution
         See Simulation.
 
+    Attributes
+    ----------
+    unknown : Field
+    method : str
+    fields : Fields
+        Fields of the problem as arrays: ``problem.fields[u] = guess``.
+    parameters : Parameters
+        Parameters, which can be read and changed.
+    domain : Domain
+        This rank's share of the grid.
+    program : Program
+        Statements of a solve, as data.
+    prepared : Prepared
+        The program bound to the engine.
+    schedule, plan
+        The compiled program, and this rank's plan, as data.
+
     Raises
     ------
     InputError
@@ -217,7 +233,9 @@ class LinearProblem(Sealed):
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
         store = FieldStore(Domain(grid, comm, Execution(**execution)))
+        self.domain = store.domain
         self.fields = Fields(store, {} if parameters is None else parameters)
+        self.parameters = self.fields.parameters
         b, filling = self._right_hand_side(rhs)
         self._keep: Prepared | None = None
         if any(read is unknown_field for read, _ in reads_of(as_expr(b))):
@@ -250,7 +268,8 @@ class LinearProblem(Sealed):
         self._reference: Prepared | None = None
         self._probe: Probe | None = None
         self._knows_asymmetry = False
-        self._prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
+        self.prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
+        self.schedule, self.plan = self.prepared.schedule, self.prepared.plan
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b)
         self._rhs_given = None if filling is None else b
         if filling is not None:
@@ -302,31 +321,6 @@ class LinearProblem(Sealed):
         values."""
         u = self.unknown
         return u.grid.own_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
-
-    @property
-    def parameters(self) -> Parameters:
-        """The parameters, to be read and changed."""
-        return self.fields.parameters
-
-    @property
-    def domain(self) -> Domain:
-        """This rank's share of the grid."""
-        return self.fields.domain
-
-    @property
-    def schedule(self) -> Any:
-        """The compiled program, as data."""
-        return self._prepared.schedule
-
-    @property
-    def plan(self) -> Any:
-        """This rank's plan, as data."""
-        return self._prepared.plan
-
-    @property
-    def prepared(self) -> Any:
-        """The program bound to the engine."""
-        return self._prepared
 
     def solve(
         self,
@@ -408,7 +402,7 @@ class LinearProblem(Sealed):
         iterating = Iterations(
             self.fields,
             self.program,
-            self._prepared,
+            self.prepared,
             {**self.fields.values, **inputs},
             self._continuation,
             self._judge,
@@ -455,7 +449,7 @@ class LinearProblem(Sealed):
             reduction=outcome.reduction,
             seconds_per_iteration=outcome.loop_seconds / done if done else None,
             fields=self.fields,
-            bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
+            bytes_per_iteration=self.prepared.bytes_per_pass * self.unknown.grid.active_cells,
             overlap=outcome.overlap,
             writing=files.writing,
         )
