@@ -62,7 +62,12 @@ class Iterations(Advancing):
     @property
     def clock(self) -> Clock:
         """Clock of the iterations, which have no time step."""
-        return VaryingStepClock(0.0, len(self.history), 0.0)
+        return VaryingStepClock(self.time, self.step, self.time)
+
+    @property
+    def step(self) -> int:
+        """Number of iterations done."""
+        return len(self.history)
 
     def go_on_from(self, history: NDArray[np.float64]) -> None:
         """Continue after the iterations of this history."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,7 +42,6 @@ from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
 from halocline.run.simulation.observers import SolveArguments
-from halocline.run.tuning.overlap import Overlap
 from halocline.solvers.cg import (
     BAD_START,
     BREAKDOWN,
@@ -68,20 +68,26 @@ STARTS = ("zero", "last")
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What a linear solve did, and the fields it left.
+@dataclass(frozen=True, repr=False)
+class Solution(Outcome):
+    """Result of a linear solve: what the run did, and the fields it left.
 
     Attributes
     ----------
-    converged : bool
-        The residual that the method carries along is at most rtol times the norm of the right-hand side, and
-        the true one at most twice that.
-    iterations : int
     reason : str
         "converged"; "rounding limit": the residual that the method carries along is small enough, but the
         true one is more than twice as large as allowed (further iterations would not reduce it);
         "iteration limit"; "interrupted": a signal came, also where it came too late to matter.
+    seconds, compute, exchange, reduction : float
+        Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
+        kernels, halo exchange and reductions.
+    overlap : Overlap
+        Whether computing and messages overlapped in the end, and why.
+    converged : bool
+        The residual that the method carries along is at most rtol times the norm of the right-hand side, and
+        the true one at most twice that.
+    iterations : int
+        Iterations from the very start, also of a resumed solve.
     residuals : array (iterations + 1,)
         Norms of the residual that the method carries along, the initial one first.
     true_residual : float
@@ -89,37 +95,32 @@ class Solution:
     rhs_norm : float
         Norm of the right-hand side b - A(0), which includes the boundary values and slopes of the unknown. It
         is the first residual norm of a start from zero.
-    seconds, compute, exchange, reduction : float
-        Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
-        kernels, halo exchange and reductions.
-    seconds_per_iteration : float or None
-        Of the iterations alone, without the first residual; None where there was none.
     fields : Fields
         The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
         ``.checksum(u)``.
     bytes_per_iteration : float
-        That must cross memory in one iteration, all ranks together.
-    overlap : Overlap
-        Whether computing and messages overlapped in the end, and why.
+        Bytes that must cross memory in one iteration, all ranks together.
     writing : Writing
-        What output and checkpoints took of this rank.
+        Cost of output and checkpoints on this rank.
     """
 
     converged: bool
     iterations: int
-    reason: str
-    residuals: NDArray[np.float64] = field(repr=False)
+    residuals: NDArray[np.float64]
     true_residual: float
     rhs_norm: float
-    seconds: float
-    compute: float
-    exchange: float
-    reduction: float
-    seconds_per_iteration: float | None
-    fields: Fields = field(repr=False)
+    fields: Fields
     bytes_per_iteration: float
-    overlap: Overlap
     writing: Writing
+
+    def __repr__(self) -> str:
+        relative = f"true_residual_relative={self.true_residual_relative:.2g}"
+        return f"Solution({self.reason!r}, iterations={self.iterations}, {relative})"
+
+    @property
+    def seconds_per_iteration(self) -> float | None:
+        """Seconds of an iteration, without the first residual; None where this solve made none."""
+        return self.loop_seconds / len(self.history) if len(self.history) else None
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:
@@ -130,11 +131,10 @@ class Solution:
     def bandwidth_share(self) -> float | None:
         """What the iterations reached of the speed of memory, measured now; all ranks call this. None where
         there was no iteration."""
-        each = self.seconds_per_iteration
-        if each is None:
+        seconds, store = self.seconds_per_iteration, self.fields.store
+        if seconds is None:
             return None
-        store = self.fields.store
-        return bandwidth_share(store.domain, store.memory_bytes, self.bytes_per_iteration / each)
+        return bandwidth_share(store.domain, store.memory_bytes, self.bytes_per_iteration / seconds)
 
     @property
     def residual_relative(self) -> float:
@@ -237,10 +237,10 @@ class LinearProblem(Sealed):
         self.fields = Fields(store, {} if parameters is None else parameters)
         self.parameters = self.fields.parameters
         b, filling = self._right_hand_side(rhs)
-        self._keep: Prepared | None = None
+        self._programs: dict[str, Prepared] = {}  # auxiliary programs
         if any(read is unknown_field for read, _ in reads_of(as_expr(b))):
             copy = self._rhs_field()
-            self._keep = prepare(store, keep.trace(copy, b), self.fields.values)
+            self._auxiliary("keep", partial(keep.trace, copy, b))
             b = copy
         self._rhs = as_expr(b)
 
@@ -264,8 +264,6 @@ class LinearProblem(Sealed):
             method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
         )
         observers.made(self)
-        self._continued: Prepared | None = None
-        self._reference: Prepared | None = None
         self._probe: Probe | None = None
         self._knows_asymmetry = False
         self.prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
@@ -389,8 +387,8 @@ class LinearProblem(Sealed):
         self.fields.check_inputs("before the solve")
         self._warn_of_asymmetry()
         inputs, norm_square = self._inputs(rtol), None
-        if resume is None and self._keep is not None:
-            self._keep.run(self.fields.values)
+        if resume is None and "keep" in self._programs:
+            self._programs["keep"].run(self.fields.values)
         if resume is None and start == "last":
             norm_square = self._norm_of_rhs(inputs)
             inputs |= {
@@ -404,7 +402,7 @@ class LinearProblem(Sealed):
             self.program,
             self.prepared,
             {**self.fields.values, **inputs},
-            self._continuation,
+            partial(self._auxiliary, "continued", self.program.continued),
             self._judge,
         )
         if resume is not None:
@@ -421,36 +419,28 @@ class LinearProblem(Sealed):
                 **observers.facts(self),
             }
 
-        begun_at = iterating.step
         files = ledger.files(
             iterating, self.method, dict(self.parameters), output=output, checkpoint=checkpoint, also=facts
         )
-        with files.ready(begun_at):
+        with files.ready(iterating.step):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), on_progress)
-        iterations = iterating.step
-        done = iterations - begun_at  # in this solve
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
-        ended = outcome.loops[0] == "condition"
-        residuals, true, rhs_norm = np.sqrt(squares), self._true_residual.norm(), math.sqrt(rhs_square())
-        converged = ended and true <= MARGIN * rtol * rhs_norm
+        is_small = outcome.loops[0] == "condition"
+        true, rhs_norm = self._true_residual.norm(), math.sqrt(rhs_square())
+        converged = is_small and true <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
-            reason = ("converged" if converged else "rounding limit") if ended else "iteration limit"
+            reason = ("converged" if converged else "rounding limit") if is_small else "iteration limit"
+        results = {**vars(outcome), "reason": reason}
         solution = Solution(
+            **results,
             converged=converged,
-            iterations=iterations,
-            reason=reason,
-            residuals=residuals,
+            iterations=iterating.step,
+            residuals=np.sqrt(squares),
             true_residual=true,
             rhs_norm=rhs_norm,
-            seconds=outcome.seconds,
-            compute=outcome.compute,
-            exchange=outcome.exchange,
-            reduction=outcome.reduction,
-            seconds_per_iteration=outcome.loop_seconds / done if done else None,
             fields=self.fields,
             bytes_per_iteration=self.prepared.bytes_per_pass * self.unknown.grid.active_cells,
-            overlap=outcome.overlap,
             writing=files.writing,
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
@@ -461,16 +451,18 @@ class LinearProblem(Sealed):
                 logging.INFO if limit_given else logging.WARNING,
                 "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, and "
                 "rtol=%g asks for less; raise max_iterations or rtol, or check the operator",
-                self.method, iterations, solution.residual_relative, rtol,
+                self.method, solution.iterations, solution.residual_relative, rtol,
             )  # fmt: skip
-        observers.ran(self, done, solution)
+        observers.ran(self, len(outcome.history), solution)
         return solution
 
-    def _continuation(self) -> Prepared:
-        """Return the program that continues the loop after a pause; all ranks call this."""
-        if self._continued is None:
-            self._continued = prepare(self.fields.store, self.program.continued(), self.fields.values)
-        return self._continued
+    def _auxiliary(self, name: str, trace_program: Callable[[], Program]) -> Prepared:
+        """Return an auxiliary program, which is prepared at its first use; all ranks call this."""
+        if name not in self._programs:
+            traced = trace_program()
+            known = (*self.fields.values, *traced.parameters)
+            self._programs[name] = prepare(self.fields.store, traced, known)
+        return self._programs[name]
 
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the inputs of the program for a solve from zero."""
@@ -490,13 +482,10 @@ class LinearProblem(Sealed):
 
         The unknown keeps its values; with a null space, its mean is removed.
         """
-        if self._reference is None:
-            reference = reference_program(
-                self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
-            )
-            names = (*self.fields.values, *reference.parameters)
-            self._reference = prepare(self.fields.store, reference, names)
-        outcome = self._reference.run({**self.fields.values, **inputs})
+        reference = partial(
+            reference_program, self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
+        )
+        outcome = self._auxiliary("reference", reference).run({**self.fields.values, **inputs})
         self._judge(outcome, 0)
         return outcome.scalars[own_name("norm")]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from halocline.run.engine.prepared import Prepared
-from halocline.run.engine.watch import interruption
+from halocline.run.engine.watch import interruption, watching
 
 # parts of a pass by name: arguments of the native engine
 KINDS = {
@@ -65,7 +65,8 @@ class PassTimer:
         """
         kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
         self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
-        with self.prepared.guarded() as engine:
+        engine = self.prepared.engine
+        with watching(engine), self.prepared.guarded():
             report = engine.run(**kind)
         if report["stopped"]:
             raise interruption()

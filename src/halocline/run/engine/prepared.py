@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -74,17 +74,11 @@ class Prepared(Binding):
             if name in values:
                 self.values[number] = values[name]
 
-    @contextmanager
-    def guarded(self, on_progress: Callable[[int], None] | None = None) -> Iterator[Any]:
-        """Yield the engine for a run: signals end the run, and errors of devices become RunError."""
-        transfers, engine = self.domain.transfers, self.engine
-        # mailboxes of "rma" may lack memory
+    def guarded(self) -> AbstractContextManager[None]:
+        """Return the context of a run: errors of devices, and lack of memory for mailboxes, are RunErrors."""
+        transfers = self.domain.transfers
         has_errors = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
-        with (
-            watching(engine, on_progress),
-            device_errors(f"program {self.name!r}") if has_errors else nullcontext(),
-        ):
-            yield engine
+        return device_errors(f"program {self.name!r}") if has_errors else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
@@ -129,7 +123,8 @@ class Prepared(Binding):
             timeline = None
         outcomes: list[Outcome] = []
         trial, was_open = self._overlap, self._overlap.open
-        with self.guarded(on_progress) as engine:
+        engine = self.engine
+        with watching(engine, on_progress), self.guarded():
             is_cut = True
             while is_cut:
                 overlap, passes = trial.piece()

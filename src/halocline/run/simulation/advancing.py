@@ -49,12 +49,12 @@ class Advancing(ABC):
     @property
     def time(self) -> float:
         """Simulated time reached."""
-        return self.clock.time
+        return 0.0
 
     @property
+    @abstractmethod
     def step(self) -> int:
         """Number of steps done."""
-        return self.clock.step
 
     # --- scalars ---
 

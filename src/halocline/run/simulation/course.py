@@ -19,7 +19,7 @@ from halocline.run.output.every import Every
 from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output import OutputStore
 from halocline.run.simulation.advancing import Advancing
-from halocline.run.simulation.occasions import Occasion, limits
+from halocline.run.simulation.occasions import NEVER, Occasion, limits
 from halocline.run.simulation.requests import Requests
 
 log = logging.getLogger("halocline")
@@ -45,7 +45,6 @@ class Course:
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
         self._in_callback = False
-        self._at_end: list[tuple[Occasion | None, Callable[[], None], bool]] = []
         checkpoints = self.checkpoints
         stop_file = time_limit = None
         if checkpoints is not None:
@@ -58,45 +57,30 @@ class Course:
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
-            every = None if output.how.every is None else Every.parse("every", output.how.every)
-            last = every is None
+            every = NEVER if output.how.every is None else Every.parse("every", output.how.every)
             act = partial(self._write, output)
             if output in recorded:
-                assert every is not None
-                last_step = partial(getattr, output, "last_step")
-                self.occasions.append(Occasion(every, act, last_recorded=last_step))
+                self.add(every, act, last_recorded=partial(getattr, output, "last_step"))
             else:
+                last = every is NEVER
                 self.add(every, act, exact=output.how.exact, at_end=last, at_stop=last)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
 
     def call(self, callback: Callable[[], Any]) -> None:
-        """Call a function of the user's: what it raises, it may raise on this rank alone."""
+        """Call a function of the user, which may raise an error on this rank alone."""
         self._in_callback = True
         callback()
         self._in_callback = False
 
-    def add(
-        self,
-        every: Every | None,
-        act: Callable[[], None],
-        *,
-        exact: bool = False,
-        at_end: bool = False,
-        at_stop: bool = False,
-    ) -> None:
-        """Let something happen so often, and perhaps at the end too, where it has not just happened; with
-        `at_stop` also where the program itself ends the run."""
-        occasion = None if every is None else self._occasion(every, act, exact=exact)
-        if occasion is not None:
-            self.occasions.append(occasion)
-        if at_end:
-            self._at_end.append((occasion, act, at_stop))
+    def add(self, every: Every, act: Callable[[], None], **how: Any) -> None:
+        """Add a recurring event; see `Occasion`."""
+        self.occasions.append(self._occasion(every, act, **how))
 
-    def _occasion(self, every: Every, act: Callable[[], None], *, exact: bool = False) -> Occasion:
+    def _occasion(self, every: Every, act: Callable[[], None], **how: Any) -> Occasion:
         alarm = None if every.seconds is None else self.requests.alarm()
-        return Occasion(every, act, exact=exact, alarm=alarm)
+        return Occasion(every, act, alarm=alarm, **how)
 
     def run(self, until: float, last: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
         """Run to a time or a step; see `Simulation.run`."""
@@ -120,11 +104,11 @@ class Course:
                 self.requests.ring()
                 self._publish()
                 is_over = is_stopped or clock.step >= last or clock.has_reached(until)
-                past_events = [occasion for occasion in self.occasions if occasion.happen(clock)]
+                past_events = [event for event in self.occasions if event.happen(clock)]
                 if is_over:
-                    for event, act, at_stop in self._at_end:
-                        if event not in past_events and (at_stop or not is_stopped):
-                            act()
+                    for event in self.occasions:
+                        if event.at_end and event not in past_events and (event.at_stop or not is_stopped):
+                            event.act()
                     self._finish()
                     return replace(total, reason="completed") if total.reason == "paused" else total
                 why = self.requests.agreed()

@@ -68,6 +68,7 @@ class Session(Advancing):
         self.replay: Replay | None = None
         self._first: Prepared | None = None  # program that computes the first delayed time step
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
+        self._began = self.clock  # at the start of the last run
         self.forget_checks()
 
     # --- the state ---
@@ -76,6 +77,16 @@ class Session(Advancing):
     def clock(self) -> Clock:
         """Clock with the time and step reached; see `Advancing`."""
         return clock_of(self.state.values)
+
+    @property
+    def time(self) -> float:
+        """Simulated time reached."""
+        return self.state.values["t"]
+
+    @property
+    def step(self) -> int:
+        """Number of steps done."""
+        return int(self.state.values["step"])
 
     @property
     def held(self) -> list[Field]:
@@ -136,16 +147,16 @@ class Session(Advancing):
 
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
         """Return the values of scalars for a run; see `Advancing`."""
-        return {**self.state.values, **self.clock.scalars_for(until, pause, steps)}
+        self._began = self.clock
+        return {**self.state.values, **self._began.scalars_for(until, pause, steps)}
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
         """Take over the result of a run; see `Advancing`. It raises KeyboardInterrupt where a signal came."""
         values, until = self.state.values, inputs["until"]
-        state = self.clock.state({**inputs, **outcome.scalars})
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
-        values.update(state)
+        values.update(self._began.state({**inputs, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
             values["t"] = until  # rounding of a varying time step has left out the last step
         if self.keep_rows is not None:

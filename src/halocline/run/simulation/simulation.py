@@ -39,6 +39,7 @@ from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
 from halocline.run.simulation.observers import RunArguments
+from halocline.run.simulation.occasions import NEVER
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
 from halocline.run.simulation.span import finite_time, span_of
@@ -464,7 +465,8 @@ class Simulation(Fields):
         with extended, files.ready(first):
             course = Course(self._session, files, [store for store, _ in recorded])
             if callback is not None:
-                course.add(span.often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
+                act = partial(course.call, partial(callback, self))
+                course.add(span.often or NEVER, act, exact=exact, at_end=True)
             self._under_way = True
             try:
                 outcome = course.run(span.until, first + span.steps, report)
