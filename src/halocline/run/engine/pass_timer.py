@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from halocline.run.engine.prepared import Prepared
 from halocline.run.engine.watch import interruption, watching
@@ -18,8 +17,6 @@ KINDS = {
     "neither": {"messages": False, "kernels": False},
 }
 LEAST = 0.04  # seconds of one measurement
-
-T = TypeVar("T", bound=Hashable)
 
 
 class PassTimer:
@@ -82,29 +79,3 @@ class PassTimer:
     def run(self, **kind: bool) -> float:
         """Return the seconds of one pass, the mean of `passes`; `kind` is one of `KINDS`."""
         return self.seconds(self.passes, **kind) / self.passes
-
-
-def in_turn(
-    timers: Mapping[T, Callable[[], float]],
-    rounds: int,
-    on_progress: Callable[[int], None] | None = None,
-) -> dict[T, list[float]]:
-    """Measure several times in turn, since the speed of a machine drifts; all ranks call this.
-
-    Parameters
-    ----------
-    timers : mapping to callable
-        Each returns seconds.
-    rounds : int
-        Measurements of each. Every second round runs in reverse order.
-    on_progress : callable, optional
-        Called with the number of rounds done.
-    """
-    times: dict[T, list[float]] = {name: [] for name in timers}
-    for number in range(rounds):
-        names: Iterable[T] = timers if number % 2 == 0 else reversed(list(timers))
-        for name in names:
-            times[name].append(timers[name]())
-        if on_progress is not None:
-            on_progress(number + 1)
-    return times

@@ -7,8 +7,10 @@ import os
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
 from math import ceil, inf, isfinite
+from operator import truediv
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +21,7 @@ from halocline.plan.decompose import Decomposition
 from halocline.plan.transfer import Transfers
 from halocline.run.host.machine import data_caches
 from halocline.run.tuning.kept import keep, recalled
+from halocline.run.tuning.turns import in_turn
 
 log = logging.getLogger("halocline")
 
@@ -110,12 +113,9 @@ def race(
             del timers[out]
 
     def gains(able: Sequence[T | None]) -> dict[T | None, float]:
-        """How many times as fast as the default: medians of ratios within a round."""
-        rounds = []
-        for turn in range(ROUNDS):
-            order = able if turn % 2 == 0 else able[::-1]
-            rounds.append({choice: timers[choice](passes) for choice in order})
-        return {choice: statistics.median(each[None] / each[choice] for each in rounds) for choice in able}
+        """Return the speed of each relative to the default: the median of ratios within a round."""
+        times = in_turn({choice: partial(timers[choice], passes) for choice in able}, ROUNDS)
+        return {choice: statistics.median(map(truediv, times[None], own)) for choice, own in times.items()}
 
     found = gains(list(timers))
     best = max(found, key=lambda choice: found[choice])
