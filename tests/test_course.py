@@ -771,7 +771,7 @@ def test_a_run_passes_at_most_four_layers_on_its_way_to_the_engine(tmp_path: Pat
             checkpoint=hc.Checkpoint(tmp_path / "steps"),
         ),
     )
-    assert stacks == [["Simulation.run", "Course.run", "Advancing.advance", "Prepared.run"]] * 3
+    assert stacks == [["Simulation.run", "Course.run", "Session.advance", "Prepared.run"]] * 3
 
 
 def test_a_solve_passes_the_same_layers(tmp_path: Path) -> None:
@@ -781,4 +781,4 @@ def test_a_solve_passes_the_same_layers(tmp_path: Path) -> None:
     stacks = layers_of(
         problem.prepared, lambda: problem.solve(checkpoint=hc.Checkpoint(tmp_path / "iterations"))
     )
-    assert stacks == [["LinearProblem.solve", "Course.run", "Advancing.advance", "Prepared.run"]]
+    assert stacks == [["LinearProblem.solve", "Course.run", "Session.advance", "Prepared.run"]]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.program import Program, own_name
+from halocline.lang.stepping import Stepping
 from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
-from halocline.run.simulation.advancing import Advancing
+from halocline.run.simulation.session import Session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +23,7 @@ REACHED = "reached"  # reason of a run that ends with the tolerance
 MOST = own_name("max_iterations")
 
 
-class Iterations(Advancing):
+class Iterations(Session):
     """Iterations of a method, and the vectors and scalars of it. All ranks call its methods.
 
     Parameters
@@ -54,7 +56,7 @@ class Iterations(Advancing):
     ) -> None:
         import numpy as np
 
-        super().__init__(fields, program, prepared)
+        super().__init__(fields, Stepping(program, None, None, False, frozenset()), prepared)
         self.history: NDArray[np.float64] = np.zeros((0, 1))
         self._values, self._continued, self._judge = dict(values), continued, judge
         self._has_begun = False
@@ -63,6 +65,11 @@ class Iterations(Advancing):
     def clock(self) -> Clock:
         """Clock of the iterations, which have no time step."""
         return VaryingStepClock(self.time, self.step, self.time)
+
+    @property
+    def time(self) -> float:
+        """Time, which iterations do not have."""
+        return 0.0
 
     @property
     def step(self) -> int:
@@ -74,14 +81,18 @@ class Iterations(Advancing):
         self.history, self._has_begun = history, True
         self.use(self._continued())
 
+    def unchecked(self, until: float) -> float:
+        """Return no limit of iterations: the program checks its residual itself."""
+        return math.inf
+
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
-        """Return the values of scalars for a run; see `Advancing`."""
+        """Return the values of scalars for a run; see `Session`."""
         if self._has_begun:
             self.use(self._continued())
         return {**self._values, MOST: steps}
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
-        """Add the history of a run; see `Advancing`."""
+        """Add the history of a run; see `Session`."""
         import numpy as np
 
         self._has_begun = True
@@ -90,7 +101,7 @@ class Iterations(Advancing):
         return replace(outcome, reason=REACHED) if reached else outcome
 
     def check(self, before: int, outcome: Outcome) -> None:
-        """Raise an error where the method failed; see `Advancing`."""
+        """Raise an error where the method failed; see `Session`."""
         self._judge(outcome, self.step)
 
     def facts(self) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from halocline.run.output.checkpoint import MARGIN
 from halocline.run.output.every import Every
 from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output import OutputStore
-from halocline.run.simulation.advancing import Advancing
 from halocline.run.simulation.occasions import NEVER, Occasion, limits
 from halocline.run.simulation.requests import Requests
+from halocline.run.simulation.session import Session
 
 log = logging.getLogger("halocline")
 
@@ -33,14 +33,14 @@ class Course:
 
     Parameters
     ----------
-    session : Advancing
+    session : Session
     files : RunFiles
         What it writes.
     recorded : sequence of OutputStore
         Outputs whose numbers the steps compute.
     """
 
-    def __init__(self, session: Advancing, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
+    def __init__(self, session: Session, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
         self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints

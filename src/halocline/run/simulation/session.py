@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from halocline.compile.schedule import AROUND
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
@@ -19,7 +21,7 @@ from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.engine.watch import interruption
 from halocline.run.fields.fields import Fields
-from halocline.run.simulation.advancing import Advancing
+from halocline.run.fields.state import State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,38 +46,46 @@ class Replay(Protocol):
         """The same error of a value that was set, with what is not finite in its cell."""
 
 
-class Session(Advancing):
-    """Steps of a simulation: its state, and the program that advances it. All ranks call its methods.
+class Session:
+    """State, and the program that advances it in steps. All ranks call its methods.
 
     Parameters
     ----------
     fields : Fields
         Fields of the state.
     stepping : Stepping
+    prepared : Prepared, optional
+        The program, ready to run.
 
     Attributes
     ----------
+    state : State
+    program : Program
+        The program without what it counts beside.
+    ran_with : dict of str to float
+        Parameters that belong to the scalars which one step leaves for the next.
     replay : Replay or None
         Finds out where a run failed.
     keep_rows : callable or None
         Takes the history of the steps, where they compute numbers of output.
     """
 
-    def __init__(self, fields: Fields, stepping: Stepping) -> None:
-        prepared = _ready(fields, stepping)
-        super().__init__(fields, stepping.program, prepared, timed=stepping.timed)
-        self.stepping = stepping
+    def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
+        self.fields, self.stepping, self.program = fields, stepping, stepping.program
+        self.prepared = _ready(fields, stepping) if prepared is None else prepared
+        self.state, self.timed = State(fields.store, fields.values), stepping.timed
+        self.ran_with: dict[str, float] = {}
         self.replay: Replay | None = None
-        self._first: Prepared | None = None  # program that computes the first delayed time step
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
-        self._began = self.clock  # at the start of the last run
+        self._first: Prepared | None = None  # program that computes the first delayed time step
+        self._began: Clock  # clock at the start of the last run
         self.forget_checks()
 
     # --- the state ---
 
     @property
     def clock(self) -> Clock:
-        """Clock with the time and step reached; see `Advancing`."""
+        """Clock with the time and step reached; it decides which times count as reached."""
         return clock_of(self.state.values)
 
     @property
@@ -93,6 +103,30 @@ class Session(Advancing):
         """Fields of the program, also those of the scheme."""
         names = {info.name for info in self.prepared.schedule.fields}
         return [f for f in self.fields.grid.fields.values() if f.name in names]
+
+    @property
+    def _machine_scalars(self) -> set[str]:
+        """Names of the scalars that the grid and the machine determine."""
+        return {*self.fields.grid.scalar_values(), AROUND}
+
+    def scalars(self) -> dict[str, float]:
+        """Return all scalars of the program except those of grid and machine.
+
+        Another thread may call this during a run: some scalars may then be of a later step than others.
+        """
+        left_out = self._machine_scalars
+        return {name: value for name, value in self.prepared.scalars().items() if name not in left_out}
+
+    def set_scalars(self, values: Mapping[str, float]) -> None:
+        """Set scalars of the program, also those that only its statements set."""
+        left_out = self._machine_scalars
+        self.prepared.set_scalars({name: value for name, value in values.items() if name not in left_out})
+
+    def use(self, prepared: Prepared) -> None:
+        """Continue with another program that reads and sets the same scalars."""
+        scalars = self.scalars()
+        self.prepared = prepared
+        self.set_scalars(scalars)
 
     @contextmanager
     def using(
@@ -145,13 +179,60 @@ class Session(Advancing):
 
     # --- running ---
 
+    def advance(
+        self,
+        until: float,
+        pause: float,
+        last: float,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        """Run until a time or a step, and check the result now and then.
+
+        Parameters
+        ----------
+        until : float
+            The last step is shortened to end at this time.
+        pause : float
+            No step begins at this time or later, where the time step varies; at most `until`.
+        last : float
+            The number of steps that is not exceeded.
+        on_progress : callable, optional
+            Called with the number of steps done, a few times a second, from another thread.
+
+        Raises
+        ------
+        RunError
+            A field is not finite, or the time step is not positive.
+        KeyboardInterrupt
+        """
+        total: Outcome | None = None
+        is_over = False
+        while not is_over:
+            before = self.step
+            steps = min(last - before, self.unchecked(until))
+            inputs = self.inputs(until, pause, steps)
+            report = None if on_progress is None else partial(_report, on_progress, before)
+            outcome = self.take(inputs, self.prepared.run(inputs, report))
+            total = outcome if total is None else total.followed_by(outcome)
+            self.check(before, outcome)
+            ended = outcome.reason != "completed" or outcome.loops[0] == "condition"
+            is_over = ended or self.step >= last or self.clock.has_reached(until)
+        assert total is not None
+        return total
+
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
-        """Return the values of scalars for a run; see `Advancing`."""
+        """Return the values of scalars for a run; see `advance`."""
         self._began = self.clock
         return {**self.state.values, **self._began.scalars_for(until, pause, steps)}
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
-        """Take over the result of a run; see `Advancing`. It raises KeyboardInterrupt where a signal came."""
+        """Take over the result of a run with these inputs.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            SIGINT or SIGTERM came.
+        """
         values, until = self.state.values, inputs["until"]
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
@@ -234,6 +315,10 @@ class Session(Advancing):
         """The same error with what led to it, where that can be found out."""
         self.keep_rows = None  # the rows of the steps that a replay repeats are kept already
         return error if self.replay is None else self.replay.explained(error)
+
+
+def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
+    on_progress(before + done)
 
 
 def _ready(fields: Fields, stepping: Stepping) -> Prepared:
