@@ -56,15 +56,14 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
 def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
     """Plan and bind a compiled program; all ranks call this with the same schedule."""
     how = store.domain.how
-    found = planned(store, schedule, name, how.patch_shape)
+    chosen = planned(store, schedule, name, how.patch_shape)
     if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
-        tuned = _tuned_patches(store, schedule, name, found)
-        if tuned is not None:
-            found = replace(found, tuned=tuned)
-            if tuned.patch is not None:
-                plan = rank_plan(store, schedule, found.plan.transfers, tuned.patch)
-                found = replace(found, plan=plan)
-    return Prepared(store, schedule, found, name)
+        tuned = _tuned_patches(store, schedule, name, chosen)
+        if tuned is not None and tuned.patch is not None:
+            plan = rank_plan(store, schedule, chosen.plan.transfers, tuned.patch)
+            chosen = replace(chosen, plan=plan)
+        chosen = replace(chosen, tuned=tuned)
+    return Prepared(store, schedule, chosen, name)
 
 
 def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
@@ -101,14 +100,14 @@ def _measured_kernels(
         return _timer(scratch, default if strategy is None else compiled_with(strategy), name, None)
 
     try:
-        found = kernels.fastest(kernels.strategies(store.domain.grid.ndim, staged), timer_of)
+        tuned = kernels.fastest(kernels.strategies(store.domain.grid.ndim, staged), timer_of)
     except RunError as error:
         if comm.rank == 0:
             log.warning("kernels of %s are not tuned: %s", name, error)
         return None
     if comm.rank == 0:
-        log.info("kernels of %s: %s (%.1f s)", name, found, time.monotonic() - begun)
-    return found
+        log.info("kernels of %s: %s (%.1f s)", name, tuned, time.monotonic() - begun)
+    return tuned
 
 
 def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Planned) -> Tuned | None:
@@ -127,7 +126,7 @@ def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Pl
         return known
     begun, shape = time.monotonic(), patches.largest(transfers.layout.decomposition)
     try:
-        found = patches.fastest(
+        tuned = patches.fastest(
             candidates(shape, domain.threads), partial(_timer, store.scratch(), schedule, name)
         )
     except RunError as error:
@@ -135,12 +134,12 @@ def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Pl
             log.warning("patches of %s are not tuned: %s", name, error)
         return None
     if comm.rank == 0:
-        log.info("patches of %s: %s (%.1f s)", name, found, time.monotonic() - begun)
+        log.info("patches of %s: %s (%.1f s)", name, tuned, time.monotonic() - begun)
         try:
-            patches.remember(key, found, name)
+            patches.remember(key, tuned, name)
         except RunError as error:
             log.warning("%s", error)
-    return found
+    return tuned
 
 
 def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch | None) -> Callable[[int], float]:
@@ -163,5 +162,5 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch | No
         scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
         device=device,
     )
-    found = planned(scratch, passes_alone, name, patch)
-    return PassTimer(Prepared(scratch, passes_alone, found, name), (PASSES,), values).seconds
+    prepared = Prepared(scratch, passes_alone, planned(scratch, passes_alone, name, patch), name)
+    return PassTimer(prepared, (PASSES,), values).seconds
