@@ -142,21 +142,20 @@ def measure(
     InputError
     """
     REPEATS.check("repeats", repeats)
-    benches: dict[str, StepBench] = {}
-    taken: set[tuple[str, ...]] = set()
+    by_transfers: dict[tuple[str, ...], tuple[str, StepBench]] = {}
     for name in methods:
         if name not in METHODS:
             raise unknown("method", name, list(METHODS))
         if name in UNFIT_ON_DEVICES and chosen_devices(execution.get("device")).interface != "cpu":
             continue
         bench = make(methods=METHODS[name], **execution)
-        found = bench.prepared.plan.transfers.methods
-        if bench.prepared.domain.devices and name not in found:
-            continue
-        if found not in taken:  # else the one that it names cannot be had here
-            benches[name] = bench
-            bench.calibrate()
-        taken.add(found)
+        transfers = bench.prepared.plan.transfers.methods
+        if name in transfers or not bench.prepared.domain.devices:
+            # where a method cannot be had, the one that is taken instead is timed once
+            by_transfers.setdefault(transfers, (name, bench))
+    benches = dict(by_transfers.values())
+    for bench in benches.values():
+        bench.calibrate()
     times = in_turn(
         {
             (name, kind): partial(bench.run, **options)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from halocline.compile.schedule import AROUND, Loop, Schedule
 from halocline.compile.strategy import Strategy
@@ -23,11 +24,13 @@ from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.engine.planning import Planned, check_scalars, compiled, has_loop, planned, rank_plan
 from halocline.run.engine.prepared import Prepared
 from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning import kernels, patches
 from halocline.run.tuning.patches import TUNE, Patch, Tuned
 
 log = logging.getLogger("halocline")
 
+T = TypeVar("T")
 PASSES = f"{OWN}limit"  # scalar that limits the passes of a loop that is timed
 
 
@@ -76,67 +79,73 @@ def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], 
     default = compiled_with(Strategy())
     if default.device is None or not has_loop(default):
         return Strategy()
-    names = [device.name for device in domain.devices]
-    key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    known = domain.comm.bcast(kernels.recall(key) if domain.comm.rank == 0 else None)
-    if known is None and domain.how.kernels == TUNE:
-        known = _measured_kernels(store, name, default, compiled_with)
-        if domain.comm.rank == 0 and known is not None:
-            try:
-                kernels.remember(key, known, name)
-            except RunError as error:
-                log.warning("%s", error)
-    return (known and known.strategy) or Strategy()
-
-
-def _measured_kernels(
-    store: FieldStore, name: str, default: Schedule, compiled_with: Callable[[Strategy], Schedule]
-) -> kernels.TunedKernels | None:
-    """Measure strategies; None where the default cannot run."""
-    scratch, comm, begun = store.scratch(), store.domain.comm, time.monotonic()
-    staged = any(sweep.scratch for sweep in default.sweeps())
+    scratch, staged = store.scratch(), any(sweep.scratch for sweep in default.sweeps())
 
     def timer_of(strategy: Strategy | None) -> Callable[[int], float]:
         return _timer(scratch, default if strategy is None else compiled_with(strategy), name, None)
 
-    try:
-        tuned = kernels.fastest(kernels.strategies(store.domain.grid.ndim, staged), timer_of)
-    except RunError as error:
-        if comm.rank == 0:
-            log.warning("kernels of %s are not tuned: %s", name, error)
-        return None
-    if comm.rank == 0:
-        log.info("kernels of %s: %s (%.1f s)", name, tuned, time.monotonic() - begun)
-    return tuned
+    names = [device.name for device in domain.devices]
+    key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
+    measure = partial(kernels.fastest, kernels.strategies(domain.grid.ndim, staged), timer_of)
+    asked = measure if domain.how.kernels == TUNE else None
+    tuned = _tuned(domain.comm, ("kernels", name), key, kernels.recall, kernels.remember, asked)
+    return (tuned and tuned.strategy) or Strategy()
 
 
 def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Planned) -> Tuned | None:
-    """Return the remembered speed of patches; measure it where the user asks for it."""
-    domain, comm, transfers = store.domain, store.domain.comm, default.plan.transfers
+    """Return the speed of patches, as remembered or as measured; None where it is not known."""
+    domain, transfers = store.domain, default.plan.transfers
     key = patches.key(
         default.library.stem,
         transfers,
         domain.threads,
-        comm.ranks_of_node,
+        domain.comm.ranks_of_node,
         domain.how.schedule,
         schedule.blocks,
     )
-    known = comm.bcast(patches.recall(key, schedule.ndim) if comm.rank == 0 else None)
-    if known is not None or domain.how.patch != TUNE:
-        return known
-    begun, shape = time.monotonic(), patches.largest(transfers.layout.decomposition)
+    shapes = candidates(patches.largest(transfers.layout.decomposition), domain.threads)
+    measure = partial(patches.fastest, shapes, partial(_timer, store.scratch(), schedule, name))
+    asked = measure if domain.how.patch == TUNE else None
+    recall = partial(patches.recall, axes=schedule.ndim)
+    return _tuned(domain.comm, ("patches", name), key, recall, patches.remember, asked)
+
+
+def _tuned(
+    comm: Communicator,
+    what: tuple[str, str],
+    key: str,
+    recall: Callable[[str], T | None],
+    remember: Callable[[str, T, str], None],
+    measure: Callable[[], T] | None,
+) -> T | None:
+    """Return the measurement that is remembered under a key; else measure. All ranks call this.
+
+    Parameters
+    ----------
+    what : tuple of str
+        Names of the choices and of the program, for messages.
+    measure : callable or None
+        None where the user does not ask for a measurement.
+
+    Returns
+    -------
+    measurement or None
+        None where there is none, or where the default cannot run.
+    """
+    tuned = comm.bcast(recall(key) if comm.rank == 0 else None)
+    if tuned is not None or measure is None:
+        return tuned
+    begun = time.monotonic()
     try:
-        tuned = patches.fastest(
-            candidates(shape, domain.threads), partial(_timer, store.scratch(), schedule, name)
-        )
+        tuned = measure()
     except RunError as error:
         if comm.rank == 0:
-            log.warning("patches of %s are not tuned: %s", name, error)
+            log.warning("%s of %s are not tuned: %s", *what, error)
         return None
     if comm.rank == 0:
-        log.info("patches of %s: %s (%.1f s)", name, tuned, time.monotonic() - begun)
+        log.info("%s of %s: %s (%.1f s)", *what, tuned, time.monotonic() - begun)
         try:
-            patches.remember(key, tuned, name)
+            remember(key, tuned, what[1])
         except RunError as error:
             log.warning("%s", error)
     return tuned
