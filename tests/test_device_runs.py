@@ -31,7 +31,7 @@ from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.memory import contents
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore

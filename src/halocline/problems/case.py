@@ -25,9 +25,10 @@ from halocline.physics.cases import case_named
 from halocline.problems.live import LiveLine
 from halocline.problems.record import Timing, checksums, recorded
 from halocline.problems.result import Result
-from halocline.problems.step_bench import KINDS, StepBench
+from halocline.problems.step_bench import StepBench
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.engine.outcome import NO_STEP, Outcome
+from halocline.run.engine.pass_timer import KINDS
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter

@@ -14,8 +14,9 @@ from halocline.lang.values import real_array
 from halocline.problems.file import method_of
 from halocline.problems.files import PLACES
 from halocline.problems.record import Record, Timing, checksums, recorded
-from halocline.problems.step_bench import KINDS, StepBench
+from halocline.problems.step_bench import StepBench
 from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.pass_timer import KINDS
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.simulation.observers import Observer

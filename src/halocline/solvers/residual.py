@@ -17,7 +17,7 @@ from halocline.lang.expression import Expr, placed
 from halocline.lang.grid import Field
 from halocline.lang.program import labelled, own_name, own_scalars, program
 from halocline.lang.reductions import dot
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.fields.fields import Fields
 
 # By the triangle inequality the two differ by more than the tolerance where the recursion fulfils it and the

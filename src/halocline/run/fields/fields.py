@@ -39,7 +39,8 @@ from halocline.lang.program import Program, own_name
 from halocline.lang.values import plain, real_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.parameters import Parameters
 from halocline.run.fields.pointwise import Pointwise, pointwise
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of

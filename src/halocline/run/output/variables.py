@@ -16,7 +16,8 @@ from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
 from halocline.lang.program import Program, stage
 from halocline.lang.values import as_name, by_name
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.dimensions import FACE, dimensions
 from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import Points, Stencils
