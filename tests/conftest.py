@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 # Open MPI that wait for others.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+# Kernels that compile fast: no bit depends on the level. The ranks and commands that tests start inherit it.
+os.environ.setdefault("HALOCLINE_OPTIMIZATION", "g")
 # NumPy starts these in every process, and they look for work for a while.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
