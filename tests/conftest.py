@@ -9,7 +9,8 @@ of their own, and one that changes its process asks for that by `alone=True`. On
 `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out;
 `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
-Kernels are compiled once in a run of the tests. Where HALOCLINE_TEST_CACHE names a folder, their libraries
+Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
+quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a folder, their libraries
 are kept there for the runs that follow: the name of one stands for all that it was made of, and its digest
 for its bytes. Nothing else is kept, such as what was measured.
 
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import hashlib
 import os
 import re
@@ -83,8 +85,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from halocline.run.host.collector import seldom
 
     seldom()
-    # what each pass of the compiler leaves; all ranks compile the same, and one of them looks
+    # Verify what each pass of the compiler leaves, once for equal kernels, and on one of the ranks, which all
+    # compile the same.
     pipeline.verifies = not on_rank or rank == 0
+    pipeline.verify = functools.lru_cache(maxsize=1000)(pipeline.verify)
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
