@@ -10,9 +10,9 @@ of their own, and one that changes its process asks for that by `alone=True`. On
 `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
-quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a folder, their libraries
-are kept there for the runs that follow: the name of one stands for all that it was made of, and its digest
-for its bytes. Nothing else is kept, such as what was measured.
+quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
+folder, their libraries are kept there for the runs that follow: the name of one stands for all that it was
+made of, and its digest for its bytes. Nothing else is kept, such as what was measured.
 
 The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
 tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
