@@ -51,6 +51,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 # Kernels that compile fast: no bit depends on the level. The ranks and commands that tests start inherit it.
 os.environ.setdefault("HALOCLINE_OPTIMIZATION", "g")
+# Tests start thousands of processes, none of which is to compile all modules of Python again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # NumPy starts these in every process, and they look for work for a while.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

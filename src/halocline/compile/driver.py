@@ -43,9 +43,9 @@ FLAGS = (
 # slower. The other two follow a comparison back to where a selection gave one side of it a constant; they
 # leave masks that select masks, for which there is no vector instruction, and the whole loop stays scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
-# Optimization levels (-O) that the environment variable selects. The results have the same bits at both. At
-# level g, g++ compiles four times faster, and kernels run several times slower; most of the time of its level
-# 1 goes to the allocation of registers by regions.
+# Optimization levels (-O) that the environment variable selects, with their flags of g++. Results have the
+# same bits at both. At level g, g++ takes about a quarter of the time, and kernels are slower. Its flags select
+# the faster algorithms of register allocation, which takes most of the time at this level.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
