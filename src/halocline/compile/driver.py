@@ -44,8 +44,8 @@ FLAGS = (
 # leave masks that select masks, for which there is no vector instruction, and the whole loop stays scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # Optimization levels (-O) that the environment variable selects, with their flags of g++. Results have the
-# same bits at both. At level g, g++ takes about a quarter of the time, and kernels are slower. Its flags select
-# the faster algorithms of register allocation, which takes most of the time at this level.
+# same bits at both. At level g, g++ takes about a quarter of the time, and kernels are slower. Its flags are
+# for faster register allocation, which takes most of the time at this level.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
