@@ -22,9 +22,6 @@ WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
 NATIVE := $(wildcard native/src/*/* native/include/halocline/* native/cmake/*.*)
 SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
 
-# tests start thousands of processes: none of them is to compile all Python anew
-unexport PYTHONDONTWRITEBYTECODE
-
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-full test-openmpi ranks-tests lint format bench gpu-check gpu-bench docs sanitize lock clean
 
