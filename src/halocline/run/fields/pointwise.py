@@ -255,7 +255,7 @@ def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Poin
             kernel = arrangement.nests[operation].staged
             fields = {array.name: domain.grid.fields.get(array.name) for array in kernel.arrays}
             known = {name: f for name, f in fields.items() if f is not None and name in store.storages}
-            if len(known) < len(fields) or not _is_pointwise(kernel, known):
+            if len(known) < len(fields) or not _is_pointwise(kernel, known) or _is_inactive(kernel, store):
                 return None
             steps.append(_Sweep(kernel, known, tuple(operation.reductions.values())))
         elif isinstance(operation, ScalarGraph):
@@ -286,6 +286,12 @@ def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
         and all(isinstance(s, (Store, Reduce)) for s in kernel.body)
         and all(_is_local(kernel.values[n]) for n in kernel.below(roots(kernel.body)))
     )
+
+
+def _is_inactive(kernel: Kernel, store: FieldStore) -> bool:
+    """Return True where a kernel takes the value of a cell in an inactive block, which planning rejects."""
+    cells = [s.cell for s in kernel.body if isinstance(s, Reduce) and s.cell is not None]
+    return store.blocks is not None and not all(map(store.blocks.holds, cells))
 
 
 def _is_local(value: Value) -> bool:
