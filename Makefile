@@ -22,9 +22,6 @@ WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))
 NATIVE := $(wildcard native/src/*/* native/include/halocline/* native/cmake/*.*)
 SOURCES := $(wildcard native/src/*/*pp native/tests/*pp native/include/halocline/*)
 
-# tests start thousands of processes: none of them is to compile all Python anew
-unexport PYTHONDONTWRITEBYTECODE
-
 .DEFAULT_GOAL := help
 .PHONY: help build run test test-full test-openmpi ranks-tests lint format bench gpu-check gpu-bench docs sanitize lock clean
 
@@ -89,7 +86,8 @@ gpu-bench: ## Measure on this machine's devices, into benchmarks/results: DEVICE
 	  $$python benchmarks/gpu_$$name.py --device $(DEVICE) --json $(BENCH) || failed=1; \
 	done; exit $${failed:-0}
 
-docs: build $(VENV)/dev ## Build the documentation in out/docs
+docs: build $(VENV)/dev ## Build the documentation in out/docs; write the reference of the command
+	$(BIN)/python tools/command_reference.py
 	$(BIN)/sphinx-build -q -W -j $(JOBS) -b html docs out/docs
 
 sanitize: $(VENV)/installed ## Run the native tests under the address, undefined and thread sanitizers

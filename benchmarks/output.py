@@ -30,9 +30,8 @@ from measure import arguments, in_turn, median, ratio, save
 import halocline as hc
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.writer import Writer
 from halocline.plan.chunks import ChunkGrid, chunk_shape
-from halocline.run.output.output import OutputStore
+from halocline.run.output.output_store import OutputStore
 
 EVERY, LARGE = 50, 256
 MOST_SLOWER, LEAST_SHARE, MOST_NUMBER = 1.05, 0.8, 20e-6
@@ -158,8 +157,8 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
     def library() -> float:
         shutil.rmtree(folder / "library", ignore_errors=True)
         began = perf_counter()
-        writer, grid = Writer(1), ChunkGrid(values.shape, chunk)
-        array = arrays.create(folder / "library", spec, writer.threads)
+        grid = ChunkGrid(values.shape, chunk)
+        array = arrays.create(folder / "library", spec, arrays.context(1))
         pending = []
         for index in np.ndindex(*(-(-n // c) for n, c in zip(values.shape, chunk, strict=True))):
             box = grid.box(index)
@@ -176,10 +175,10 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
         store = OutputStore(
             how, sim, sim.program, "heat", run="of a benchmark", owner="ours", number=0, timed=True
         )
-        store.check(None)
+        store.check()
         store.lock()
         store.contents.prepare()
-        store.begin(0, None)
+        store.begin(0)
         store.write(0.0, 0)
         store.finish()
         store.close()

@@ -9,9 +9,10 @@ of their own, and one that changes its process asks for that by `alone=True`. On
 `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out;
 `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
-Kernels are compiled once in a run of the tests. Where HALOCLINE_TEST_CACHE names a folder, their libraries
-are kept there for the runs that follow: the name of one stands for all that it was made of, and its digest
-for its bytes. Nothing else is kept, such as what was measured.
+Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
+quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
+folder, their libraries are kept there for the runs that follow: the name of one stands for all that it was
+made of, and its digest for its bytes. Nothing else is kept, such as what was measured.
 
 The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
 tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import hashlib
 import os
 import re
@@ -47,6 +49,11 @@ if TYPE_CHECKING:
 # Open MPI that wait for others.
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+# Kernels that compile fast: no bit depends on the level. The ranks and commands that tests start inherit it.
+os.environ.setdefault("HALOCLINE_OPTIMIZATION", "g")
+# Tests start thousands of processes, none of which is to compile all modules of Python again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # NumPy starts these in every process, and they look for work for a while.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -81,8 +88,10 @@ def pytest_configure(config: pytest.Config) -> None:
     from halocline.run.host.collector import seldom
 
     seldom()
-    # what each pass of the compiler leaves; all ranks compile the same, and one of them looks
+    # Verify what each pass of the compiler leaves, once for equal kernels, and on one of the ranks, which all
+    # compile the same.
     pipeline.verifies = not on_rank or rank == 0
+    pipeline.verify = functools.lru_cache(maxsize=1000)(pipeline.verify)
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

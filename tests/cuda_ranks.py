@@ -72,12 +72,12 @@ def main(task: dict[str, Any]) -> None:
     taken: set[str] = set()
     build = binding.build_device_engine
 
-    def recorded(native: Any, library: Any, schedule: Any, plan: Any, *rest: Any) -> Any:
+    def recorded(store: Any, schedule: Any, plan: Any, *rest: Any) -> Any:
         for own in plan.subdomains:
             for sweep in own.sweeps:
                 taken.update(m.method for m in (*sweep.sends, *sweep.receives))
                 taken.update(plan.transfers.method(own.number, c.subdomain) for c in sweep.copies)
-        return build(native, library, schedule, plan, *rest)
+        return build(store, schedule, plan, *rest)
 
     binding.build_device_engine = recorded
     problems = {problem.__name__: problem for problem in test_bitwise.PROBLEMS}

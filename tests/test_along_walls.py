@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline import plan as planning
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Fill, Schedule, Sweep
 from halocline.errors import InputError
 from halocline.lang.boundary import Ghost
-from halocline.plan import Box, Transfers, decompose, least_thickness
+from halocline.plan import Box, Layout, Transfers, decompose, least_thickness
+from halocline.plan import rank as planning
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 from halocline.run.ranks.mpi import world
 
@@ -318,7 +318,7 @@ def check_plans(case: Case, parts: Point, patch: int) -> bool:
     shape = tuple(p * max(2, t) + 1 for p, t in zip(parts, least, strict=True))
     case = Case(shape, case.periodic, case.locations, case.walls, case.offsets)
     cuts = decompose(shape, prod(parts), strategy=parts, periodic=case.periodic, thickness=least)
-    transfers = Transfers.one_each(cuts)
+    transfers = Transfers(Layout.of(cuts), ("self", "mpi"))
     plans = [planning.plan_subdomain(schedule, transfers, n, patch=patch) for n in range(cuts.count)]
     whole = Whole(case, case.start())
     (sweep,) = schedule.sweeps()

@@ -318,7 +318,6 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) ->
     """Fields that exceed the cache are written by other kernels; here those run on small ones."""
     from halocline.compile.driver import compile_library
     from halocline.lang.clock import PAUSE
-    from halocline.native import native
     from halocline.run.engine.bind import build_engine
 
     for dtype in DTYPES:
@@ -341,10 +340,7 @@ def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) ->
             }.items():
                 values[prepared.schedule.scalars.index(name)] = value
             library = compile_library(prepared.schedule.source, streaming=streaming)
-            build_engine(
-                native(), library, prepared.schedule, prepared.plan, sim.store.storages, values,
-                sim.domain.comm,
-            ).run()  # fmt: skip
+            build_engine(sim.store, prepared.schedule, prepared.plan, library, values).run()
             made[streaming] = [sim.checksum(u), sim.checksum(v), values.tolist()]
             if equations is smooth_and_search:
                 last = sim.gather(v)

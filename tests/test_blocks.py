@@ -16,6 +16,7 @@ from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import decompose
+from halocline.plan.layout import Layout
 from halocline.plan.patches import cut_patches
 from halocline.plan.rank import plan_subdomain
 from halocline.plan.subdomain import Subdomain
@@ -385,7 +386,7 @@ def test_a_subdomain_without_an_active_cell_is_sent_nothing() -> None:
         cuts = decompose(grid.shape, parts[0] * parts[1], strategy=parts, periodic=False)
         sent, received = set(), set()
         for number in range(cuts.count):
-            (sweep,) = plan_subdomain(schedule, Transfers.one_each(cuts), number).sweeps
+            (sweep,) = plan_subdomain(schedule, Transfers(Layout.of(cuts), ("self", "mpi")), number).sweeps
             sent |= {(number, message.peer, message.tag) for message in sweep.sends}
             received |= {(message.peer, number, message.tag) for message in sweep.receives}
         assert sent == received

@@ -30,7 +30,7 @@ from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, proces
 from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.study.measuring.command import Command, as_csv, measure
-from halocline.study.reporting.page import Page, facts_of_measurements
+from halocline.study.reporting.page import facts_of_measurements, page
 from halocline.study.reporting.quantities import nanoseconds, same_bits, size
 from halocline.study.reporting.report import Contents, Group, Report, report
 from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
@@ -275,6 +275,11 @@ def test_numbers_as_text():
     ]
 
 
+def curves(ax: Any) -> list[tuple[list[float], list[float]]]:
+    """Return the abscissas and ordinates of all lines of a panel."""
+    return [(list(line.get_xdata()), list(line.get_ydata())) for line in ax.lines]
+
+
 def test_a_page_holds_all_of_a_study():
     theory = Theory({6: sides(), 4: sides()}, 1e-12, 2)
     found = [*parts_of(1, 8.0, 8.0, 0.5, 0.5), *parts_of(2, 6.0, 4.0, 5.0, 5.5), made(3.0, order=4)]
@@ -291,10 +296,15 @@ def test_a_page_holds_all_of_a_study():
             assert ax.get_xlabel() == "cores"
             assert ax.lines
         assert "ns" in figure.axes[0].get_ylabel()
+    assert curves(figures[0].axes[0]) == [([1, 2], [8.0, 6.0]), ([1, 2], [8.0, 4.0])]  # measured, ideal
+    assert curves(figures[1].axes[0]) == [([1, 2], ys) for ys in ([8, 6], [8, 4], [0.5, 5], [0.5, 5.5])]
+    assert [ys for _, ys in curves(figures[2].axes[0])] == [[3], [3], [8, 6], [8, 4]]  # orders 4 and 6
+    assert curves(figures[3].axes[0]) == [([1, 2, 4], [8, 10, 10]), ([1, 2, 4], [8, 8, 8])]
     assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(PARTS)
-    page = Page("Strong", "", [], [], figures, [], facts_of_measurements(found), "halocline").html()
-    assert page.count("<svg") == 4
-    assert "scheme rk3, steps 10, warm up 2, settings nu=1" in page
+    texts = {"title": "Strong", "lead": "", "command": "halocline"}
+    text = page(Report([], []), figures, [], facts=facts_of_measurements(found), **texts)
+    assert text.count("<svg") == 4
+    assert "scheme rk3, steps 10, warm up 2, settings nu=1" in text
 
 
 def test_a_line_of_a_table_holds_no_lists():

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import halocline as hc
 from halocline.archive.arrays import GROUP
-from halocline.archive.series import FACTS
+from halocline.archive.reader import FACTS
 from halocline.errors import InputError, RunError
 from halocline.lang import equations
 from halocline.lang.clock import (

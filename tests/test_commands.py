@@ -1,79 +1,194 @@
-"""Commands are declared: what a command hands on is what its function takes."""
+"""Commands are functions that typer reads: their options, help texts, and the functions that they call."""
 
 from __future__ import annotations
 
-import inspect
-from collections import Counter
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import Parameter
+from typing import Annotated, Any
+from unittest.mock import create_autospec
 
 import pytest
 import typer
 
 from halocline.cli import options
-from halocline.cli.app import HALOCLINE
-from halocline.cli.commands.studies import commands
-from halocline.cli.declare import TEXT, Command, Commands, Group, Option, function, whole
-from halocline.cli.declare.options import each_of
+from halocline.cli.app import app
+from halocline.cli.commands import command, group, parameters
+from halocline.cli.options import general, panel, place, whole
+from halocline.cli.texts import execution_of
 from halocline.errors import InputError
 from halocline.ranges import POINTS
 
 
-def declared(group: Commands) -> Iterator[tuple[str, Command]]:
-    """Every command with its words."""
-    for each in group.commands or commands():
-        if isinstance(each, Commands):
-            for words, command in declared(each):
-                yield f"{each.name} {words}", command
+def declared(commands: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every command with its words."""
+    for name, each in commands.commands.items():
+        if hasattr(each, "commands"):
+            for words, inner in declared(each):
+                yield f"{name} {words}", inner
         else:
-            yield each.name, each
+            yield name, each
 
 
-ALL = dict(declared(HALOCLINE))
+ALL = dict(declared(typer.main.get_command(app)))
+# functions of other modules that commands call with the values of all options
+CALLED = {
+    "solve poisson": "halocline.cli.run_case:case",
+    "explain CASE": "halocline.cli.explain:case",
+    "model CASE": "halocline.cli.model:case",
+    "run": "halocline.cli.run_case:case",
+    "study paper": "halocline.cli.study:paper",
+    "study report": "halocline.cli.study:report",
+}
+LINES = {
+    "solve poisson": "--n 8", "model CASE": "--machine summit", "run": "heat",
+    "study paper": "umbc-4.1", "study report": "left.json",
+}  # fmt: skip
+OWN = {  # commands that do their work themselves, or call a function with single values
+    "model calibrate", "bench exchange", "cases", "ls", "view", "export", "doctor", "study papers",
+    "study ablation exchange", "study overlap heat", "study overlap CASE",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("words", ALL)
-def test_a_function_takes_what_its_command_hands_on(words: str) -> None:
-    command = ALL[words]
-    taken = [each.keyword for each in each_of(command.takes)]
-    inspect.signature(function(command.does)).bind(**dict.fromkeys(taken))
-    keywords = [option.keyword for each in each_of(command.takes) for option in each.options]
-    assert max(Counter(keywords).values(), default=1) == 1
+@pytest.mark.parametrize("words", sorted(set(ALL) - OWN))
+def test_a_function_takes_what_its_command_hands_on(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_study = words not in CALLED
+    module, _, name = CALLED.get(words, "halocline.cli.study:study").partition(":")
+    owner = import_module(module)
+    called = create_autospec(getattr(owner, name))
+    monkeypatch.setattr(owner, name, called)
+    line = LINES.get(words, "heat" if is_study and "CASE" not in words else "").split()
+    with ALL[words].make_context("heat", line) as context:
+        context.command.invoke(context)
+    called.assert_called_once()
+    if is_study:
+        assert called.call_args.args[1] == "heat"
 
 
-def ran(words: list[str], *takes: Option | Group) -> dict[str, object]:
-    """What a command with these options hands on."""
-    found: dict[str, object] = {}
-    command = Command(name="try", does=found.update, help="", examples=[], takes=takes)
-    one = Commands(name="a", help="", examples=[], commands=[command])
-    made = typer.main.get_command(one.app())  # the only command itself
+def test_a_file_gets_what_its_command_hands_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    from halocline.cli import script
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").touch()
+    called = create_autospec(script.script)
+    monkeypatch.setattr(script, "script", called)
+    with ALL["run"].make_context("run", ["own.py", "--threads", "2", "--", "--n", "4"]) as context:
+        context.command.invoke(context)
+    assert called.call_args.kwargs["execution"] == {"threads": 2}
+    assert called.call_args.kwargs["arguments"] == ["--n", "4"]
+
+
+def of_command(
+    *sources: Any, without: tuple[str, ...] = (), text: str | None = None
+) -> tuple[Any, dict[str, Any]]:
+    """Return a command with the options of some classes, and the values that it is called with."""
+    values: dict[str, Any] = {}
+    one = group("")
+
+    @command(one, "try", *sources, without=without, text=text)
+    def function(**given: Any) -> None:
+        """Try the options.
+
+        All of
+        them.
+
+        Examples
+        --------
+        try --cells-of-it 4
+        try
+        """
+        values.update(given)
+
+    return typer.main.get_group(one).commands["try"], values
+
+
+def ran(words: list[str], *sources: Any, **settings: Any) -> dict[str, Any]:
+    """Return the values that a command with the options of some classes is called with."""
+    made, values = of_command(*sources, **settings)
     with made.make_context("try", words) as context:
         made.invoke(context)
-    return found
+    return values
 
 
-def test_what_an_option_is() -> None:
-    cells = Option("The problem", "--cells-of-it N", "Cells.", whole(POINTS), 4)
-    assert (cells.name, cells.metavar, cells.keyword) == ("--cells-of-it", "N", "cells_of_it")
-    assert ran([], cells) == {"cells_of_it": 4}
-    assert ran(["--cells-of-it", "8"], cells) == {"cells_of_it": 8}
-    other = cells.but("Many.", form="--cells-of-it N,N,...", kind=TEXT, default="1")
-    assert ran(["--cells-of-it", "8,9"], other) == {"cells_of_it": "8,9"}
-    assert (cells.help, other.help) == ("Cells.", "Many.")
-    assert ran([], options.SETTINGS, options.CHECK) == {"settings": [], "check": False}
-    assert ran(["--set", "a=1", "--set", "b=2"], options.SETTINGS) == {"settings": ["a=1", "b=2"]}
-    assert ran(["--no-corners"], Option(None, "--corners/--no-corners", "", default=True)) == {
-        "corners": False
-    }
+@dataclass
+class Cells:
+    """Options of a test.
+
+    Attributes
+    ----------
+    cells_of_it
+        Cells, in words
+        of a docstring.
+    """
+
+    cells_of_it: Annotated[int, panel("The problem")("--cells-of-it N", whole(POINTS))] = 4
+    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
+    corners: Annotated[bool, general("--corners/--no-corners", help="Edges too.")] = True
 
 
-def test_what_a_group_is() -> None:
-    some = options.EXECUTION.only(options.PATCH, options.OVERLAP)
-    assert ran(["--patch", "8,16", "--overlap", "on"], some) == {
-        "execution": {"patch": [8, 16], "overlap": True}
-    }
+@dataclass
+class ManyCells(Cells):
+    """Options of a test, one of them with another form."""
+
+    cells_of_it: Annotated[str, general("--cells-of-it N,N,...")] = "1"
+
+
+def test_options_have_values_and_texts() -> None:
+    assert ran([], Cells) == {"cells_of_it": 4, "settings": [], "corners": True}
+    assert ran(["--cells-of-it", "8"], Cells)["cells_of_it"] == 8
+    assert ran(["--cells-of-it", "8,9"], ManyCells)["cells_of_it"] == "8,9"
+    assert ran(["--set", "a=1", "--set", "b=2"], Cells)["settings"] == ["a=1", "b=2"]
+    assert ran(["--no-corners"], Cells, without=("settings",)) == {"cells_of_it": 4, "corners": False}
+    first, *others = of_command(Cells)[0].params
+    assert (first.opts, first.metavar, first.help) == (
+        ["--cells-of-it"], "N", "Cells, in words of a docstring.",
+    )  # fmt: skip
+    assert first.rich_help_panel == "The problem"
+    assert [each.name for each in others] == ["settings", "corners"]
+    assert of_command(ManyCells)[0].params[0].help == first.help
+    assert [each.name for each in parameters(Cells, "settings")] == ["settings"]
+    more = [Parameter("k", Parameter.KEYWORD_ONLY, default="2", annotation=str)]
+    assert ran(["--k", "3"], more) == {"k": "3"}
+    with pytest.raises(Exception, match="it is empty; expected the name of a folder"):
+        place("folder")("")
+
+
+def test_a_docstring_is_the_help_text() -> None:
+    made, _ = of_command(Cells)
+    assert made.help == "Try the options.\n\nAll of them."
+    assert made.epilog == "[bold]Examples[/]\n  try --cells-of-it 4\n  try"
+    assert of_command(Cells, text="Another.")[0].help == "Another."
+    for each in ALL.values():
+        assert each.help
+        assert each.epilog
+        assert all(option.help for option in each.params)
+
+
+def test_options_of_an_execution_are_taken_out_of_all() -> None:
+    values = ran(["--patch", "8,16", "--overlap", "on"], options.Execution, Cells)
+    how = execution_of(values)
+    assert list(values) == ["cells_of_it", "settings", "corners"]
+    assert (how["patch"], how["overlap"], how["mailboxes"], how["trace"]) == ([8, 16], True, 2, None)
+    assert list(execution_of(ran([], options.Execution, without=("patch", "trace")))) == [
+        name for name in how if name not in ("patch", "trace")
+    ]
     with pytest.raises(InputError, match="--overlap maybe: expected auto, on or off"):
-        ran(["--overlap", "maybe"], some)
-    less = some.without(options.PATCH).but(options.OVERLAP.but(default="off")).also(options.TRACE)
-    assert ran([], less) == {"execution": {"overlap": False, "trace": None}}
-    kept = ran(["--output", "heat.zarr"], options.KEPT)["kept"]
-    assert [str(path) for path in kept.stores] == ["heat.zarr"]
+        execution_of(ran(["--overlap", "maybe"], options.Execution))
+
+
+def test_options_to_keep_results_are_those_of_a_run() -> None:
+    from halocline.cli.keeping import kept
+
+    assert [str(path) for path in kept(**ran(["--output", "heat.zarr"], options.Keeping)).stores] == [
+        "heat.zarr"
+    ]
+
+
+def test_help_imports_no_study() -> None:
+    import subprocess
+
+    script = "import sys, halocline.cli.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"halocline.study", "halocline.run.engine", "numpy", "rich"} & set(done.stdout.split())

@@ -792,16 +792,6 @@ def test_another_compiler_or_flag_is_another_library(
     assert calls(notes) == 3
 
 
-def test_flags_change_no_results() -> None:
-    from halocline.compile.driver import FLAGS, find_compiler
-
-    flags = find_compiler().flags
-    assert {"-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-O3"} <= set(FLAGS)
-    assert not [
-        f for f in flags if "fast-math" in f or "unsafe" in f or "reciprocal" in f or "associative" in f
-    ]
-
-
 def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:
     libraries = set()
     for n, extent, kappa in ((16, 1.0, 0.1), (21, 2.5, 0.7)):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -718,3 +719,66 @@ def test_a_bare_number_of_steps_warns_once(
     assert len(said) == 1
     assert "hc.steps(5)" in said[0]
     assert "later release rejects" in said[0]
+
+
+# -- layers ------------------------------------------------------------------------------------------
+
+
+class Engine:
+    """Native engine whose runs are visible to a profiler."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+    def run(self, **how: Any) -> dict[str, Any]:
+        """Run the native engine."""
+        report: dict[str, Any] = self._native.run(**how)
+        return report
+
+
+def layers_of(prepared: Any, run: Callable[[], object]) -> list[list[str]]:
+    """Return the functions of Halocline that are active at each run of the engine, the outermost first."""
+    prepared.made = Engine(prepared.engine)
+    stacks: list[list[str]] = []
+
+    def profile(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is Engine.run.__code__:
+            names: list[str] = []
+            while (frame := frame.f_back) is not None:
+                if "/halocline/" in frame.f_code.co_filename:
+                    names.insert(0, frame.f_code.co_qualname)
+            stacks.append(names)
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return stacks
+
+
+def test_a_run_passes_at_most_four_layers_on_its_way_to_the_engine(tmp_path: Path) -> None:
+    sim = heat()
+    stacks = layers_of(
+        sim.prepared,
+        lambda: sim.run(
+            steps=6,
+            every=hc.steps(2),
+            callback=lambda sim: None,
+            checkpoint=hc.Checkpoint(tmp_path / "steps"),
+        ),
+    )
+    assert stacks == [["Simulation.run", "Course.run", "Session.advance", "Prepared.run"]] * 3
+
+
+def test_a_solve_passes_the_same_layers(tmp_path: Path) -> None:
+    grid = hc.Grid((16, 12), walls="node")
+    u = grid.field("u", boundary=hc.Value(0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
+    stacks = layers_of(
+        problem.prepared, lambda: problem.solve(checkpoint=hc.Checkpoint(tmp_path / "iterations"))
+    )
+    assert stacks == [["LinearProblem.solve", "Course.run", "Session.advance", "Prepared.run"]]

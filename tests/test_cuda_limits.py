@@ -19,7 +19,7 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
-from halocline.run.engine import binding, measured
+from halocline.run.engine import binding, prepare
 from halocline.run.memory import contents
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning import kernels
@@ -46,7 +46,7 @@ def test_kernels_run_with_the_threads_that_they_were_compiled_for(
     """CUDA refuses more than the bounds that groups which are to be resident have."""
     shape = (7, 11, 13)
     wanted = star(shape, 2)
-    monkeypatch.setattr(measured, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
     assert star(shape, 2, device="cuda:0") == wanted
 
 

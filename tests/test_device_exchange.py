@@ -39,6 +39,7 @@ from halocline.plan.launches import _launch
 from halocline.run.devices import gpu_aware
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
+from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.engine.prepared import Prepared
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks import launch
@@ -191,7 +192,7 @@ class Whole:
         self.cells = native().DeviceStorage(device, shape, (0,) * 3, (0,) * 3, field.itemsize)
         self.host = native().Storage(shape, (0,) * 3, (0,) * 3, field.itemsize, 0)
         self.subdomain = native().DeviceSubdomain(
-            device, prepared.binding.modules[device], [field, self.cells], len(SCALARS)
+            device, prepared.modules[device], [field, self.cells], len(SCALARS)
         )
         missing = 3 - ndim
         lo = tuple(-a for a in lower[missing:])
@@ -239,7 +240,7 @@ def fuzz_library() -> Any:
 def try_case(case: fuzz.Case) -> set[str]:
     """Run it, compare all cells, and tell how halos came. InputError where it cannot be cut."""
     domain = Domain(Grid(case.shape, periodic=case.periodic), world(), Execution(**case.execution))
-    prepared = Prepared(FieldStore(domain), schedule(case), "exchange")
+    prepared = prepare_schedule(FieldStore(domain), schedule(case), "exchange")
     assert domain.decomposition is not None
     assert domain.transfers is not None
     boxes = [domain.decomposition.box(number) for number in domain.subdomains]

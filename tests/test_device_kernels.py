@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
 from halocline.plan import launches
-from halocline.run.engine import measured, planning
+from halocline.run.engine import planning, prepare
 from halocline.run.tuning import kernels
 
 
@@ -50,7 +50,7 @@ def test_every_strategy_gives_the_same_bits(
     order = 6 if len(shape) < 3 else 4
     wanted = star(shape, order)
     for strategy in STRATEGIES:
-        monkeypatch.setattr(measured, "Strategy", lambda *_, strategy=strategy: strategy)
+        monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
         assert star(shape, order, device="opencl:0") == wanted, strategy
 
 

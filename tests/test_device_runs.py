@@ -31,7 +31,7 @@ from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.memory import contents
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
@@ -452,7 +452,7 @@ def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.Monke
     if comm.rank == 1 and fails == "compile_for":
         monkeypatch.setattr("halocline.run.engine.binding.compile_for", reject)
     elif comm.rank == 1:
-        monkeypatch.setattr("halocline.run.engine.bind_device._DeviceBinder.sweep", reject)
+        monkeypatch.setattr("halocline.run.engine.bind_device.DeviceBinder.sweep", reject)
     with pytest.raises(RunError, match="no more of that"):
         sim.run(steps=2)
     assert comm.allgather(comm.rank) == [0, 1]

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halocline.errors import InputError
-from halocline.plan import decompose, flow, placement_cost
+from halocline.plan import decompose, flow, place, placement_cost
 from halocline.plan.devices import (
     DeviceChoice,
     deal_devices,
     distance_between,
-    place_on_devices,
     share_devices,
     slots_of_node,
 )
@@ -198,21 +197,20 @@ def bandwidths(machine: str) -> list[list[float]]:
 def test_equal_links_leave_the_order_alone() -> None:
     for count in (1, 2, 8, 12):  # also where a search would be by a heuristic
         drawn = np.random.default_rng(count).uniform(size=(count, count))
-        assert place_on_devices(drawn, np.full((count, count), 4.5e11).tolist()) == tuple(range(count))
-    assert place_on_devices(np.ones((8, 8)), bandwidths("dgx-h100")) == tuple(range(8))
+        assert place(drawn, distance_between(np.full((count, count), 4.5e11).tolist())) == tuple(range(count))
+    assert place(np.ones((8, 8)), distance_between(bandwidths("dgx-h100"))) == tuple(range(8))
 
 
 def test_the_worst_case_of_the_paper_on_a_summit_node() -> None:
     """Subdomains of 720 x 484 x 700: those that share much are to sit on one triad."""
     traffic = Traffic.of_radius(2, 3)
     cut = decompose((1440, 1452, 700), 6, strategy="2x3x1", traffic=traffic)
-    sent, rates = flow(cut, traffic, range(6)), bandwidths("summit")
-    found = place_on_devices(sent, rates)
-    distance = distance_between(rates)
+    sent, distance = flow(cut, traffic, range(6)), distance_between(bandwidths("summit"))
+    found = place(sent, distance)
     costs = {f: placement_cost(sent, distance, f) for f in itertools.permutations(range(6))}
     assert costs[found] == pytest.approx(min(costs.values()), rel=1e-12)
     assert costs[found] < max(costs.values()) / 1.2
-    assert found == place_on_devices(sent, rates)
+    assert found == place(sent, distance)
 
 
 def test_slots_that_share_a_device_are_at_no_distance() -> None:
@@ -255,4 +253,4 @@ def test_bandwidths_that_cannot_be(bandwidth: list[list[float]], words: str) -> 
 
 def test_placement_wants_as_many_devices_as_subdomains() -> None:
     with pytest.raises(InputError, match="flow is among 3 subdomains, but distance among 2 devices"):
-        place_on_devices(np.ones((3, 3)), [[0.0, 1.0], [1.0, 0.0]])
+        place(np.ones((3, 3)), distance_between([[0.0, 1.0], [1.0, 0.0]]))

@@ -626,6 +626,8 @@ def test_wrong_operations(kernels: str) -> None:
         ("one entry", lambda: sweep(engine, "nothing", [0], needs=np.zeros(3, np.uint32))),
         ("not received", lambda: sweep(engine, "nothing", [0], needs=np.ones(4, np.uint32))),
         ("one rank", lambda: sweep(engine, "nothing", [0], sends=[native.Message(1, 0, [])])),
+        ("method 'post', expected mpi", lambda: native.Message(0, 0, [], method="post")),
+        ("0 parts and 1 sources", lambda: native.Message(0, 0, [], [(0, 0, 0)])),
         (
             "not within",
             lambda: sweep(engine, "nothing", [0], copies=[beyond]),

@@ -16,6 +16,7 @@ from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.program import Program
 from halocline.run.fields import fields as fields_module
+from halocline.run.fields import pointwise as pointwise_module
 
 SHAPE = (8, 6)
 
@@ -37,7 +38,13 @@ def simulation(threads: int = 1) -> tuple[hc.Simulation, hc.Field, hc.Field]:
 
 
 @pytest.fixture
-def prepared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile also the programs that can be evaluated point by point."""
+    monkeypatch.setattr(pointwise_module, "MOST_WORK", -1)
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch, compiled: None) -> list[str]:
     """The names of the programs that fields have compiled."""
     names: list[str] = []
     prepare: Callable[..., Any] = vars(fields_module)["prepare"]
@@ -102,10 +109,10 @@ def test_programs_are_bounded_and_hold_no_temporary_fields(monkeypatch: pytest.M
     assert len(sim._programs) == 3
     assert set(sim.store.storages) == before
     assert sim.store.memory_bytes == memory
-    assert all(each.running is None for key, each in sim._programs.items() if key[0] == "values")
+    assert all(each.made is None for key, each in sim._programs.items() if key[0] == "values")
 
 
-def test_engines_of_narrower_halos_are_released() -> None:
+def test_engines_of_narrower_halos_are_released(compiled: None) -> None:
     sim, u, _ = simulation()
     assert sim.evaluate(hc.max(u)) == 0.0
     engine = next(each for key, each in sim._programs.items() if key[0] == "evaluate")
@@ -113,7 +120,7 @@ def test_engines_of_narrower_halos_are_released() -> None:
     assert sim.evaluate(hc.max(u[3, 0])) == 0.0  # a wider halo
     assert sim.store.generation > generation
     sim.settle()
-    assert engine.running is None
+    assert engine.made is None
     sim[u] = 3.0
     assert sim.evaluate(hc.max(u)) == 3.0
 
@@ -294,7 +301,9 @@ def test_code_of_many_elementary_functions_is_linear_and_calls_them(family: str)
 
 
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
-def test_called_functions_have_the_bits_of_inline_ones(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_called_functions_have_the_bits_of_inline_ones(
+    dtype: str, monkeypatch: pytest.MonkeyPatch, compiled: None
+) -> None:
     """For near and far angles, rows that are no multiple of a vector, and every elementary function."""
     grid = hc.Grid((3, 37), extent=(1.0, 3.0))
     u, v = grid.field("u", dtype=dtype), grid.field("v", dtype=dtype)

@@ -22,8 +22,7 @@ import pytest
 import halocline.explanation.explain  # imported before functions are replaced
 import halocline.study.engine  # noqa: F401 - the same
 from halocline.cli.app import run
-from halocline.cli.declare import PLACE, Command, Option
-from halocline.cli.declare.options import each_of
+from halocline.cli.options import place
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
 from test_commands import ALL
@@ -199,34 +198,35 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.study.jobs:check_new")
     for name in ("overlap", "ablation", "exchange"):
         spy(f"halocline.timing.{name}:measure")
-    monkeypatch.setattr("halocline.doctor.checks.CHECKS", ())
+    monkeypatch.setattr("halocline.cli.doctor.examine.CHECKS", ())
     spy("halocline.io.views:view")
     spy("halocline.io.export:export")
     handed_on.spy, handed_on.record = spy, record  # type: ignore[attr-defined]
     return handed_on
 
 
-def listed(command: Command) -> Iterator[Option]:
-    for each in each_of(command.takes):
-        yield from (option for option in each.options if option.name.startswith("-"))
+def listed(command: Any) -> list[Any]:
+    """Return the options of a command, without its arguments."""
+    return [each for each in command.params if each.param_type_name == "option"]
 
 
-def words_of(option: Option) -> list[str]:
+def words_of(option: Any) -> list[str]:
     """Return the option with a value that is not its default."""
-    on, _, off = option.name.partition("/")
-    name = off if option.default is True else on
-    if not option.metavar:
-        return [name]
+    name = option.opts[0]
+    if option.is_flag:
+        return [option.secondary_opts[0] if option.default is True else name]
     value = VALUES[name]
     return [name, OTHERWISE[value] if value == str(option.default) else value]
 
 
-def is_named(option: Option, error: str) -> bool:
+def is_named(option: Any, error: str) -> bool:
     """Return whether an error names the option, by its command or Python name, or its path."""
-    name = option.name.partition("/")[0]
-    path = VALUES[name] if option.kind is PLACE else name
+    name = option.opts[0]
+    reader = getattr(option.type, "func", None)
+    is_path = name != "--json" and getattr(reader, "__qualname__", "").startswith(f"{place.__name__}.")
+    path = VALUES[name] if is_path else name
     path = VALUES[name].partition("=")[0] if name == "--set" else path
-    known = [name, path, *([option.keyword] if len(option.keyword) > 2 else [])]
+    known = [name, path, *([option.name] if len(option.name) > 2 else [])]
     return any(re.search(rf"(?<![\w-]){re.escape(each)}\b", error) for each in known)
 
 
@@ -272,19 +272,20 @@ def test_every_option_is_obeyed_or_rejected(
     bases = {"": dispatched(line)}
     assert bases[""][1] == "", "the line alone works"
     options = list(listed(ALL[words]))
-    names = {option.name for option in options}
+    names = {option.opts[0] for option in options}
     for option in options:
-        beside = BESIDE.get(option.name, "")
+        name = option.opts[0]
+        beside = BESIDE.get(name, "")
         beside = beside if beside.partition(" ")[0] in names else ""
         if beside not in bases:
             bases[beside] = dispatched(line, *beside.split())
         found, error = dispatched(line, *beside.split(), *words_of(option))
-        if (words, option.name) in ALIKE:
+        if (words, name) in ALIKE:
             continue
-        rejected |= {option.name} if error else set()
+        rejected |= {name} if error else set()
         obeyed = not error and found != bases[beside][0]
         if not obeyed and not is_named(option, error):
-            silent.append((option.name, error or "no effect"))
+            silent.append((name, error or "no effect"))
     assert not silent, (bases[""][1], silent)
     if line == "run own.py":
         assert rejected == {"--dim", "--csv"}

@@ -15,7 +15,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
 from halocline.timing.exchange import exchange_schedule, measure, weak_shape
@@ -28,7 +28,9 @@ def check_exchange(
     grid = hc.Grid(shape, periodic=True)
     domain = Domain(grid, world(), Execution(**execution))
     store = FieldStore(domain)
-    prepared = Prepared(store, exchange_schedule(grid, fields, dtype, radius, corners=corners), "exchange")
+    prepared = prepare_schedule(
+        store, exchange_schedule(grid, fields, dtype, radius, corners=corners), "exchange"
+    )
     ids = np.arange(prod(shape)).reshape(shape)
     boxes = [domain.decomposition.box(number) for number in domain.subdomains]
     for passes in (1.0, 2.0):

@@ -32,7 +32,7 @@ from halocline.plan.box import Box
 from halocline.plan.transfer import METHODS, PACKING
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import SCHEDULES, Execution
-from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
@@ -222,7 +222,7 @@ def try_case(case: Case) -> Iterable[str]:
     grid = Grid(case.shape, periodic=case.periodic)
     domain = Domain(grid, communicator(case.dealt), Execution(**case.execution))
     schedule = case.schedule()
-    prepared = Prepared(FieldStore(domain), schedule, "exchange")
+    prepared = prepare_schedule(FieldStore(domain), schedule, "exchange")
     assert domain.decomposition is not None
     assert domain.transfers is not None
     boxes = [domain.decomposition.box(number) for number in domain.subdomains]

@@ -21,8 +21,7 @@ from vtkmodules.vtkIOXdmf2 import vtkXdmfReader
 from vtkmodules.vtkIOXML import vtkXMLRectilinearGridReader
 
 import halocline as hc
-from halocline.archive.reader import Store
-from halocline.archive.series import FACTS
+from halocline.archive.reader import FACTS, Store
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.io.export import export

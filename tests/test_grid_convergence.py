@@ -14,13 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from halocline.cli.app import run as command
-from halocline.convergence.richardson import Trend, asymptotic, limit, order
 from halocline.errors import InputError, RunError
 from halocline.io.style import styled
 from halocline.problems.files import case_names
 from halocline.problems.names import Extrapolated
 from halocline.problems.problem import Problem
 from halocline.study.reporting.extrapolation import limits, numbers, plot, tables, verdicts
+from halocline.study.richardson import Trend, asymptotic, limit, order
 
 # -- the arithmetic ------------------------------------------------------------------------------------
 

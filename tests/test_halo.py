@@ -13,6 +13,7 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Sweep
 from halocline.plan.decompose import decompose
+from halocline.plan.layout import Layout
 from halocline.plan.rank import plan_subdomain
 from halocline.plan.transfer import Transfers
 
@@ -265,7 +266,7 @@ def test_fills_wait_for_messages_of_each_field_that_they_read() -> None:
 
     schedule = compile_program(hc.program(program).trace(), grid)
     cuts = decompose(grid.shape, 2, strategy=(1, 2), periodic=(False, True))
-    first, second = plan_subdomain(schedule, Transfers.one_each(cuts), 0).sweeps
+    first, second = plan_subdomain(schedule, Transfers(Layout.of(cuts), ("self", "mpi")), 0).sweeps
     fields = [[{schedule.fields[n].name for n, _ in m.parts} for m in s.receives] for s in (first, second)]
     assert fields == [[{"v", "w"}] * 2, [{"v"}] * 2]
     for sweep in (first, second):

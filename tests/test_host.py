@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import halocline as hc
@@ -181,6 +183,17 @@ def test_the_command_measures_a_pace(tmp_path: Path, capfd: pytest.CaptureFixtur
         run(["model", "wave", "--n", "96", "--machine", "summit", "--measure", "64"])
 
 
+def copy_rate(size: int = 2**25) -> float:
+    """Bytes a second of a copy of an array that exceeds the caches."""
+    source, target = np.ones(size // 8), np.empty(size // 8)
+    seconds = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        seconds.append(time.perf_counter() - begin)
+    return size / min(seconds)
+
+
 @pytest.mark.long
 def test_the_command_calibrates(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """How good the predictions are is measured by benchmarks/model.py."""
@@ -191,7 +204,8 @@ def test_the_command_calibrates(tmp_path: Path, capfd: pytest.CaptureFixture[str
     assert there.measured is not None
     assert {p.ranks for p in there.measured.sweeps} == {1, this_machine().cores}
     assert there.measured.begin < 1e-4
-    assert 1e8 < there.measured.packing < 1e12
+    # packing copies memory: its rate is near that of a copy by NumPy, far from it only on a busy machine
+    assert 0.05 < there.measured.packing / copy_rate() < 20
 
 
 def test_a_machine_that_is_not_known() -> None:

@@ -72,7 +72,7 @@ def test_the_wheel_holds_what_is_needed_at_run_time(wheel):
     packaged = {Path(name).name for name in names if name.startswith("halocline/include/halocline/")}
     assert packaged == {file.name for file in (ROOT / "native/include/halocline").glob("*.h*")}
     assert "abi.h" in packaged
-    assert "halocline/study/published/umbc-3.1.csv" in names
+    assert "halocline/papers/data/umbc-3.1.csv" in names
     assert {name.partition("/")[0] for name in names} <= {
         "halocline",
         f"{'-'.join(wheel.name.split('-')[:2])}.dist-info",

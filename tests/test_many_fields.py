@@ -41,15 +41,20 @@ def steps(program: Program, fields: list[Field]) -> None:
         program.own(f"result{number}").set(hc.sum(field))
 
 
-def compiled(statements: Statements, count: int) -> tuple[Schedule, int]:
-    """The schedule for that many fields, and how many functions Python called to make it."""
+def compiled(statements: Statements, count: int) -> Schedule:
+    """Return the schedule for that many fields."""
     grid = Grid((8, 8), periodic=(True, False))
     fields = [grid.field(f"f{number}", boundary=hc.Value(0)) for number in range(count)]
     program = Program("many")
+    with tracing(program):
+        statements(program, fields)
+    return compile_program(program, grid)
+
+
+def counted(statements: Statements, count: int) -> tuple[Schedule, int]:
+    """Return the schedule for that many fields, and how many functions Python called to make it."""
     with cProfile.Profile() as profile:
-        with tracing(program):
-            statements(program, fields)
-        schedule = compile_program(program, grid)
+        schedule = compiled(statements, count)
     return schedule, pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
 
 
@@ -58,7 +63,7 @@ def compiled(statements: Statements, count: int) -> tuple[Schedule, int]:
 def test_twice_as_many_fields_are_twice_the_work(statements: Statements) -> None:
     """What is the same for any number of fields falls out of differences."""
     compiled(statements, 2)  # what is imported at the first use
-    few, more, most = (compiled(statements, count) for count in (50, 100, 200))
+    few, more, most = (counted(statements, count) for count in (50, 100, 200))
     calls = [found[1] for found in (few, more, most)]
     text = [len(found[0].source) for found in (few, more, most)]
     for lengths in (calls, text):
@@ -70,7 +75,7 @@ def test_no_function_grows_with_the_number_of_fields(statements: Statements) -> 
     """The time that a C++ compiler takes for a loop grows as the square of its sums."""
     sizes = []
     for count in (100, 200):
-        source = compiled(statements, count)[0].source
+        source = compiled(statements, count).source
         sizes.append(max(len(re.findall("hc_sum_close", part)) for part in source.split("hc_box *box)")))
         assert 0 < sizes[-1] <= 4 * MOST  # in lines and in the rest, of both kernels
     assert sizes[0] == sizes[1]

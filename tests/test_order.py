@@ -242,23 +242,41 @@ def each_of_the_others(u: hc.Field, v: hc.Field, w: hc.Field) -> None:
     hc.assign({u: large(v) + w, v: large(w) + u, w: large(u) + v})
 
 
-PROGRAMS = (rotated, swapped_beside, summed_before, each_of_the_others)
+def large_value(field: np.ndarray) -> np.ndarray:
+    """The value of `large` by NumPy."""
+    parts = [np.sqrt(field * field + float(n)) for n in range(MANY)]
+    one, other = parts[0] * 2.0, parts[0] * 3.0
+    for part in parts[1:]:
+        one, other = one / part, other / part
+    return one - other
 
 
-@pytest.mark.parametrize("statements", PROGRAMS)
+RESULTS = {  # of each program: u, v and w after it, by NumPy
+    rotated: lambda u, v, w: (v, w, u),
+    swapped_beside: lambda u, v, w: (v, u, large_value(w)),
+    summed_before: lambda u, v, w: (large_value(w), 2.0 * v, w),
+    each_of_the_others: lambda u, v, w: (large_value(v) + w, large_value(w) + u, large_value(u) + v),
+}
+
+
+@pytest.mark.parametrize("statements", RESULTS)
 def test_every_result_is_stored_and_sees_what_was_there_before(
     statements: Callable[[hc.Field, hc.Field, hc.Field], None], opencl: None
 ) -> None:
-    found = []
+    starts = [1.0 + np.arange(42.0).reshape(6, 7) % (5 + n) for n in range(3)]
+    checksums = []
     for device in (None, "opencl:0"):
         grid = hc.Grid((6, 7), (1.0, 1.0), periodic=True)
         fields = [grid.field(name) for name in "uvw"]
         sim = hc.Simulation(grid, hc.program(lambda fields=fields: statements(*fields)), device=device)
-        for n, f in enumerate(fields):
-            sim[f] = 1.0 + np.arange(42.0).reshape(6, 7) % (5 + n)
-        result = sim.run()
-        found.append((dict(result.scalars), [sim.checksum(f) for f in fields]))
-    assert found[0] == found[1]
+        for f, start in zip(fields, starts, strict=True):
+            sim[f] = start
+        scalars = dict(sim.run().scalars)
+        for f, expected in zip(fields, RESULTS[statements](*starts), strict=True):
+            np.testing.assert_allclose(sim.gather(f), expected, rtol=1e-12)
+        assert scalars.get("total", 0.0) == (starts[0].sum() if statements is summed_before else 0.0)
+        checksums.append([sim.checksum(f) for f in fields])
+    assert checksums[0] == checksums[1]
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
+from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.tuning.overlap import LEAST, MOST, ROUNDS, OverlapTrial
+from halocline.run.tuning.turns import in_turn
 
 
 def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:
@@ -193,6 +196,36 @@ def test_parts_of_a_step_are_left_out_indeed() -> None:
     assert inside > 0.1
     assert after(kernels=False) == (6.0, 0.0)
     assert after(messages=False, kernels=False) == (0.0, 0.0)
+
+
+def test_measurements_run_in_turn_there_and_back() -> None:
+    order: list[str] = []
+    done: list[int] = []
+
+    def timer(name: str) -> Callable[[], float]:
+        return lambda: order.append(name) or float(len(order))
+
+    times = in_turn({name: timer(name) for name in "abc"}, 3, done.append)
+    assert "".join(order) == "abc" + "cba" + "abc"
+    assert times == {"a": [1.0, 6.0, 7.0], "b": [2.0, 5.0, 8.0], "c": [3.0, 4.0, 9.0]}
+    assert done == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pace", [1e-6, 1e-3, 10.0])
+def test_a_measurement_has_as_many_passes_as_its_seconds_ask_for(pace: float) -> None:
+    """What a run takes beside its passes does not shorten it."""
+
+    class Timer(PassTimer):
+        def __init__(self) -> None:
+            self.passes = 1
+
+        def seconds(self, passes: int, **kind: bool) -> float:
+            return 1e-5 + passes * pace
+
+    timer = Timer()
+    timer.calibrate(0.04)
+    assert timer.passes >= 3
+    assert timer.passes == 3 or 0.035 < timer.seconds(timer.passes) < 0.045
 
 
 def test_a_program_that_would_end_is_repeated() -> None:

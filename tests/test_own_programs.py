@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import preloaded
-from halocline.archive.series import FACTS
+from halocline.archive.reader import FACTS
 from halocline.cli.app import run
-from halocline.convergence.differences import differences
 from halocline.errors import InputError
 from halocline.problems import following
 from halocline.problems.problem import Problem
 from halocline.run.output.saved import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
+from halocline.study.differences import differences
 
 ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
 

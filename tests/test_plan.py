@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halocline import plan as planning
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Fill, Loop, Schedule, Scratch, Sweep
 from halocline.errors import HaloclineError, InputError
 from halocline.plan import Box, Caches, Layout, Traffic, Transfers, decompose, least_thickness, plan_rank
+from halocline.plan import rank as planning
 from work import lines
 
 ITEMSIZE = {"float64": 8, "float32": 4}
@@ -30,7 +30,9 @@ UNSET = -1
 
 def plan_subdomain(schedule, decomposition, number, **options):
     """The plan of a subdomain where each rank has one."""
-    return planning.plan_subdomain(schedule, Transfers.one_each(decomposition), number, **options)
+    return planning.plan_subdomain(
+        schedule, Transfers(Layout.of(decomposition), ("self", "mpi")), number, **options
+    )
 
 
 # --- schedules as the compiler makes them ---

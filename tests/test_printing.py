@@ -95,7 +95,7 @@ def test_the_listing_of_a_store_has_its_lines_and_no_others(
             changed["parameters"] = {text: 1.0}
         else:
             changed[where] = text
-        return stores._TEXTS["output"](changed, False)
+        return stores.TEXTS["output"](changed, False)
 
     found = shown(text)
     assert raw(found) == []

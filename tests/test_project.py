@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "halocline"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Each layer imports only from itself and those before it.
-MODULES = ("errors", "forks", "native", "words", "ranges")  # first layers with one file each
+MODULES = ("applications", "errors", "forks", "native", "words", "ranges")  # first layers with one file each
 LAYERS = (
     *MODULES,
     "lang",
@@ -33,13 +33,12 @@ LAYERS = (
     "physics",
     "problems",
     "cases",
-    "convergence",
     "explanation",
     "timing",
     "prediction",
-    "doctor",
     "study",
     "cli",
+    "papers",
 )
 
 
@@ -120,7 +119,7 @@ def test_a_layer_imports_only_from_those_before_it(layer):
                 assert parts[1] in allowed, f"{file.relative_to(ROOT)} imports {module}"
 
 
-@pytest.mark.parametrize("layer", ["problems", "convergence", "explanation", "prediction", "study", "cli"])
+@pytest.mark.parametrize("layer", ["problems", "explanation", "prediction", "study", "cli"])
 def test_the_framework_knows_cases_by_their_files_only(layer):
     files = list((SOURCE / layer).rglob("*.py"))
     assert files
@@ -132,6 +131,11 @@ def test_the_framework_knows_cases_by_their_files_only(layer):
 def test_the_framework_imports_no_physics(layer):
     for file in (SOURCE / layer).rglob("*.py"):
         assert not any(module.startswith("halocline.physics") for module in imports(file)), file
+
+
+def test_only_one_module_names_the_packages_of_papers():
+    files = [path for path in SOURCE.rglob("*.py") if "halocline.papers" in path.read_text()]
+    assert {path.relative_to(SOURCE).parts[0] for path in files} == {"applications.py", "papers"}
 
 
 # -- the build ---------------------------------------------------------------------------------------

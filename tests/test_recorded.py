@@ -96,7 +96,7 @@ def test_a_thousand_rows_are_published_in_a_few_writes(
 ) -> None:
     """Metadata is written at the start, at most once a second, and at the end; not for each row."""
     counts: Counter[str] = Counter()
-    write_json, sync = files.write_json, files._sync
+    write_json, sync = files.write_json, files.sync
 
     def counted(path: Path, *given: Any, **how: Any) -> None:
         counts["metadata"] += 1
@@ -107,7 +107,8 @@ def test_a_thousand_rows_are_published_in_a_few_writes(
         sync(path)
 
     monkeypatch.setattr(series, "write_json", counted)
-    monkeypatch.setattr(files, "_sync", counted_sync)
+    for module in (files, series):
+        monkeypatch.setattr(module, "sync", counted_sync)
     sim = diffusion()
     T = sim.grid.fields["T"]
     sim.run(steps=1)
@@ -256,13 +257,13 @@ def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pyte
     T = sim.grid.fields["T"]
     commit = series.Series.commit
 
-    def counted(self: series.Series, first: int, columns: Any) -> None:
-        commit(self, first, columns)
-        commits.append(first + len(columns["step"]))
+    def counted(self: series.Series, first: int, rows: Any) -> None:
+        commit(self, first, rows)
+        commits.append(first + len(rows))
 
     monkeypatch.setattr(series.Series, "commit", counted)
     monkeypatch.setattr("halocline.run.simulation.occasions.MOST_ROWS", 10**9)
-    monkeypatch.setattr("halocline.run.output.output.BUFFER_BYTES", 10**12)
+    monkeypatch.setattr("halocline.run.output.output_store.BUFFER_BYTES", 10**12)
     monkeypatch.setattr("halocline.run.simulation.session.FIRST_CHECK", 10**9)
     sim.run(steps=1_000_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=hc.steps(100)))
     assert len(commits) > 2

@@ -65,15 +65,15 @@ def test_the_first_step_and_its_terms_are_found_from_the_last_copy(
     how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     done: list[tuple[int, int]] = []
-    go_on = Session.go_on
+    take = Session.take
 
-    def counted(self: Session, *wanted: Any, **more: Any) -> Any:
+    def counted(self: Session, *results: Any) -> Any:
         begun = self.step
-        outcome = go_on(self, *wanted, **more)
+        outcome = take(self, *results)
         done.append((begun, self.step))
         return outcome
 
-    monkeypatch.setattr(Session, "go_on", counted)
+    monkeypatch.setattr(Session, "take", counted)
     sim = growing(**how)
     text = failure(sim)
     step = int(re.search(r"is (?:nan|-?inf) at cell \(\d+, \d+\) after step (\d+) ", text)[1])

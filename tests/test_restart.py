@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,19 @@ import numpy as np
 import pytest
 
 import halocline as hc
+from halocline.archive import integrity
+from halocline.archive.reader import Store
 from halocline.errors import InputError, RunError, Stopped
-from halocline.run.output import checkpoint_folder
+from halocline.io.listing import described
 from halocline.run.output import saved as checkpoints
+from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation.batch import STARTED, end_of_time
 from hang import HANG
 from restart_programs import store_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+import entered_files
 
 PROGRAMS = Path(__file__).parent / "restart_programs.py"
 NAMES = ("heat", "holes", "staggered", "forced", "poisson")
@@ -226,7 +233,7 @@ def test_no_checkpoint_is_said_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["a bit", "the end", "the file", "another chunk"])
 def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_folder, "chunk_shape", lambda shape, itemsize: (20, 30))
+    monkeypatch.setattr(run_store, "chunk_shape", lambda shape, itemsize: (20, 30))
     folder = saved(tmp_path)
     chunk, other = folder / "T" / "c.0.0", folder / "T" / "c.1.0"
     content = bytearray(chunk.read_bytes())
@@ -241,6 +248,70 @@ def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest
         chunk.write_bytes(other.read_bytes())
     with pytest.raises(InputError, match=r"is damaged"):
         resumed(tmp_path)
+
+
+@pytest.mark.ranks(2)
+def test_one_rank_checks_the_arrays_of_a_checkpoint(
+    shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other ranks read their own points only, and still all ranks report a missing chunk."""
+    sim = heat()
+    sim.run(steps=2, checkpoint=hc.Checkpoint(shared_tmp_path))
+    checked: list[str] = []
+    check = integrity.check_chunks
+
+    def counted(store: Path, info: integrity.ArrayInfo, *rows: Any) -> None:
+        checked.append(info.name)
+        check(store, info, *rows)
+
+    monkeypatch.setattr(integrity, "check_chunks", counted)
+    again = heat()
+    again.resume(shared_tmp_path)
+    assert again.checksum("T") == sim.checksum("T")
+    rank = sim.domain.comm.rank
+    fields = checkpoints.Saved(checkpoints.newest(shared_tmp_path)).facts["fields"]
+    assert checked == ([*fields] if rank == 0 else [])
+    sim.domain.comm.barrier()
+    if rank == 0:
+        (checkpoints.newest(shared_tmp_path) / "T" / "c.0.0").unlink()
+    sim.domain.comm.barrier()
+    again["T"] = 1.0
+    with pytest.raises(InputError, match=r"T is damaged: its chunk c\.0\.0 is missing.*there are no others"):
+        again.resume(shared_tmp_path)
+    assert (again.steps, float(np.max(again["T"]))) == (2, 1.0)  # nothing was changed
+
+
+def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
+    """The archive has a checkpoint at step 4, and output of 8 steps, which a run at commit 5e29331 wrote."""
+    with zipfile.ZipFile(Path(__file__).parent / "data" / "earlier_stores.zip") as archive:
+        archive.extractall(tmp_path)
+    grid = hc.Grid((6, 4), periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-3, threads=1)
+    output = [
+        hc.Output(tmp_path / "fields.zarr", {"T": T, "mean": hc.time_mean(T)}, every=hc.steps(2)),
+        hc.Output(tmp_path / "numbers.zarr", {"total": hc.sum(T)}, every=hc.steps(1)),
+    ]
+    paths = [Path(how.path) for how in output]
+    before = [{name: store.whole(name) for name in store.arrays} for store in map(Store, paths)]
+    assert [len(arrays["step"]) for arrays in before] == [5, 9]
+    sim.resume(tmp_path / "checkpoints")
+    assert sim.steps == 4
+    sim.run(steps=4, output=output)
+    assert sim.checksum("T") == "4e5cb3c83191efc73a8d42ea49d7b005"
+    for path, arrays in zip(paths, before, strict=True):
+        store = Store(path)
+        assert {*store.arrays} == {*arrays}
+        for name, values in arrays.items():
+            np.testing.assert_array_equal(store.whole(name), values)
+    assert described(checkpoints.newest(tmp_path / "checkpoints"))["arrays"]["T"]["shape"] == [6, 4]
+
+
+def test_a_run_with_a_checkpoint_enters_few_files() -> None:
+    """The bound is the present number; a change that exceeds it adds a layer."""
+    calls = entered_files.run_checkpoint()
+    assert calls["run/output/checkpoint.py"]
+    assert len(calls) <= 47
 
 
 def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:

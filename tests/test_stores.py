@@ -21,7 +21,7 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.io import views
-from halocline.run.output import variables
+from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation import course
 from hang import HANG
@@ -52,7 +52,7 @@ def opened(path: Path) -> xarray.Dataset:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks that no cut of the grid has."""
     monkeypatch.setattr(
-        variables, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+        run_store, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
     )
 
 
@@ -697,7 +697,7 @@ def test_a_store_whose_metadata_is_damaged_is_refused(tmp_path: Path) -> None:
     whole = json.loads(group.read_text())
     del whole["consolidated_metadata"]
     group.write_text(json.dumps(whole))
-    with pytest.raises(InputError, match="its consolidated metadata cannot be read"):
+    with pytest.raises(InputError, match="it has no consolidated metadata"):
         sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
     group.write_text("[]")
     with pytest.raises(InputError, match="is damaged: it holds a list; expected an object"):

@@ -8,7 +8,7 @@ import math
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import fields
 from itertools import pairwise
@@ -24,19 +24,20 @@ from halocline.cli.app import run
 from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.io.table import Table
+from halocline.papers.paper import SHARES
+from halocline.papers.published import FOLDER, published
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
 from halocline.problems.files import case_names
 from halocline.problems.following import PARTS
 from halocline.problems.problem import Problem, problem_of
 from halocline.problems.record import Record
-from halocline.study import joining
+from halocline.study import joining, registry
 from halocline.study.engine import plan, reported
 from halocline.study.measurement import CONDITIONS, joined_repeats
 from halocline.study.measuring import command
 from halocline.study.measuring.command import EXECUTION, RUN, Command, measure
-from halocline.study.papers import SHARES, papers
-from halocline.study.reporting.published import FOLDER, published
+from halocline.study.registry import papers
 from halocline.study.reporting.quantities import by
 from halocline.study.reporting.report import Report
 from halocline.study.studies.hybrid import factors
@@ -95,11 +96,50 @@ def test_a_new_study_is_one_short_file() -> None:
         for path in folder.rglob("*.py"):
             if path.parent.name != "studies" and path.name != "studies.py":
                 assert not re.search(r"study\.studies\.(affinity|libraries|nodes|patches)", path.read_text())
-    assert {"strong", "weak", "hybrid", "patches", "convergence", "umbc"} <= named
+    assert {"strong", "weak", "hybrid", "patches", "convergence"} <= named
     names = {*studies(), *case_names()} - set(PARTS)  # `--only exchange` is about a part of a step
     compared = re.compile(rf'[=!]= "({"|".join(sorted(names))})"')
     for path in (*SOURCE.glob("*.py"), *(SOURCE.parent / "cli").rglob("*.py")):
         assert not compared.search(path.read_text()), f"{path}: no line is about one study or case"
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Search other packages for studies, in this process."""
+
+    def search(*names: str) -> None:
+        monkeypatch.setattr(registry, "STUDIES", names)
+        registry._modules.cache_clear()
+
+    yield search
+    registry._modules.cache_clear()
+
+
+def test_a_study_is_found_in_a_package_of_its_own(
+    packages: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "laboratory"
+    home.mkdir()
+    (home / "__init__.py").write_text("")
+    (home / "packed.py").write_text(
+        "from halocline.study.study import Study\n"
+        "STUDY = Study('packed', 'Packed', '', '', (), variants=({'packing': 'none'},))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    packages("laboratory")
+    assert list(studies()) == ["packed"]
+    assert papers() == {}
+
+
+def test_reports_need_no_papers(packages: Callable[..., None]) -> None:
+    steps = [step(case="mhd-benchmark", order=6, shape=[256] * 3, n=256, ranks=r) for r in (1, 2)]
+    with_papers = reported(studies()["strong"], steps, None).tables
+    assert {row[1] for row in with_papers[1].rows} == {"here", "paper"}
+    packages("halocline.study.studies")
+    without = reported(studies()["strong"], steps, None).tables
+    assert [table.title for table in with_papers] == [*(t.title for t in without), "Against a CPU solver"]
+    assert {row[1] for row in without[1].rows} == {"here"}
+    assert without[0] == with_papers[0]
 
 
 def test_a_study_runs_each_option_on_each_layout() -> None:
@@ -212,7 +252,7 @@ def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
 def reduced(name: str, *, ranks: str | None = None) -> list[str]:
     """Return the command line of a study on small grids, made of its declaration alone."""
     study = studies()[name]
-    problem = next(iter(study.beside), "heat")
+    problem = "heat" if study.verb == "run" else "exchange"
     words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
     for sweep in study.sweeps:
         words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
@@ -287,7 +327,7 @@ PLANNED = {(own.study, own.problem, *own.here): name for name, own in papers().i
 
 @pytest.mark.parametrize("name", PLANNED.values())
 def test_local_measurements_of_papers_can_be_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("halocline.study.papers.Paper.predict", lambda self, places, *rest: places)
+    monkeypatch.setattr("halocline.papers.paper.Paper.predict", lambda self, places, *rest: places)
     assert runs_of(["study", "paper", name], monkeypatch) > 0
 
 
@@ -359,7 +399,7 @@ def test_the_paper_takes_forward_euler_steps() -> None:
             assert own.options["settings"] == ("stages=1",), name
             assert "Predicted and measured with stages=1, as in the paper." in own.said
     own = papers()["cavity-table3"]
-    schedule, _ = own._made(own.places_of(None, None)[0])
+    schedule, _ = own._prepared(own.places_of(None, None)[0])
     assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1
 
 

@@ -18,11 +18,11 @@ import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.explanation.explain import explain_program
 from halocline.io.table import Table
+from halocline.papers.umbc import poisson_convergence
 from halocline.physics.poisson import Poisson
 from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.reporting import solves as convergence
-from halocline.study.reporting.page import Page, facts_of_measurements
-from halocline.study.reporting.published import poisson_convergence
+from halocline.study.reporting.page import facts_of_measurements, page
 from halocline.study.reporting.quantities import baseline, speedup
 from halocline.study.reporting.report import Group, Report, report
 from halocline.study.studies.strong import SOLVES
@@ -235,13 +235,14 @@ def test_page_is_complete_in_itself(kind, tmp_path):
     picture = tmp_path / "p.png"
     picture.write_bytes(b"\x89PNG")
     ms = [measurement(512), measurement(1024, ranks=2, seconds=0.7)]
-    found = strong(ms)
-    tables = found.tables if kind == "strong" else [convergence.table(ms)]
     facts, commands = facts_of_measurements(ms), [m["command"] for m in ms]
-    said = found.said if kind == "strong" else convergence.verdicts(ms)
-    figure = found.figures()["strong.png"] if kind == "strong" else convergence.plot(ms)
-    page = Page("A <title>", "lead", said, tables, figure, [("p", picture)], facts, "a & b", commands)
-    text = page.html()
+    if kind == "strong":
+        found = strong(ms)
+        figures = list(found.figures().values())
+    else:
+        found, figures = Report([convergence.table(ms)], convergence.verdicts(ms)), [convergence.plot(ms)]
+    texts = {"title": "A <title>", "lead": "lead", "command": "a & b"}
+    text = page(found, figures, [picture], facts=facts, commands=commands, **texts)
     checker = Checker()
     checker.feed(text)
     assert checker.open == []
@@ -249,7 +250,7 @@ def test_page_is_complete_in_itself(kind, tmp_path):
     assert "A &lt;title&gt;" in text
     assert "c &lt;&amp;&gt;" in text
     assert "a &amp; b" in text
-    for table in tables:
+    for table in found.tables:
         assert all(cell.split()[0] in text for row in table.rows for cell in row if cell)
     svg = text[text.index("<svg") : text.index("</svg>") + 6]
     assert len(ElementTree.fromstring(svg).findall(".//*")) > 50

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from halocline.compile.compiler import compile_program
-from halocline.compile.driver import Compiler
+from halocline.compile.driver import LEVEL, Compiler
 from halocline.compile.headers import include_folder
 from halocline.problems.problem import Problem
 from hang import HANG
@@ -58,8 +58,9 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
     ("blast", (48, 48, 48), "hlld"),
 ])  # fmt: skip
 def test_loops_along_rows_are_vector_code(
-    name: str, n: tuple[int, ...], flux: str, bits: int, tmp_path: Path
+    name: str, n: tuple[int, ...], flux: str, bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv(LEVEL)  # the level of users' kernels
     ready = Problem(name, n, {"flux": flux})
     source: Any = compile_program(ready.program, ready.grid).source
     count, scalar = loops(source, tmp_path, bits)

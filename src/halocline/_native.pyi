@@ -138,300 +138,6 @@ class Counters:
     def handle(self) -> tuple[int, int, int, int, bool]:
         """What another process of the node needs to attach them."""
 
-class Subdomain:
-    """
-    One subdomain of a rank.
-
-    Parameters
-    ----------
-    storages : list of Storage
-        By number. Engines may share them.
-    origin : three int
-        Global index of cell (0, 0, 0).
-    patches : int64 array (P, 9)
-        lo, hi, top of each patch (hc_box), in memory order.
-    owners : int32 array (P,)
-        The thread that touches each patch first, and takes it before others' patches.
-    counters, number : Counters, int
-        Of this rank, and which of its subdomains this is there.
-    """
-
-    def __init__(self, storages: Sequence[Storage], origin: Sequence[int], patches: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counters: Counters | None = None, number: int = 0) -> None: ...
-
-class Neighbour:
-    """
-    A subdomain of another process of the node: views of its storages, by number, and its counters.
-    """
-
-    def __init__(self, rank: int, storages: Sequence[Storage], counters: Counters, number: int) -> None: ...
-
-class Message:
-    """
-    What goes to, or comes from, one subdomain in one sweep by MPI: parts (storage number, lo, hi), one
-    after the other. Both sides list parts of equal shapes in the same order.
-    """
-
-    def __init__(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]], packed: bool = True) -> None:
-        """
-        packed: else MPI takes the cells out of the fields and puts them there by derived datatypes, and
-        devices copy them row by row.
-        """
-
-    @staticmethod
-    def rma(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
-        """
-        The same through mailboxes; tag: the direction (0 to 26), the same at both ends, and 27 times the
-        number of the subdomain at the other end.
-        """
-
-    @staticmethod
-    def gpu_aware(peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]], packed: bool = True) -> Message:
-        """The same out of, and into, the memory of devices."""
-
-    @staticmethod
-    def colocated(neighbour: int, direction: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int]]]) -> Message:
-        """
-        What the receiver copies out of the memory of a neighbour.
-
-        Parameters
-        ----------
-        neighbour : int
-            Its number.
-        direction : int
-            0 to 26, the same at both ends, another for each message between the two.
-        parts : list of (storage number, lo, hi, lo in the sender's storage)
-        """
-
-class Fill:
-    """
-    A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a
-    list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.
-    """
-
-    def __init__(self, kernel: str, operands: Sequence[int], lo: Sequence[int], hi: Sequence[int], axis: int = -1) -> None: ...
-
-class Share:
-    """
-    What a sweep does in one subdomain.
-
-    Parameters
-    ----------
-    sends, receives : list of Message
-        At most 64 and 32.
-    copies : list of (storage, source lo, destination lo, extent, subdomain)
-        From a subdomain of this rank, or around a periodic axis from this one.
-    fills, rims : list of Fill
-    needs : uint32 array (P,), default none
-        Bit m: receives[m] must have arrived.
-    needs_rims : bool array (P,), default none
-    halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)
-        More work of the same sweep, with its halo kernel.
-    """
-
-    def __init__(self, sends: Sequence[Message] = [], receives: Sequence[Message] = [], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]] = [], fills: Sequence[Fill] = [], rims: Sequence[Fill] = [], needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, needs_rims: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, halo_boxes: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)] | None = None, halo_needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
-
-class Engine:
-    """
-    Runs the plan of one rank: operations in program order, with `threads` threads.
-
-    Parameters
-    ----------
-    library : str
-        File of the compiled kernels.
-    subdomains : list of Subdomain
-    scalars : float64 array
-        Shared: the engine reads and writes it.
-    shape : three int
-        Global shape of the grid.
-    spins : int
-        How often a thread that waits looks again at once, before it sleeps in between.
-    communicator : int or None
-        Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no
-        call of MPI, ever.
-    neighbours : list of Neighbour
-        By number, for colocated messages.
-    mailboxes : int
-        For each message by one-sided communication; 0 where there is none on any rank.
-    schedule : str
-        Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, or
-        who has run all of its own.
-    """
-
-    def __init__(self, library: str | os.PathLike, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
-
-    def sweep(self, kernel: str, operands: Sequence[int], shares: Sequence[Share], reductions: Sequence[tuple[str, int]] = [], halo_kernel: str | None = None, swaps: Sequence[tuple[int, int]] = [], scratch_bytes: int = 0, backward: bool = False, in_place: bool = False) -> None:
-        """
-        Append a sweep: `kernel` over all patches.
-
-        Copies, packing and sends start first, then the fills run; patches run when these are done and the
-        messages they need have arrived. The rims of a subdomain run when all its messages have arrived,
-        before the patches with needs_rims and before the halo boxes. When all is done the swaps exchange
-        memory, and the reductions, over all threads and ranks, are written to their scalars.
-
-        Parameters
-        ----------
-        operands : list of int
-            Storage numbers.
-        shares : list of Share
-            By subdomain.
-        reductions : list of (kind, scalar)
-            Kind: 'sum', 'min', 'max', 'count' or 'value'.
-        swaps : list of (storage, storage)
-        scratch_bytes : int
-            Per thread.
-        backward : bool
-            Threads run their patches in descending order: what the sweep before left in the cache comes first.
-        in_place : bool
-            The kernel overwrites cells that are sent: patches wait until the receivers have them.
-        """
-
-    @staticmethod
-    def on_devices(library: str | os.PathLike, subdomains: Sequence[DeviceSubdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], spins: int, communicator: int | None) -> Engine:
-        """
-        An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with device_sweep().
-        """
-
-    def device_sweep(self, name: str, shares: Sequence[DeviceShare], reductions: Sequence[tuple[str, int]], swaps: Sequence[tuple[int, int]], scratch_bytes: int) -> None:
-        """
-        Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().
-        """
-
-    def scalars(self, function: str) -> None:
-        """Append a run of scalar statements."""
-
-    def await_results(self) -> None:
-        """
-        Append a wait for the results of the last sweep with reductions: their scalars have old values before.
-        """
-
-    def stop(self, condition: str, reason: str) -> None:
-        """
-        Append a test that ends the run with `reason` where the condition holds.
-        """
-
-    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = [], kernel: str = '') -> None:
-        """
-        Begin a loop over what is appended up to end().
-
-        The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the condition
-        `until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in `record`
-        are appended to the history. `kernel`: the test on devices.
-        """
-
-    def end(self) -> None:
-        """End the innermost open loop."""
-
-    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True) -> dict:
-        """
-        Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
-        the rest takes the time that it would take.
-
-        Parameters
-        ----------
-        overlap : bool
-            Whether patches that need no message run before all messages have come.
-        passes : int
-            Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.
-        resumed : bool
-            Go on where the run before has paused. Nothing may change between the two.
-        ahead : bool
-            Whether one device alone runs without waiting for the host.
-
-        Returns
-        -------
-        dict
-            reason : 'completed', 'paused', 'interrupted' or the reason of a stop.
-            loops : per loop 'condition', 'limit' or None where it did not end.
-            stopped : whether a rank was asked to stop, also where that came too late to cut the run short;
-                the same on all ranks. The request is spent.
-            stopped_process : whether that was a signal, or `request_stop` of the module.
-            history : float64 array (passes, len(record)) of the outermost loop that records.
-            seconds, loop_seconds : the run and its outermost loops, the slowest rank's.
-            compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not hidden:
-                packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
-            graph_launches : how many times a device that runs ahead was given recorded passes.
-            sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
-            events : of a traced run, an array for each thread and one for all messages, with rows of what
-                was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,
-                6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.
-
-        Raises
-        ------
-        RuntimeError
-            On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.
-        """
-
-    def progress(self) -> int:
-        """
-        Passes of the outermost loops so far; may be called from another thread during run().
-        """
-
-    def request_pause(self) -> None:
-        """Ask all ranks to end the run between two passes of the outermost loop."""
-
-def request_stop(signal: int = 0) -> None:
-    """
-    Ask the engines of this process to stop, at the same pass on all ranks, perhaps because of a signal.
-    """
-
-def forget_stop() -> bool:
-    """
-    Forget a request to stop that no run has followed yet; whether there was one.
-    """
-
-def note_signals(signals: Sequence[int]) -> None:
-    """
-    Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.
-    """
-
-def noted_signal() -> int:
-    """The last signal that was noted; 0 where none was."""
-
-def forget_signal() -> None:
-    """Forget the signal that was noted."""
-
-def stopping_signal() -> int:
-    """
-    The signal of the last stop that all ranks have followed; 0 where it came from no signal.
-    """
-
-def stop_on_signals(signals: Sequence[int]) -> None:
-    """
-    Let these signals request a stop while run() holds the main thread; a second one ends the process.
-    `signal.signal` takes them back.
-    """
-
-def mpi_library() -> str:
-    """Path of the MPI library that native code is bound to."""
-
-def has_mailboxes(communicator: int) -> bool:
-    """
-    Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.
-    """
-
-def shared_pages_are_huge() -> bool:
-    """
-    Whether memory that processes share gets huge pages here (Linux 6.1 and later).
-    """
-
-def available_memory() -> int:
-    """
-    Bytes that all processes can still take: of the system, or of their control group's limit.
-    """
-
-def available_to_process() -> int:
-    """
-    Bytes that this process can still take: also of what its address space may grow to.
-    """
-
-def simd_width() -> int:
-    """Bits of the widest vector registers of this machine."""
-
-def openmp() -> tuple[int, int]:
-    """
-    The OpenMP version as a date (yyyymm) and the number of threads it takes by default.
-    """
-
 class DeviceError(RuntimeError):
     pass
 
@@ -687,11 +393,291 @@ class Link:
         it is out of reach.
         """
 
-    def message(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]]) -> Message:
-        """The Message that takes it."""
-
     LINES: Final[int] = ...
     """Lines of counters of an end."""
+
+class Subdomain:
+    """
+    One subdomain of a rank.
+
+    Parameters
+    ----------
+    storages : list of Storage
+        By number. Engines may share them.
+    origin : three int
+        Global index of cell (0, 0, 0).
+    patches : int64 array (P, 9)
+        lo, hi, top of each patch (hc_box), in memory order.
+    owners : int32 array (P,)
+        The thread that touches each patch first, and takes it before others' patches.
+    counters, number : Counters, int
+        Of this rank, and which of its subdomains this is there.
+    """
+
+    def __init__(self, storages: Sequence[Storage], origin: Sequence[int], patches: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)], owners: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], counters: Counters | None = None, number: int = 0) -> None: ...
+
+class Neighbour:
+    """
+    A subdomain of another process of the node: views of its storages, by number, and its counters.
+    """
+
+    def __init__(self, rank: int, storages: Sequence[Storage], counters: Counters, number: int) -> None: ...
+
+class Message:
+    """
+    Cells that go to, or come from, one subdomain in one sweep. Both sides list parts of equal shapes in the
+    same order.
+
+    Parameters
+    ----------
+    peer : int
+        Rank at the other end; colocated on the host: number of the neighbour.
+    tag : int
+        The same at both ends. Colocated on the host: the direction, 0 to 26, another for each message
+        between the two. By rma: the direction, and 27 times the number of the subdomain at the other end.
+    parts : list of (storage number, lo, hi)
+    sources : list of three int
+        Of a colocated receive on the host: where each part begins in the sender's storage.
+    method : {'mpi', 'gpu_aware', 'rma', 'colocated'}
+        By MPI, by MPI between memory of devices, through mailboxes, or without MPI.
+    packed : bool
+        Else MPI takes the cells out of the fields and puts them there by derived datatypes, and devices
+        copy them row by row.
+    link : Link, optional
+        This end of a colocated message between devices.
+    """
+
+    def __init__(self, peer: int, tag: int, parts: Sequence[tuple[int, Sequence[int], Sequence[int]]], sources: Sequence[Sequence[int]] = [], method: str = 'mpi', packed: bool = True, link: Link | None = None) -> None: ...
+
+class Fill:
+    """
+    A boundary condition: `kernel` over the box of ghost cells from `lo` to `hi`. Neighbours in a
+    list with one `axis` of 0, 1 or 2 may run side by side; otherwise each runs after the one before.
+    """
+
+    def __init__(self, kernel: str, operands: Sequence[int], lo: Sequence[int], hi: Sequence[int], axis: int = -1) -> None: ...
+
+class Share:
+    """
+    What a sweep does in one subdomain.
+
+    Parameters
+    ----------
+    sends, receives : list of Message
+        At most 64 and 32.
+    copies : list of (storage, source lo, destination lo, extent, subdomain)
+        From a subdomain of this rank, or around a periodic axis from this one.
+    fills, rims : list of Fill
+    needs : uint32 array (P,), default none
+        Bit m: receives[m] must have arrived.
+    needs_rims : bool array (P,), default none
+    halo_boxes, halo_needs : int64 array (H, 9), uint32 array (H,)
+        More work of the same sweep, with its halo kernel.
+    """
+
+    def __init__(self, sends: Sequence[Message] = [], receives: Sequence[Message] = [], copies: Sequence[tuple[int, Sequence[int], Sequence[int], Sequence[int], int]] = [], fills: Sequence[Fill] = [], rims: Sequence[Fill] = [], needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, needs_rims: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, halo_boxes: Annotated[NDArray[numpy.int64], dict(shape=(None, 9), order='C', device='cpu', writable=False)] | None = None, halo_needs: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+class Engine:
+    """
+    Runs the plan of one rank: operations in program order, with `threads` threads.
+
+    Parameters
+    ----------
+    library : str
+        File of the compiled kernels.
+    subdomains : list of Subdomain
+    scalars : float64 array
+        Shared: the engine reads and writes it.
+    shape : three int
+        Global shape of the grid.
+    spins : int
+        How often a thread that waits looks again at once, before it sleeps in between.
+    communicator : int or None
+        Fortran handle. All its ranks must make their engines in the same order. None: one rank, and no
+        call of MPI, ever.
+    neighbours : list of Neighbour
+        By number, for colocated messages.
+    mailboxes : int
+        For each message by one-sided communication; 0 where there is none on any rank.
+    schedule : str
+        Who runs which patch: 'static', its owner; 'dynamic', whoever comes first; 'guided', its owner, or
+        who has run all of its own.
+    """
+
+    def __init__(self, library: str | os.PathLike, subdomains: Sequence[Subdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], threads: int, spins: int, communicator: int | None, neighbours: Sequence[Neighbour] = [], mailboxes: int = 0, schedule: str = 'guided') -> None: ...
+
+    def sweep(self, kernel: str, operands: Sequence[int], shares: Sequence[Share], reductions: Sequence[tuple[str, int]] = [], halo_kernel: str | None = None, swaps: Sequence[tuple[int, int]] = [], scratch_bytes: int = 0, backward: bool = False, in_place: bool = False) -> None:
+        """
+        Append a sweep: `kernel` over all patches.
+
+        Copies, packing and sends start first, then the fills run; patches run when these are done and the
+        messages they need have arrived. The rims of a subdomain run when all its messages have arrived,
+        before the patches with needs_rims and before the halo boxes. When all is done the swaps exchange
+        memory, and the reductions, over all threads and ranks, are written to their scalars.
+
+        Parameters
+        ----------
+        operands : list of int
+            Storage numbers.
+        shares : list of Share
+            By subdomain.
+        reductions : list of (kind, scalar)
+            Kind: 'sum', 'min', 'max', 'count' or 'value'.
+        swaps : list of (storage, storage)
+        scratch_bytes : int
+            Per thread.
+        backward : bool
+            Threads run their patches in descending order: what the sweep before left in the cache comes first.
+        in_place : bool
+            The kernel overwrites cells that are sent: patches wait until the receivers have them.
+        """
+
+    @staticmethod
+    def on_devices(library: str | os.PathLike, subdomains: Sequence[DeviceSubdomain], scalars: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], shape: Sequence[int], spins: int, communicator: int | None) -> Engine:
+        """
+        An engine whose subdomains (DeviceSubdomain) lie on devices: sweeps are appended with device_sweep().
+        """
+
+    def device_sweep(self, name: str, shares: Sequence[DeviceShare], reductions: Sequence[tuple[str, int]], swaps: Sequence[tuple[int, int]], scratch_bytes: int) -> None:
+        """
+        Append a sweep on devices, with a DeviceShare for each subdomain; see sweep().
+        """
+
+    def scalars(self, function: str) -> None:
+        """Append a run of scalar statements."""
+
+    def await_results(self) -> None:
+        """
+        Append a wait for the results of the last sweep with reductions: their scalars have old values before.
+        """
+
+    def stop(self, condition: str, reason: str) -> None:
+        """
+        Append a test that ends the run with `reason` where the condition holds.
+        """
+
+    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = [], kernel: str = '') -> None:
+        """
+        Begin a loop over what is appended up to end().
+
+        The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the condition
+        `until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in `record`
+        are appended to the history. `kernel`: the test on devices.
+        """
+
+    def end(self) -> None:
+        """End the innermost open loop."""
+
+    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True) -> dict:
+        """
+        Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
+        the rest takes the time that it would take.
+
+        Parameters
+        ----------
+        overlap : bool
+            Whether patches that need no message run before all messages have come.
+        passes : int
+            Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.
+        resumed : bool
+            Go on where the run before has paused. Nothing may change between the two.
+        ahead : bool
+            Whether one device alone runs without waiting for the host.
+
+        Returns
+        -------
+        dict
+            reason : 'completed', 'paused', 'interrupted' or the reason of a stop.
+            loops : per loop 'condition', 'limit' or None where it did not end.
+            stopped : whether a rank was asked to stop, also where that came too late to cut the run short;
+                the same on all ranks. The request is spent.
+            stopped_process : whether that was a signal, or `request_stop` of the module.
+            history : float64 array (passes, len(record)) of the outermost loop that records.
+            seconds, loop_seconds : the run and its outermost loops, the slowest rank's.
+            compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not hidden:
+                packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
+            graph_launches : how many times a device that runs ahead was given recorded passes.
+            sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
+            events : of a traced run, an array for each thread and one for all messages, with rows of what
+                was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,
+                6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.
+
+        Raises
+        ------
+        RuntimeError
+            On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.
+        """
+
+    def progress(self) -> int:
+        """
+        Passes of the outermost loops so far; may be called from another thread during run().
+        """
+
+    def request_pause(self) -> None:
+        """Ask all ranks to end the run between two passes of the outermost loop."""
+
+def request_stop(signal: int = 0) -> None:
+    """
+    Ask the engines of this process to stop, at the same pass on all ranks, perhaps because of a signal.
+    """
+
+def forget_stop() -> bool:
+    """
+    Forget a request to stop that no run has followed yet; whether there was one.
+    """
+
+def note_signals(signals: Sequence[int]) -> None:
+    """
+    Let these signals be noted, for `noted_signal`. `signal.signal` takes them back.
+    """
+
+def noted_signal() -> int:
+    """The last signal that was noted; 0 where none was."""
+
+def forget_signal() -> None:
+    """Forget the signal that was noted."""
+
+def stopping_signal() -> int:
+    """
+    The signal of the last stop that all ranks have followed; 0 where it came from no signal.
+    """
+
+def stop_on_signals(signals: Sequence[int]) -> None:
+    """
+    Let these signals request a stop while run() holds the main thread; a second one ends the process.
+    `signal.signal` takes them back.
+    """
+
+def mpi_library() -> str:
+    """Path of the MPI library that native code is bound to."""
+
+def has_mailboxes(communicator: int) -> bool:
+    """
+    Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.
+    """
+
+def shared_pages_are_huge() -> bool:
+    """
+    Whether memory that processes share gets huge pages here (Linux 6.1 and later).
+    """
+
+def available_memory() -> int:
+    """
+    Bytes that all processes can still take: of the system, or of their control group's limit.
+    """
+
+def available_to_process() -> int:
+    """
+    Bytes that this process can still take: also of what its address space may grow to.
+    """
+
+def simd_width() -> int:
+    """Bits of the widest vector registers of this machine."""
+
+def openmp() -> tuple[int, int]:
+    """
+    The OpenMP version as a date (yyyymm) and the number of threads it takes by default.
+    """
 
 class DeviceStorage:
     """
@@ -869,3 +855,25 @@ class Nvrtc:
         """
         Code (a cubin for a real architecture, else PTX), the error's name (empty without one) and the log.
         """
+
+def apply(op: str, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], operands: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None:
+    """
+    Apply an operation of generated kernels to each element of arrays of one length.
+    """
+
+class Accumulator:
+    """Accumulator of one reduction, as those of generated kernels."""
+
+    def __init__(self, kind: str) -> None: ...
+
+    def deposit(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Add the values of an array."""
+
+    def state(self) -> bytes:
+        """The state, for `merge` on another rank."""
+
+    def merge(self, state: bytes) -> None:
+        """Add what another accumulator has taken."""
+
+    def result(self) -> float:
+        """The reduced number."""

@@ -3,13 +3,21 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
+#include "halocline/accumulator.h"
+
 namespace halocline {
 
+hc_kind kind_of(const std::string& name);  // of a reduction
+
 void bind_storage(nanobind::module_& m);
+void bind_device(nanobind::module_& m);
+void bind_link(nanobind::module_& m);
 void bind_plan(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
-void bind_device(nanobind::module_& m);
 void bind_device_plan(nanobind::module_& m);
 void bind_nvrtc(nanobind::module_& m);
+void bind_points(nanobind::module_& m);
 
 }  // namespace halocline

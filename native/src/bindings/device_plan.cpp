@@ -70,6 +70,8 @@ nb::bytes read_cells(const device::Storage& storage, const BoundModule& module, 
   return nb::bytes(values.data(), values.size());
 }
 
+}  // namespace
+
 void bind_link(nb::module_& m) {
   using device::Link;
   nb::class_<Link>(m, "Link",
@@ -100,22 +102,10 @@ void bind_link(nb::module_& m) {
           "See the other end, with its counters; through a device that reaches its memory. DeviceError "
           "where\n"
           "it is out of reach.")
-      .def(
-          "message",
-          [](const std::shared_ptr<Link>& link, int peer, int tag,
-             const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
-            Message message{Method::kColocated, peer, tag, {}, link};
-            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
-            return message;
-          },
-          "peer"_a, "tag"_a, "parts"_a, "The Message that takes it.")
       .def_prop_ro_static("LINES", [](nb::handle) { return Link::kLines; }, "Lines of counters of an end.");
 }
 
-}  // namespace
-
 void bind_device_plan(nb::module_& m) {
-  bind_link(m);
   nb::class_<device::Storage>(
       m, "DeviceStorage",
       "One array of one subdomain with its halo, in memory of a device: zeros at first.\n\n"

@@ -28,9 +28,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace halocline {
-namespace {
-
-using Scalars = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 hc_kind kind_of(const std::string& name) {
   if (name == "sum") return HC_SUM;
@@ -40,6 +37,10 @@ hc_kind kind_of(const std::string& name) {
   if (name == "value") return HC_VALUE;
   throw std::invalid_argument("reduction of kind '" + name + "', expected sum, min, max, count or value");
 }
+
+namespace {
+
+using Scalars = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 Schedule schedule_of(const std::string& name) {
   if (name == "static") return Schedule::kStatic;

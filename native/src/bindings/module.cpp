@@ -59,10 +59,12 @@ NB_MODULE(_native, m) {
 
   end_threads_before_forks();
   bind_storage(m);
+  bind_device(m);
+  bind_link(m);
   bind_plan(m);
   bind_engine(m);
   bind_machine(m);
-  bind_device(m);
   bind_device_plan(m);
   bind_nvrtc(m);
+  bind_points(m);
 }

@@ -9,6 +9,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "device/link.hpp"
 #include "sweep/host_sweep.hpp"
 
 namespace nb = nanobind;
@@ -40,6 +43,35 @@ std::vector<hc_box> boxes(const Boxes& rows) {
     }
   }
   return result;
+}
+
+using Parts = std::vector<std::tuple<uint32_t, Index, Index>>;
+
+Method method_of(const std::string& name) {
+  static const std::map<std::string, Method> methods = {{"mpi", Method::kMpi},
+                                                        {"gpu_aware", Method::kGpuAware},
+                                                        {"rma", Method::kRma},
+                                                        {"colocated", Method::kColocated}};
+  const auto known = methods.find(name);
+  if (known == methods.end()) {
+    throw std::invalid_argument("message by method '" + name +
+                                "', expected mpi, gpu_aware, rma or colocated");
+  }
+  return known->second;
+}
+
+void make_message(Message* self, int peer, int tag, const Parts& parts, const std::vector<Index>& sources,
+                  const std::string& method, bool packed, std::shared_ptr<device::Link> link) {
+  if (!sources.empty() && sources.size() != parts.size()) {
+    throw std::invalid_argument("message with " + std::to_string(parts.size()) + " parts and " +
+                                std::to_string(sources.size()) + " sources, expected one for each part");
+  }
+  Message message{method_of(method), peer, tag, {}, std::move(link), packed};
+  for (size_t n = 0; n < parts.size(); ++n) {
+    const auto& [storage, lo, hi] = parts[n];
+    message.parts.push_back({storage, lo, hi, sources.empty() ? Index{} : sources[n]});
+  }
+  new (self) Message(std::move(message));
 }
 
 void make_share(Share* self, const std::vector<Message>& sends, const std::vector<Message>& receives,
@@ -105,53 +137,27 @@ void bind_plan(nb::module_& m) {
 
   nb::class_<Message>(
       m, "Message",
-      "What goes to, or comes from, one subdomain in one sweep by MPI: parts (storage number, lo, hi), one\n"
-      "after the other. Both sides list parts of equal shapes in the same order.")
-      .def(
-          "__init__",
-          [](Message* self, int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts,
-             bool packed) {
-            new (self) Message{Method::kMpi, peer, tag, {}, {}, packed};
-            for (const auto& [storage, lo, hi] : parts) self->parts.push_back({storage, lo, hi});
-          },
-          "peer"_a, "tag"_a, "parts"_a, "packed"_a = true,
-          "packed: else MPI takes the cells out of the fields and puts them there by derived datatypes, and\n"
-          "devices copy them row by row.")
-      .def_static(
-          "rma",
-          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts) {
-            Message message{Method::kRma, peer, tag, {}};
-            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
-            return message;
-          },
-          "peer"_a, "tag"_a, "parts"_a,
-          "The same through mailboxes; tag: the direction (0 to 26), the same at both ends, and 27 times "
-          "the\n"
-          "number of the subdomain at the other end.")
-      .def_static(
-          "gpu_aware",
-          [](int peer, int tag, const std::vector<std::tuple<uint32_t, Index, Index>>& parts, bool packed) {
-            Message message{Method::kGpuAware, peer, tag, {}, {}, packed};
-            for (const auto& [storage, lo, hi] : parts) message.parts.push_back({storage, lo, hi});
-            return message;
-          },
-          "peer"_a, "tag"_a, "parts"_a, "packed"_a = true,
-          "The same out of, and into, the memory of devices.")
-      .def_static(
-          "colocated",
-          [](int neighbour, int direction,
-             const std::vector<std::tuple<uint32_t, Index, Index, Index>>& parts) {
-            Message message{Method::kColocated, neighbour, direction, {}};
-            for (const auto& [storage, lo, hi, from] : parts)
-              message.parts.push_back({storage, lo, hi, from});
-            return message;
-          },
-          "neighbour"_a, "direction"_a, "parts"_a,
-          "What the receiver copies out of the memory of a neighbour.\n\n"
-          "Parameters\n----------\n"
-          "neighbour : int\n    Its number.\n"
-          "direction : int\n    0 to 26, the same at both ends, another for each message between the two.\n"
-          "parts : list of (storage number, lo, hi, lo in the sender's storage)");
+      "Cells that go to, or come from, one subdomain in one sweep. Both sides list parts of equal shapes in "
+      "the\nsame order.\n\n"
+      "Parameters\n----------\n"
+      "peer : int\n"
+      "    Rank at the other end; colocated on the host: number of the neighbour.\n"
+      "tag : int\n"
+      "    The same at both ends. Colocated on the host: the direction, 0 to 26, another for each message\n"
+      "    between the two. By rma: the direction, and 27 times the number of the subdomain at the other "
+      "end.\n"
+      "parts : list of (storage number, lo, hi)\n"
+      "sources : list of three int\n"
+      "    Of a colocated receive on the host: where each part begins in the sender's storage.\n"
+      "method : {'mpi', 'gpu_aware', 'rma', 'colocated'}\n"
+      "    By MPI, by MPI between memory of devices, through mailboxes, or without MPI.\n"
+      "packed : bool\n"
+      "    Else MPI takes the cells out of the fields and puts them there by derived datatypes, and devices\n"
+      "    copy them row by row.\n"
+      "link : Link, optional\n"
+      "    This end of a colocated message between devices.")
+      .def("__init__", &make_message, "peer"_a, "tag"_a, "parts"_a, "sources"_a = nb::list(),
+           "method"_a = "mpi", "packed"_a = true, "link"_a = nb::none());
 
   nb::class_<Fill>(
       m, "Fill",

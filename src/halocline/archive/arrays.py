@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ COMPRESSIONS = ("zstd", "none")
 
 
 def _tensorstore() -> Any:
-    """Return the module, which takes long to import.
+    """Return the module of TensorStore, which is slow to import.
 
     Raises
     ------
@@ -41,8 +42,13 @@ def _tensorstore() -> Any:
 
 
 def context(threads: int, *, sync: bool = True) -> Any:
-    """The threads that compress and write chunks, as many of each kind; and whether they sync what they have
-    written."""
+    """Return the threads that compress and write chunks, as many of each kind.
+
+    Parameters
+    ----------
+    sync : bool
+        Whether a chunk is on disk when its write is done, also if the machine fails.
+    """
     tensorstore = _tensorstore()
     limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
     rest = {"cache_pool": {"total_bytes_limit": 0}, "file_io_sync": sync}
@@ -51,14 +57,14 @@ def context(threads: int, *, sync: bool = True) -> Any:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What an array on disk is.
+    """Description of an array that Halocline writes.
 
     Parameters
     ----------
     shape, chunk : tuple of int
     dtype : str
     dimensions : tuple of str
-        The names of its axes.
+        Names of the axes.
     attributes : mapping
         For JSON.
     compression : {"zstd", "none"}
@@ -73,8 +79,13 @@ class ArraySpec:
     compression: str = "zstd"
 
     @property
+    def row_size(self) -> int:
+        """Numbers of one time, where the first axis grows."""
+        return prod(self.shape[1:])
+
+    @property
     def metadata(self) -> dict[str, Any]:
-        """As Zarr has it in `zarr.json`."""
+        """Content of the file `zarr.json` of Zarr."""
         import numpy as np
 
         codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
@@ -144,22 +155,28 @@ class StoredArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Elements along each axis."""
+        """Number of elements along each axis."""
         return tuple(self._handle.shape)
 
     def write(self, lo: Sequence[int], values: NDArray[Any]) -> Any:
-        """Begin to write chunks from the element `lo` on; whose `result()` waits until they are on disk, and
-        raises OSError where they cannot be. The values must not change meanwhile."""
+        """Begin to write values, which must not change any more, from the element `lo` on.
+
+        Returns
+        -------
+        future
+            Its method `done` returns whether the write has ended. Its method `result` waits until the values
+            are on disk, and raises ValueError or OSError where they cannot be written.
+        """
         there = tuple(slice(l, l + n) for l, n in zip(lo, values.shape, strict=True))
         return self._handle[there].write(values, can_reference_source_data_indefinitely=True)
 
     def put(self, lo: Sequence[int], values: NDArray[Any]) -> None:
-        """Write chunks from the element `lo` on, and wait until they are there.
+        """Write values from the element `lo` on, and wait until the write has ended.
 
         Raises
         ------
         RunError
-            They cannot be written.
+            The values cannot be written.
         """
         try:
             self.write(lo, values).result()
@@ -172,7 +189,7 @@ class StoredArray:
             raise RunError(f"{self.folder} cannot be written: {why_not_written(error)}") from None
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        """Elements, from those chunks that hold them.
+        """Return the elements from the index `lo` up to `hi`.
 
         Raises
         ------
@@ -180,14 +197,14 @@ class StoredArray:
             A chunk is damaged or cannot be read.
         """
         try:
-            found: NDArray[Any] = self._handle[tuple(map(slice, lo, hi))].read().result()
+            values: NDArray[Any] = self._handle[tuple(map(slice, lo, hi))].read().result()
         except ValueError as error:
             raise InputError(f"{self.folder} is damaged: {_cause(error)}") from None
-        return found
+        return values
 
 
 def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
-    """Make an array that holds nothing yet; `threads` of `context` write to it.
+    """Create an array without values; `threads` of `context` write to it.
 
     Raises
     ------
@@ -197,18 +214,43 @@ def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
     return _opened(folder, threads, metadata=spec.metadata, create=True)
 
 
+def create_all(
+    folder: Path, specs: Mapping[str, ArraySpec], fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
+) -> None:
+    """Create the arrays of a store, which no reader sees before the metadata of the group is written.
+
+    Parameters
+    ----------
+    folder : path
+        Folder of the store.
+    specs : mapping of str to ArraySpec
+        Arrays that receive their values later.
+    fixed : mapping of str to (ArraySpec, array)
+        Arrays with their values, such as coordinates.
+
+    Raises
+    ------
+    RunError
+        An array cannot be written.
+    """
+    for name, spec in specs.items():
+        create(folder / name, spec)
+    for name, (spec, values) in fixed.items():
+        create(folder / name, spec).put((0,) * values.ndim, values)
+
+
 def attach(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
-    """An array that another process has made, to be written to."""
+    """Open an array for writing that exists, and whose description is known."""
     return _opened(folder, threads, metadata=spec.metadata, open=True, assume_metadata=True)
 
 
 def read(folder: Path) -> StoredArray:
-    """An array, to be read.
+    """Open an array for reading.
 
     Raises
     ------
     InputError
-        There is none, or it is damaged.
+        There is no array, or its metadata is damaged.
     """
     try:
         return _opened(folder, None, open=True, read=True)
@@ -223,7 +265,7 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},
-        "store_data_equal_to_fill_value": True,  # so that a chunk that is missing is one that was lost
+        "store_data_equal_to_fill_value": True,  # a missing chunk was lost
     }
     if metadata is not None:
         spec["metadata"] = metadata
@@ -236,14 +278,14 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
 
 
 def _cause(error: Exception) -> str:
-    """What TensorStore says is wrong, without the specification of the store."""
+    """Return the message of an error of TensorStore, without the specification of the store."""
     text = re.sub(r" \[(tensorstore_spec|source locations)=.*", "", str(error), flags=re.DOTALL)
     return text.partition(": ")[2] or text
 
 
 def why_not_written(error: Exception) -> str:
-    """Why `write` failed, in words."""
-    found = re.search(
+    """Return the cause of a failed write in words."""
+    known = re.search(
         r"(No space left on device|Permission denied|Disk quota exceeded|Input/output error)", str(error)
     )
-    return found[1] if found else _cause(error)
+    return known[1] if known else _cause(error)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whatever dies when."""
+"""Files that are complete or absent, whenever a process dies."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from halocline.words import shown
 LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
 
 
-def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
-    """Write a file whole; see `whole`.
+def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
+    """Write a file of JSON that is complete or absent; see `whole`.
 
     Parameters
     ----------
-    sync : bool
-        Whether it is on disk when this returns, and not only where readers find it.
+    synced : bool
+        Whether the file is on disk when the call returns, also if the machine fails.
 
     Raises
     ------
@@ -40,10 +40,10 @@ def write_json(path: Path, content: Any, *, sync: bool = True) -> None:
         with whole(path) as making, making.open("w") as file:
             file.write(text)
             file.flush()
-            if sync:
+            if synced:
                 os.fsync(file.fileno())
-        if sync:
-            sync_folder(path.parent)
+        if synced:
+            sync(path.parent)
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -79,8 +79,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(making, ignore_errors=True)
 
 
-def read_json(path: Path) -> Any:
-    """What `write_json` wrote.
+def read_object(path: Path) -> dict[str, Any]:
+    """Return a mapping that `write_json` wrote.
 
     Raises
     ------
@@ -88,25 +88,14 @@ def read_json(path: Path) -> Any:
         There is no such file, or it holds something else.
     """
     try:
-        return json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise InputError(f"{path} is no JSON file that Halocline wrote, or it is damaged") from None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """What `write_json` wrote of a mapping.
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it holds something else.
-    """
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is damaged: it holds a {type(found).__name__}; expected an object")
-    return found
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is damaged: it holds a {type(content).__name__}; expected an object")
+    return content
 
 
 def as_path(value: Any, what: str) -> Path:
@@ -203,29 +192,14 @@ def plain_files(folder: Path) -> dict[str, int]:
     return sizes
 
 
-def sync_file(path: Path) -> None:
-    """Wait until the content of a file is on disk.
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, are on disk.
 
     Raises
     ------
     RunError
-        Writing to the disk failed.
+        The disk reports an error.
     """
-    _sync(path)
-
-
-def sync_folder(folder: Path) -> None:
-    """See that the names in a folder are on disk.
-
-    Raises
-    ------
-    RunError
-        The disk says that they are not.
-    """
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
     try:
         number = os.open(path, os.O_RDONLY)
         try:
@@ -237,16 +211,16 @@ def _sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing.
+    """Create a folder, and the folders above it, where they are missing.
 
     Raises
     ------
     RunError
-        That cannot be, or nothing can be written there.
+        The folder cannot be created or written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        sync_folder(folder.parent)
+        sync(folder.parent)
     except FileExistsError:
         raise RunError(f"{folder} is a file; expected a folder, or a name that is free") from None
     except OSError as error:
@@ -256,8 +230,10 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path, mark: str) -> None:
-    """Remove a folder with all that is in it, first the file that says that it is whole; what is gone
-    meanwhile, or cannot be removed, is left."""
+    """Remove a folder and its content; the file `mark`, which marks it as complete, comes first.
+
+    Files that cannot be removed remain.
+    """
     try:
         (folder / mark).unlink(missing_ok=True)
     except OSError:
@@ -266,30 +242,30 @@ def remove_folder(folder: Path, mark: str) -> None:
 
 
 def clear_folder(folder: Path, kept: str) -> None:
-    """Remove all that is in a folder but its lock and one file.
+    """Remove the content of a folder except its lock and one file.
 
     Raises
     ------
     RunError
-        Something cannot be removed.
+        A file cannot be removed.
     """
     try:
-        for each in folder.iterdir():
-            if each.is_dir() and not each.is_symlink():
-                shutil.rmtree(each)
-            elif each.name not in (LOCK, kept):
-                each.unlink()
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name not in (LOCK, kept):
+                path.unlink()
     except OSError as error:
         raise RunError(f"{error.filename or folder} cannot be removed: {error.strerror}") from None
 
 
 def is_free(folder: Path) -> bool:
-    """Whether nothing is there but what a process that died at once has left.
+    """Return whether a folder is absent or empty, apart from locks and temporary files.
 
     Raises
     ------
     InputError
-        It may not be read.
+        The folder cannot be read.
     """
     try:
         if not folder.exists():
@@ -300,15 +276,15 @@ def is_free(folder: Path) -> bool:
 
 
 class FolderLock:
-    """Makes a folder, and keeps other processes from writing to it; the system frees it when this one dies.
+    """Lock of a folder, which keeps other processes from writing there until this process ends or frees it.
 
-    Where the file system has no locks it keeps nobody off.
+    The folder is created. Where the file system has no locks, the lock has no effect.
 
     Parameters
     ----------
     folder : path
     what : str
-        That is written to it, in a message.
+        Noun for messages that names the content of the folder.
 
     Raises
     ------
@@ -329,7 +305,8 @@ class FolderLock:
                 raise RunError(f"{folder} cannot be written to: {error.strerror}") from None
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                mine = self.path.exists() and os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+                # else the process before has just freed and removed the file
+                is_current = os.path.samestat(os.fstat(file.fileno()), self.path.stat())
             except BlockingIOError:
                 file.seek(0)
                 who = file.read().strip() or "another process"
@@ -337,12 +314,12 @@ class FolderLock:
                 raise InputError(
                     f"{what} in {folder}: {who} writes there now; wait until it ends, or choose another path"
                 ) from None
-            except FileNotFoundError:  # it was removed just now
-                mine = False
-            except OSError:  # no locks here
+            except FileNotFoundError:
+                is_current = False
+            except OSError:  # the file system has no locks
                 file.close()
                 return
-            if mine:  # else the process before has just freed and removed it
+            if is_current:
                 self._file = file
             else:
                 file.close()
@@ -352,7 +329,7 @@ class FolderLock:
             self._file.flush()
 
     def free(self) -> None:
-        """Let others write there."""
+        """Let other processes write to the folder."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self.path.unlink()

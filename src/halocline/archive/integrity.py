@@ -288,10 +288,10 @@ def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = No
     for numbers in _lattice(ranges):
         file = info.chunk_file(numbers)
         size = sizes.get(file)
-        if size is None and not has_file(folder, file):
-            raise damaged_chunk(folder, info, numbers, hi, "missing")
+        if size is None and not has_file(store, f"{info.name}/{file}"):
+            raise _damaged_chunk(folder, info, numbers, hi, "missing")
         if (size if size is not None else (folder / file).stat().st_size) == 0:
-            raise damaged_chunk(folder, info, numbers, hi, "empty")
+            raise _damaged_chunk(folder, info, numbers, hi, "empty")
 
 
 def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
@@ -304,7 +304,7 @@ def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def damaged_chunk(
+def _damaged_chunk(
     folder: Path, info: ArrayInfo, numbers: Sequence[int], shape: Sequence[int], state: str
 ) -> InputError:
     """Return the error for a missing or empty chunk; its message names the times of the chunk."""

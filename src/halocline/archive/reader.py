@@ -23,7 +23,6 @@ from halocline.archive.integrity import (
     damaged,
     open_array,
 )
-from halocline.archive.series import FACTS, KIND
 from halocline.errors import InputError
 from halocline.lang.values import as_name
 
@@ -31,27 +30,47 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+FACTS = "halocline"  # attribute of a group with the facts that Halocline records
+KIND = "output"
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """Return the facts that Halocline recorded of a store; empty for a store of another program.
+
+    Raises
+    ------
+    InputError
+        There is no store.
+    """
+    return _facts(read_object(path / arrays.GROUP).get("attributes"))
+
+
+def _facts(attributes: Any) -> dict[str, Any]:
+    known = attributes.get(FACTS) if isinstance(attributes, dict) else None
+    return known if isinstance(known, dict) else {}
+
 
 class Store:
-    """A group of arrays on disk. What it says of itself is read once, so that a store that grows meanwhile
-    does not change in between.
+    """Group of arrays on disk, for reading.
+
+    The metadata is read once, so that a store that a run extends does not change for its reader.
 
     Parameters
     ----------
     path : path
     bare : bool
-        Whether a folder will do that holds arrays and is no group.
+        Whether a folder of arrays without a group is accepted.
 
     Raises
     ------
     InputError
-        There is no such group, or its metadata is damaged.
+        There is no group, or its metadata is damaged.
 
     Attributes
     ----------
     attributes : dict
     arrays : dict of str to ArrayInfo
-        All of them, coordinates too.
+        All arrays, including coordinates.
     """
 
     def __init__(self, path: Path, *, bare: bool = False) -> None:
@@ -123,17 +142,16 @@ class Store:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What Halocline says of it."""
-        found = self.attributes.get(FACTS)
-        return found if isinstance(found, dict) else {}
+        """Facts that Halocline recorded; empty for a store of another program."""
+        return _facts(self.attributes)
 
     @property
     def variables(self) -> dict[str, ArrayInfo]:
-        """The arrays that are no coordinates."""
-        return {name: each for name, each in self.arrays.items() if not self.is_coordinate(name)}
+        """Arrays that are no coordinates."""
+        return {name: info for name, info in self.arrays.items() if not self.is_coordinate(name)}
 
     def is_coordinate(self, name: str) -> bool:
-        """Whether an array of that name is there and says where points are, or when."""
+        """Return whether there is an array of this name that holds coordinates of points or times."""
         info = self.arrays.get(name)
         if info is None or name in self._fields:  # a field of a checkpoint may have the name of an axis
             return False
@@ -141,20 +159,20 @@ class Store:
 
     @property
     def results(self) -> list[str]:
-        """The variables but those that a program keeps for itself, such as work arrays of its scheme."""
+        """Names of the variables, without the work arrays of a program such as those of its scheme."""
         return [name for name in self.variables if not self._fields.get(name, {}).get("work")]
 
     @property
     def _fields(self) -> dict[str, dict[str, Any]]:
-        """What a checkpoint says of its fields."""
-        found = self.facts.get("fields")
-        return found if isinstance(found, dict) else {}
+        """Facts of the fields of a checkpoint."""
+        fields = self.facts.get("fields")
+        return fields if isinstance(fields, dict) else {}
 
     @property
     def axis(self) -> str | None:
-        """What it grows with, "time" or "step"; None for a store that has no such axis."""
-        found = {info.growing for info in self.arrays.values()}
-        return next((each for each in GROWING if each in found), None)
+        """Dimension that the store grows along, "time" or "step"; None for a store without one."""
+        dimensions = {info.growing for info in self.arrays.values()}
+        return next((dimension for dimension in GROWING if dimension in dimensions), None)
 
     @property
     def times(self) -> NDArray[np.float64] | None:
@@ -170,7 +188,7 @@ class Store:
 
     @property
     def steps(self) -> NDArray[np.int64] | None:
-        """The steps of these times."""
+        """Steps of the times."""
         return self._line(STEP)
 
     def coordinates(self, dimension: str, info: ArrayInfo) -> NDArray[np.float64]:
@@ -225,20 +243,20 @@ class Store:
         lo: Sequence[int] | None = None,
         hi: Sequence[int] | None = None,
     ) -> NDArray[Any]:
-        """Values of an array at one time.
+        """Return the values of an array at one time.
 
         Parameters
         ----------
         name : str
         time : int, optional
-            The number of the time, by default of the last. It makes no difference to arrays without times.
+            Number of the time, by default the last one. Arrays without times ignore it.
         lo, hi : sequence of int, optional
-            Those from the indices `lo` up to `hi` along the axes without time; by default all.
+            Indices along the axes without time, from `lo` up to `hi`; by default all.
 
         Raises
         ------
         InputError
-            There is no such time yet; or a chunk is missing or damaged.
+            There is no such time yet, or a chunk is missing or damaged.
         """
         info = self.arrays[name]
         if not info.is_timed:
@@ -261,7 +279,7 @@ class Store:
         return values
 
     def whole(self, name: str) -> NDArray[Any]:
-        """All values of an array, at all times.
+        """Return all values of an array, at all times.
 
         Raises
         ------
@@ -272,7 +290,7 @@ class Store:
         return self._read(info, (0,) * len(info.shape), info.shape)
 
     def bytes(self, name: str) -> int:
-        """Of an array on disk."""
+        """Return the size of an array on disk, in bytes."""
         return folder_bytes(self.path / name)
 
     def _read(
@@ -334,12 +352,12 @@ class Store:
 
 
 def array_at(path: Path) -> tuple[Store, ArrayInfo]:
-    """An array by its path, such as "heat.zarr/T", and the store that it belongs to.
+    """Return the store and the description of an array by its path, such as "heat.zarr/T".
 
     Raises
     ------
     InputError
-        There is no array, or it is damaged.
+        There is no array, or its metadata is damaged.
     """
     if os.path.islink(path) and not is_file(path.parent / arrays.GROUP):
         path = path.resolve()  # the link lies in no store, but its target may

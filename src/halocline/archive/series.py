@@ -1,139 +1,117 @@
-"""A group of arrays that grow with time, of which readers see whole times only."""
+"""Stores of arrays that grow with time, of which readers see complete times only."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
-from halocline.archive.files import (
-    clear_folder,
-    has_file,
-    is_free,
-    read_object,
-    sync_file,
-    sync_folder,
-    write_json,
-)
+from halocline.archive.files import clear_folder, has_file, is_free, sync, write_json
 from halocline.archive.integrity import (
     RESTORE,
     STEP,
     TIME,
     array_info,
+    check_chunks,
     damaged,
-    damaged_chunk,
     difference,
     open_array,
 )
+from halocline.archive.reader import FACTS, KIND, Store, facts
 from halocline.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SYNCS = 16  # files that are synced at once
-FORMAT, KIND = 1, "output"
-FACTS = "halocline"  # the attribute of the group that says what it holds
+SYNCS = 16  # files that are synced at the same time
+FORMAT = 1
 ROWS = 1024  # times in a chunk of an array that has few numbers for each
 CHUNK = 8 << 20  # largest chunk of several times, in bytes; two times may exceed it
 
 
-@dataclass(frozen=True)
-class SeriesSpec:
-    """What a group holds: groups with the same contents hold the same.
-
-    Parameters
-    ----------
-    growing : mapping of str to ArraySpec
-        Arrays whose first axis is time, or steps, without any.
-    fixed : mapping of str to (ArraySpec, array)
-        Others, such as coordinates.
-    described : mapping
-        What else must be the same, for JSON.
-    """
-
-    growing: Mapping[str, ArraySpec]
-    fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
-    described: Mapping[str, Any]
-
-    def identity(self) -> dict[str, Any]:
-        """All of it, as JSON gives it back."""
-        arrays = {name: spec.metadata for name, spec in self.growing.items()}
-        fixed = {name: [float(v).hex() for v in values] for name, (_, values) in self.fixed.items()}
-        whole = {**self.described, "arrays": arrays, "coordinates": fixed}
-        found: dict[str, Any] = json.loads(json.dumps(whole))
-        return found
-
-
 class Series:
-    """A group of arrays on disk, which one process makes and lets readers see more of.
+    """Store on disk that one process creates and extends.
 
     Parameters
     ----------
     path : path
-    spec : SeriesSpec
+    growing : mapping of str to ArraySpec
+        Arrays whose first axis is time, or steps, without any time. An array whose chunks have several times
+        is a column: `commit` writes its values.
+    fixed : mapping of str to (ArraySpec, array)
+        Other arrays, such as coordinates.
+    described : mapping
+        Further facts, for JSON. A run continues a store only if these facts and the arrays are equal.
     run : str
-        Which run writes it; only that one goes on with it.
+        Identifier of the run that writes the store; only this run continues it.
     attributes : mapping
-        Of the group, for JSON; what is true of these steps only stands in `note`.
+        Attributes of the group, for JSON.
     axis : {"time", "step"}
-        What arrays grow with.
+        Dimension that arrays grow along.
     time_units : str, optional
     """
 
     def __init__(
         self,
         path: Path,
-        spec: SeriesSpec,
+        growing: Mapping[str, ArraySpec],
+        fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]],
+        described: Mapping[str, Any],
+        *,
         run: str,
         attributes: Mapping[str, Any],
-        *,
-        axis: str = TIME,
-        time_units: str | None = None,
+        axis: str,
+        time_units: str | None,
     ) -> None:
-        self.path, self.spec, self.run, self.axis, self.time_units = path, spec, run, axis, time_units
-        self.attributes = dict(attributes)
+        self.path, self.run, self.fixed, self.attributes = path, run, fixed, dict(attributes)
+        contents = {
+            **described,
+            "arrays": {name: spec.metadata for name, spec in growing.items()},
+            "coordinates": {name: [float(v).hex() for v in line] for name, (_, line) in fixed.items()},
+        }
         self._facts: dict[str, Any] = {
             "kind": KIND,
             "format": FORMAT,
             "run": run,
-            "contents": spec.identity(),
+            "contents": json.loads(json.dumps(contents)),  # as readers get it back
             "parts": [],
         }
+        own = {STEP: ArraySpec((0,), (ROWS,), "int64", (axis,), {"long_name": "steps done"})}
+        if axis == TIME:
+            units = {} if time_units is None else {"units": time_units}
+            own[TIME] = ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **units})
+        self._growing = {**own, **growing}
+        self._continued: Store | None = None  # store that this run continues, as it was found
 
     def specs(self, count: int) -> dict[str, ArraySpec]:
-        """The arrays that grow, time and step among them, with a number of times."""
-        known = {} if self.time_units is None else {"units": self.time_units}
-        own = {STEP: ArraySpec((0,), (ROWS,), "int64", (self.axis,), {"long_name": "steps done"})}
-        if self.axis == TIME:
-            own[TIME] = ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **known})
-        every = {**own, **self.spec.growing}
-        return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in every.items()}
+        """Return the arrays that grow, time and step among them, with a number of times."""
+        return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in self._growing.items()}
 
     def _all(self, count: int) -> dict[str, ArraySpec]:
-        """Return the specifications of all arrays, with a number of times."""
-        return {**self.specs(count), **{name: spec for name, (spec, _) in self.spec.fixed.items()}}
+        """Return all arrays, with a number of times."""
+        return {**self.specs(count), **{name: spec for name, (spec, _) in self.fixed.items()}}
 
     def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
-        """Return whether this run continues the group that is there; nothing is changed.
+        """Return whether this run continues the store at the path; nothing is changed.
 
         Parameters
         ----------
         overwrite : bool
             Whether output of another run may be removed.
         before : (int, int)
-            A step, and the number of times up to this step that the group must have.
+            A step, and the number of times up to this step that the store must have.
 
         Raises
         ------
         InputError
-            The path holds something else, or the group is damaged.
+            The path holds something else, or the store is damaged.
         """
-        path = self.path
+        path, self._continued = self.path, None
         if not has_file(path, arrays.GROUP):
             if not is_free(path):
                 raise InputError(f"{path} is no store of Halocline: choose another path for the output")
@@ -145,9 +123,9 @@ class Series:
             raise InputError(f"{path} is a checkpoint: choose another path for the output")
         same = known.get("run") == self.run
         if same and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
-            group = read_object(path / arrays.GROUP)
-            self._check_facts(group)
-            self._check_rows(group, *before)
+            self._continued = Store(path)
+            self._check_facts(self._continued)
+            self._check_rows(self._continued, *before)
             return True
         if not overwrite:
             what = "other output of this run" if same else "output of another run"
@@ -157,161 +135,141 @@ class Series:
             )
         return False
 
-    def _check_facts(self, group: Mapping[str, Any]) -> None:
-        """Raise InputError where the metadata of the group lacks facts that a continued run reads."""
-        file, attributes = self.path / arrays.GROUP, group["attributes"]
-        parts = attributes[FACTS].get("parts")
-        if not isinstance(attributes.get("history"), str):
+    def _check_facts(self, store: Store) -> None:
+        """Raise InputError where the metadata of the store lacks facts that a continued run reads."""
+        file, parts = self.path / arrays.GROUP, store.facts.get("parts")
+        if not isinstance(store.attributes.get("history"), str):
             raise damaged(file, "it has no history")
         if not (isinstance(parts, list) and parts and all(isinstance(part, dict) for part in parts)):
             raise damaged(file, "it has no list of the parts of the run")
         if not all(type(part.get("step")) is int and isinstance(part.get("owner"), str) for part in parts):
             raise damaged(file, "a part of the run has no step or owner")
 
-    def _check_rows(self, metadata: Mapping[str, Any], step: int, count: int) -> None:
+    def _check_rows(self, store: Store, step: int, count: int) -> None:
         """Raise InputError where the rows up to a restart are not those that the run wrote.
 
         Parameters
         ----------
-        metadata : mapping
-            Metadata of the group.
+        store : Store
         step : int
             Last step of the rows that are kept.
         count : int
             Number of rows up to that step when the checkpoint was written.
         """
-        shown = self._shown(metadata)
-        if shown is None:  # the process that made the group died early
-            if count:
-                raise self._lost(0, step, count)
-            return
-        group = self.path / arrays.GROUP
-        group_arrays = metadata["consolidated_metadata"]["metadata"]
-        infos = {name: array_info(group, name, spec.metadata) for name, spec in self._all(shown).items()}
-        if {*group_arrays} != {*infos}:
-            raise damaged(group, f"it has arrays {', '.join(group_arrays)}; expected {', '.join(infos)}")
-        for name, info in infos.items():
-            if (mismatch := difference(group_arrays[name], info.metadata)) is not None:
-                key, value, expected = mismatch
-                raise damaged(group, f"it says {key} {value} of array {name!r}; expected {expected}")
-        row_count = self._count(step, shown)
+        row_count = 0
+        if store.arrays:  # else the process that made the store died early
+            group, expected = self.path / arrays.GROUP, self._all(self._shown(store))
+            if {*store.arrays} != {*expected}:
+                raise damaged(
+                    group, f"it has arrays {', '.join(store.arrays)}; expected {', '.join(expected)}"
+                )
+            for name, spec in expected.items():
+                if (mismatch := difference(store.arrays[name].metadata, spec.metadata)) is not None:
+                    key, value, wanted = mismatch
+                    raise damaged(group, f"it says {key} {value} of array {name!r}; expected {wanted}")
+            row_count = self._count(store, step)
         if row_count < count:
-            raise self._lost(row_count, step, count)
-        for name, info in infos.items():
+            raise InputError(
+                f"{self.path} has {row_count} times up to step {step}, but it had {count} when the "
+                "checkpoint was written: a run that restarted from an older checkpoint has removed them. "
+                "Restart from an older checkpoint, or choose another path"
+            )
+        for name, info in store.arrays.items():
             array = open_array(self.path, info, complete=True, rows=(0, row_count))
-            if name in self.spec.fixed:
-                line = self.spec.fixed[name][1]
+            if name in self.fixed:
+                line = self.fixed[name][1]
                 if array.read((0,) * line.ndim, line.shape).tobytes() != line.tobytes():
                     raise InputError(
                         f"{self.path / name} is damaged: its coordinates are not those of the grid; {RESTORE}"
                     )
             elif row_count % (rows := info.chunk[0]):  # the next commit rewrites these rows
-                array.read(
-                    (row_count // rows * rows, *(0 for _ in info.shape[1:])), (row_count, *info.shape[1:])
-                )
+                space = info.shape[1:]
+                array.read((row_count // rows * rows, *(0 for _ in space)), (row_count, *space))
 
-    def _lost(self, row_count: int, step: int, count: int) -> InputError:
-        """Return the error for rows that the checkpoint counts and the group lacks."""
-        return InputError(
-            f"{self.path} has {row_count} times up to step {step}, but it had {count} when the checkpoint "
-            "was written: a run that restarted from an older checkpoint has removed them. Restart from an "
-            "older checkpoint, or choose another path"
-        )
+    def open(self, step: int, note: Mapping[str, Any]) -> int:
+        """Create the store in a folder that exists, or continue it; return its number of times.
 
-    def open(self, step: int, note: Mapping[str, Any], *, go_on: bool) -> int:
-        """Make the group in a folder that is there, or go on with it; how many times it holds then.
+        A call of `check` precedes this one.
 
         Parameters
         ----------
         step : int
-            What the group has of later steps is removed.
+            Rows of later steps are removed.
         note : mapping
-            Of the steps to come, for JSON.
-        go_on : bool
-            What `check` has found.
+            Facts of the steps that follow, for JSON.
 
         Raises
         ------
         RunError
-            Nothing can be written there.
+            The store cannot be written.
         """
-        if go_on:
-            return self._cut(step, note)
-        self._facts["parts"] = [{"step": step, **note}]
-        self._show(0, {})  # whose it is, should this process die before all is there
-        clear_folder(self.path, arrays.GROUP)
-        for name, spec in self.specs(0).items():
-            arrays.create(self.path / name, spec)
-        for name, (spec, values) in self.spec.fixed.items():
-            arrays.create(self.path / name, spec).put((0,) * values.ndim, values)
-        self._show(0)
-        return 0
-
-    def _cut(self, step: int, note: Mapping[str, Any]) -> int:
-        """Keep what the group has up to a step."""
-        group = read_object(self.path / arrays.GROUP)
-        before = group["attributes"]
-        parts = [each for each in before[FACTS]["parts"] if each["step"] < step]
-        if not parts or {**parts[-1], "step": step} != {"step": step, **note}:
-            parts.append({"step": step, **note})
-            before["history"] += f"\n{self.attributes['history']}"
+        store, part = self._continued, {"step": step, **note}
+        if store is None or not store.arrays:
+            self._facts["parts"] = [part]
+            self._show(0, {})  # names the run, should this process die before the arrays exist
+            clear_folder(self.path, arrays.GROUP)
+            arrays.create_all(self.path, self.specs(0), self.fixed)
+            self._show(0)
+            return 0
+        history, self.attributes = self.attributes["history"], store.attributes
+        parts = [earlier for earlier in store.facts["parts"] if earlier["step"] < step]
+        if not parts or {**parts[-1], "step": step} != part:
+            parts.append(part)
+            self.attributes["history"] += f"\n{history}"
         self._facts["parts"] = parts
-        self.attributes = before
-        shown = self._shown(group)
-        if shown is None:  # the process that made it died early
-            return self.open(step, note, go_on=False)
-        count = self._count(step, shown)
+        count = self._count(store, step)
         self._show(count, self._all(count))  # the group first: no reader sees more times than arrays have
         self._show(count)
-        for name, spec in self.specs(0).items():
+        for name, spec in self._growing.items():
             for file, number in self._chunks(name):
                 if number * spec.chunk[0] >= count:
                     file.unlink(missing_ok=True)
         return count
 
-    def _shown(self, group: Mapping[str, Any]) -> int | None:
-        """Return the number of times that readers see; None where the arrays were never made."""
-        try:
-            found = group["consolidated_metadata"]["metadata"]
-            return int(found[STEP]["shape"][0]) if STEP in found else None
-        except (KeyError, IndexError, TypeError, ValueError):
-            raise InputError(
-                f"{self.path / arrays.GROUP} is damaged: its consolidated metadata cannot be read; choose "
-                "another path"
-            ) from None
+    def _shown(self, store: Store) -> int:
+        """Return the number of times that readers see."""
+        return store.arrays[STEP].times if STEP in store.arrays else 0
 
-    def _count(self, step: int, shown: int) -> int:
+    def _count(self, store: Store, step: int) -> int:
         """Return the number of times up to a step, of those that readers see."""
         import numpy as np
 
-        if not shown:
+        steps = store.steps
+        if steps is None or not steps.size:
             return 0
-        info = array_info(self.path / arrays.GROUP, STEP, self.specs(shown)[STEP].metadata)
-        steps = open_array(self.path, info, complete=True).read((0,), (shown,))
         rising = np.concatenate(([True], steps[1:] > steps[:-1]))
         return int(np.cumprod(rising & (steps <= step)).sum())
 
-    def commit(self, first: int, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Let readers see more times, of which all else is on disk.
+    def commit(self, first: int, rows: NDArray[Any]) -> None:
+        """Let readers see more times, of which all other arrays are on disk.
 
         Parameters
         ----------
         first : int
-            How many there were before.
-        columns : mapping of str to array
-            The new times of time, step and other arrays of few numbers.
+            Number of times before.
+        rows : array (times, 2 + numbers)
+            Time, step, and the numbers of the columns in their order.
 
         Raises
         ------
         RunError
-            They cannot be written.
+            The times cannot be written.
         """
-        count = first + len(columns[self.axis])
-        specs, unsynced = self.specs(count), arrays.context(1, sync=False)  # few numbers, again and again
-        for name in columns:
-            self._check_before(first, name, specs[name])
-        for name, values in columns.items():
-            array = arrays.attach(self.path / name, specs[name], unsynced)
+        import numpy as np
+
+        count, at = first + len(rows), 2
+        unsynced = arrays.context(1, sync=False)  # few numbers, which the run writes again and again
+        columns = {name: spec for name, spec in self.specs(count).items() if spec.chunk[0] > 1}
+        for name, spec in columns.items():
+            self._check_before(first, name, spec)
+        for name, spec in columns.items():
+            if name in (TIME, STEP):
+                values = rows[:, (TIME, STEP).index(name)]
+            else:
+                values = rows[:, at : at + spec.row_size].reshape(len(rows), *spec.shape[1:])
+                at += spec.row_size
+            values = np.ascontiguousarray(arrays.narrowed(values, spec.dtype)[0])
+            array = arrays.attach(self.path / name, spec, unsynced)
             array.put((first,) + (0,) * (values.ndim - 1), values)
         self._show(count)
 
@@ -320,13 +278,10 @@ class Series:
 
         Writing the chunk anew would fill its earlier rows with the fill value.
         """
-        rows = spec.chunk[0]
-        if first % rows:
+        if first % spec.chunk[0]:
             info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
-            numbers = [first // rows, *(0 for _ in spec.shape[1:])]
             try:
-                if not has_file(self.path, f"{name}/{info.chunk_file(numbers)}"):
-                    raise damaged_chunk(self.path / name, info, numbers, (first, *spec.shape[1:]), "missing")
+                check_chunks(self.path, info, (first - 1, first))
             except InputError as error:
                 raise RunError(f"{error}, or choose another path") from None
 
@@ -344,15 +299,15 @@ class Series:
             The disk reports an error.
         """
         written: list[Path] = []
-        for name, spec in self.specs(0).items():
+        for name, spec in self._growing.items():
             written.append(self.path / name / arrays.GROUP)
             if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
                 chunks = self._chunks(name)
                 written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
         with ThreadPoolExecutor(SYNCS) as pool:  # a journal commits the files of several threads at once
-            list(pool.map(sync_file, written))
-        for name in self.specs(0):
-            sync_folder(self.path / name)
+            list(pool.map(sync, written))
+        for name in self._growing:
+            sync(self.path / name)
 
     def _chunks(self, name: str) -> Iterator[tuple[Path, int]]:
         """Yield the chunk files of an array, each with its number along the first axis."""
@@ -365,7 +320,7 @@ class Series:
         """Write the metadata of a number of times; that of the group, which readers open, comes last."""
         if specs is None:
             for name, spec in self.specs(count).items():
-                write_json(self.path / name / arrays.GROUP, spec.metadata, sync=False)
+                write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)
             specs = self._all(count)
         group = arrays.group_metadata({**self.attributes, FACTS: self._facts}, specs)
         write_json(self.path / arrays.GROUP, group)
@@ -384,57 +339,15 @@ def rows_of(width: int, itemsize: int) -> int:
     return max(2, min(ROWS, CHUNK // (width * itemsize)))
 
 
-def facts(path: Path) -> dict[str, Any]:
-    """What Halocline has noted of a group; empty where it did not make it.
-
-    Raises
-    ------
-    InputError
-        There is no group.
-    """
-    attributes = read_object(path / arrays.GROUP).get("attributes")
-    found = attributes.get(FACTS) if isinstance(attributes, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
 def last_owner(known: Mapping[str, Any]) -> str:
-    """Return the name of the output that wrote the last part of a group; empty if it is unknown.
+    """Return the name of the output that wrote the last part of a store; empty if it is unknown.
 
     Parameters
     ----------
     known : mapping
-        Result of `facts`.
+        Result of `halocline.archive.reader.facts`.
     """
     try:
         return str(known["parts"][-1]["owner"])
     except (KeyError, IndexError, TypeError):
         return ""
-
-
-def columns(
-    rows: Sequence[tuple[float, int, Sequence[float]]],
-    widths: Mapping[str, tuple[int, str, int]],
-    axis: str = TIME,
-) -> dict[str, NDArray[Any]]:
-    """Rows of time, step and numbers as the columns that `Series.commit` takes.
-
-    Parameters
-    ----------
-    rows : sequence of (time, step, numbers)
-    widths : mapping of str to (int, str, int)
-        The arrays that the numbers belong to, in order: how many of them, their dtype, and axes.
-    axis : {"time", "step"}
-        What arrays grow with.
-    """
-    import numpy as np
-
-    table = np.array([numbers for _, _, numbers in rows], dtype=np.float64).reshape(len(rows), -1)
-    result: dict[str, NDArray[Any]] = {STEP: np.array([step for _, step, _ in rows], dtype=np.int64)}
-    if axis == TIME:
-        result[TIME] = np.array([time for time, _, _ in rows], dtype=np.float64)
-    at = 0
-    for name, (width, dtype, ndim) in widths.items():
-        block = table[:, at : at + width]
-        result[name] = np.ascontiguousarray(arrays.narrowed(block if ndim == 2 else block[:, 0], dtype)[0])
-        at += width
-    return result

@@ -1,14 +1,15 @@
-"""Chunks on their way to disk, while the run that made them goes on."""
+"""Writing of chunks in the background, while the run computes."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.arrays import ArraySpec, StoredArray, attach, context, why_not_written
+from halocline.archive.arrays import ArraySpec, why_not_written
 from halocline.errors import RunError
 
 if TYPE_CHECKING:
@@ -19,16 +20,16 @@ BUFFERS = 256 << 20  # bytes of chunks that wait to be written, at most
 
 @dataclass(frozen=True)
 class Writing:
-    """What writing took of a run.
+    """Cost of writing in a run.
 
     Attributes
     ----------
     bytes : int
-        Of values that this rank has put together, before they were compressed.
+        Bytes of the chunks of this rank before compression.
     seconds : float
-        That the run did not compute: it put chunks together, or waited.
+        Time in which the run assembled chunks or waited, instead of computing.
     waited : float
-        Of these, for room in buffers or for the disk.
+        Part of this time in which the run waited for room in buffers or for the disk.
     """
 
     bytes: int = 0
@@ -40,54 +41,54 @@ class Writing:
 
 
 class Writer:
-    """Writes chunks with threads of its own; who gives it more than it has room for waits.
+    """Writer of chunks that lets the run go on; a chunk that exceeds the room for waiting chunks waits.
 
     Parameters
     ----------
-    threads : int
-        That compress, and as many that write.
-    room : int
+    attach : callable (path, ArraySpec) -> array
+        Opens an array that exists, such as `halocline.archive.arrays.attach`. The method `write` of the
+        array returns a future, as that of `halocline.archive.arrays.StoredArray` does.
+    room : float
         Bytes of chunks that may wait.
 
     Attributes
     ----------
-    threads : tensorstore.Context
-        For the arrays that it writes to.
     waited : float
         Seconds that the run has waited for room, or for the end.
     written : int
-        Bytes of chunks that were given to it.
+        Bytes of the chunks that the writer has taken.
     failure : RunError or None
-        Why something could not be written; what is given to it later is not written.
+        First error of a chunk; the writer ignores chunks that follow.
     """
 
-    def __init__(self, threads: int = 1, room: int = BUFFERS) -> None:
-        self.threads = context(threads)
-        self.room, self.waited, self.written = room, 0.0, 0
-        self._pending: deque[tuple[int, int, Any, StoredArray]] = deque()
-        self._held = 0
+    def __init__(self, attach: Callable[[Path, ArraySpec], Any], room: float = BUFFERS) -> None:
+        self.attach, self.room = attach, room
+        self.waited, self.written = 0.0, 0
+        self._pending: deque[tuple[int, int, Any, Any]] = deque()  # bytes, index, future and array of a chunk
+        self._held = 0  # bytes of these chunks
         self.failure: RunError | None = None
         self._first_lost: int | None = None  # index of the first chunk that could not be written
 
-    def attach(self, folder: Path, spec: ArraySpec) -> StoredArray:
-        """An array that is there, to be written to."""
-        return attach(folder, spec, self.threads)
+    def write(self, array: Any, lo: tuple[int, ...], values: NDArray[Any]) -> None:
+        """Write values, which must not change any more, from an element of an array on.
 
-    def write(self, array: StoredArray, lo: tuple[int, ...], values: NDArray[Any]) -> None:
-        """Write values, which must not change any more, from an element of an array on. It does not fail,
-        since other ranks wait for this one between two writes: `finish` does."""
+        The method raises no error, since other ranks wait for this one between two writes: `finish` does.
+        """
         if self.failure is not None:
             return
         self._await_done()
         while self._pending and self._held + values.nbytes > self.room:
             self._await_one()
-        self._pending.append((values.nbytes, lo[0], array.write(lo, values), array))
+        began = perf_counter()
+        future = array.write(lo, values)  # an array of I/O ranks waits for room of its own
+        self.waited += perf_counter() - began
+        self._pending.append((values.nbytes, lo[0], future, array))
         self._held += values.nbytes
         self.written += values.nbytes
 
     @property
     def done(self) -> bool:
-        """Whether all is on disk, or has failed."""
+        """True where all chunks are on disk, or have failed."""
         return all(future.done() for _, _, future, _ in self._pending)
 
     @property
@@ -99,12 +100,12 @@ class Writer:
         return self._pending[0][1] if self._pending else None
 
     def finish(self) -> None:
-        """Wait until all is on disk.
+        """Wait until all chunks are on disk.
 
         Raises
         ------
         RunError
-            Something could not be written.
+            A chunk could not be written.
         """
         while self._pending:
             self._await_one()

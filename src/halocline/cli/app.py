@@ -1,56 +1,32 @@
-"""The command `halocline`."""
+"""Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.
 
-from __future__ import annotations
+Examples
+--------
+halocline doctor
+halocline solve poisson --n 512
+halocline solve poisson --n 1024 --ranks 2 --threads 1 --json result.json
+halocline explain poisson --n 1024 --ranks 64
+halocline study convergence poisson --n 256,512,1024 --html study.html
+halocline run heat.py --ranks 4
+halocline run orszag-tang-resistive --n 128 --until 1
+"""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from halocline.cli import options
-from halocline.cli.commands.bench import BENCH
-from halocline.cli.commands.explain import EXPLAIN
-from halocline.cli.commands.model import MODEL
-from halocline.cli.commands.run import CASES, NEW, RUN
-from halocline.cli.commands.solve import SOLVE
-from halocline.cli.commands.stores import EXPORT, LS, VIEW
-from halocline.cli.commands.study import STUDY
-from halocline.cli.declare import Command, Commands
+from halocline.cli.commands import bench, cases, doctor, explain, group, model, new, solve, stores, study
+from halocline.cli.commands import run as run_command
 from halocline.errors import InputError
 
-DOCTOR = Command(
-    name="doctor",
-    does="halocline.cli.doctor:examine",
-    help="Look whether everything is there: compiler, MPI, cores, memory bandwidth, cache folder, GPUs. Says "
-    "what to do about what is missing; exit status 0 where a solve can run.",
-    examples=["halocline doctor", "halocline doctor --json machine.json"],
-    takes=(options.JSON,),
-)
-
-
-class InOrder(TyperGroup):
-    """Lists the commands in the order in which a newcomer meets them, be they groups or not."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [each.name for each in HALOCLINE.commands]
-
-
-HALOCLINE = Commands(
-    name="halocline",
-    help="Halocline: equations on structured grids, solved on one core or on many ranks with the same bits.",
-    examples=[
-        "halocline doctor",
-        "halocline solve poisson --n 512",
-        "halocline solve poisson --n 1024 --ranks 2 --threads 1 --json result.json",
-        "halocline explain poisson --n 1024 --ranks 64",
-        "halocline study convergence poisson --n 256,512,1024 --html study.html",
-        "halocline run heat.py --ranks 4",
-        "halocline run orszag-tang-resistive --n 128 --until 1",
-    ],
-    cls=InOrder,
-    commands=[SOLVE, STUDY, EXPLAIN, MODEL, BENCH, RUN, CASES, NEW, LS, VIEW, EXPORT, DOCTOR],
-)
-app = HALOCLINE.app()
+app = group(__doc__)
+app.add_typer(solve.app, name="solve")
+app.add_typer(study.app, name="study")
+app.add_typer(explain.app, name="explain")
+app.add_typer(model.app, name="model")
+app.add_typer(bench.app, name="bench")
+for module in (run_command, cases, new, stores, doctor):  # their commands have no group
+    app.add_typer(module.app)
 
 
 @app.callback(invoke_without_command=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from halocline.cli.options import Keeping
 from halocline.cli.output import note
 from halocline.errors import InputError
 from halocline.run.output.checkpoint import Checkpoint
@@ -60,52 +61,46 @@ class Kept:
             note(f"checkpoints are in {path}; go on with --resume {path}")
 
 
-def kept(
-    *,
-    of_file: bool = False,
-    output: Path | None,
-    output_every: str | None,
-    checkpoint: Path | None,
-    checkpoint_every: str | None,
-    keep: int | None,
-    resume: Path | None,
-    overwrite: bool,
-    time_limit: str | None,
-    io_threads: int | None,
-    io_ranks: int,
-) -> Kept:
+def kept(*, of_file: bool = False, **values: Any) -> Kept:
     """Return the output and checkpoints that the options ask for.
 
     Parameters
     ----------
     of_file : bool
         Whether the options are for a file, which may have output and checkpoints of its own.
+    **values
+        Values of the options of `halocline.cli.options.Keeping`.
 
     Raises
     ------
     InputError
         A value is out of range, or an option has no effect without another one.
     """
-    _needs("--output STORE.zarr", output, {"--output-every": output_every})
-    of_checkpoints = {"--checkpoint-every": checkpoint_every, "--keep": keep, "--time-limit": time_limit}
-    _needs("--checkpoint FOLDER", checkpoint, of_checkpoints)
+    asked = Keeping(**values)
+    _needs("--output STORE.zarr", asked.output, {"--output-every": asked.output_every})
+    of_checkpoints = {
+        "--checkpoint-every": asked.checkpoint_every,
+        "--keep": asked.keep,
+        "--time-limit": asked.time_limit,
+    }
+    _needs("--checkpoint FOLDER", asked.checkpoint, of_checkpoints)
     if not of_file:
         of_both = {
-            "--overwrite": "" if overwrite else None,
-            "--io-threads": io_threads,
-            "--io-ranks": io_ranks or None,
+            "--overwrite": "" if asked.overwrite else None,
+            "--io-threads": asked.io_threads,
+            "--io-ranks": asked.io_ranks or None,
         }
-        _needs("--output STORE.zarr or --checkpoint FOLDER", output or checkpoint, of_both)
-    threads = {} if io_threads is None else {"io_threads": io_threads}
-    how: dict[str, Any] = {"overwrite": overwrite, **threads}
+        _needs("--output STORE.zarr or --checkpoint FOLDER", asked.output or asked.checkpoint, of_both)
+    threads = {} if asked.io_threads is None else {"io_threads": asked.io_threads}
+    how: dict[str, Any] = {"overwrite": asked.overwrite, **threads}
     outputs, checkpoints = [], None
-    if output is not None:
-        outputs = [_of("--output", output, Output, how | {"every": often(output_every)})]
-    if checkpoint is not None:
-        how |= {"every": often(checkpoint_every), "time_limit": time_limit}
-        how |= {} if keep is None else {"keep": keep}
-        checkpoints = _of("--checkpoint", checkpoint, Checkpoint, how)
-    return Kept(outputs, checkpoints, resume, io_ranks, overwrite, io_threads)
+    if asked.output is not None:
+        outputs = [_of("--output", asked.output, Output, how | {"every": often(asked.output_every)})]
+    if asked.checkpoint is not None:
+        how |= {"every": often(asked.checkpoint_every), "time_limit": asked.time_limit}
+        how |= {} if asked.keep is None else {"keep": asked.keep}
+        checkpoints = _of("--checkpoint", asked.checkpoint, Checkpoint, how)
+    return Kept(outputs, checkpoints, asked.resume, asked.io_ranks, asked.overwrite, asked.io_threads)
 
 
 def writing_lines(record: Any) -> list[str]:

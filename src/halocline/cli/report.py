@@ -1,4 +1,4 @@
-"""What a study leaves: tables and sentences, then files, a page and pictures."""
+"""Results of a study: tables and sentences, then files, a page and pictures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def leave(
     made = []
     if html or folder:
         from halocline.io.style import save, styled
-        from halocline.study.reporting.page import Page
+        from halocline.study.reporting.page import page
 
         with styled():
             figures = report.figures()
@@ -69,19 +69,15 @@ def leave(
                     made.append(folder / name)
                     save(figure, made[-1])
             if html:
-                page = Page(
+                text = page(
+                    *(report, list(figures.values()), drawn),
                     title=title,
                     lead=lead,
-                    said=report.said,
-                    tables=report.tables,
-                    figure=list(figures.values()),
-                    pictures=[(path.stem, path) for path in drawn],
                     facts=facts or {},
                     command=shlex.join(command_line()),
                     commands=commands,
-                    footer=report.footer,
                 )
-                write(html, page.html())
+                write(html, text)
     if folder and drawn:
         folder.mkdir(parents=True, exist_ok=True)
         made += [Path(shutil.copy(path, folder)) for path in drawn]

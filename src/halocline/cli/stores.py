@@ -1,80 +1,12 @@
-"""`halocline ls`, `halocline view` and `halocline export`."""
+"""Texts of `halocline ls`."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from halocline.archive.reader import Store
-from halocline.cli.output import check_files, say, write_json, written
-from halocline.cli.progress import progress
-from halocline.errors import InputError
 from halocline.words import amount, counted, one_line
-
-
-def ls(path: Path, json: str | None, equations: bool) -> None:
-    """Show what a store holds."""
-    from halocline.io.listing import described
-
-    check_files(json)
-    found = described(path)
-    if equations and found["kind"] == "checkpoints":
-        raise InputError(f"--equations: {path} is a folder of checkpoints: name one of them")
-    if json != "-":
-        say(_TEXTS[found["kind"]](found, equations))
-    write_json(json, found)
-    written([json])
-
-
-def view(
-    path: Path,
-    target: Path,
-    *,
-    names: str | None,
-    time: float | None,
-    at: Sequence[str],
-    spectrum: bool,
-    every: int,
-) -> None:
-    """Draw what a store holds."""
-    from halocline.io.views import Wanted, view
-
-    store = Store(path)
-    wanted = Wanted(_names(names), time, _cuts(at), spectrum, every)
-    with progress(f"{path} to {target}", "frames") as on_progress:
-        view(store, target, wanted, on_progress)
-    written([target])
-
-
-def _cuts(texts: Sequence[str]) -> dict[str, float]:
-    """Axes, and where they are cut."""
-    found: dict[str, float] = {}
-    for text in texts:
-        axis, _, value = text.partition("=")
-        name = axis.strip()
-        if name in found:
-            raise InputError(f"--at {text}: axis {name} is cut at {found[name]:g} already")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            raise InputError(f"--at {text}: expected an axis and a coordinate, such as z=0.5") from None
-    return found
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
-
-
-def export(path: Path, target: Path, names: str | None, overwrite: bool) -> None:
-    """Write fields of a store in a format of other programs."""
-    from halocline.io.export import export
-
-    store = Store(path)
-    with progress(f"{path} to {target}", "times") as on_progress:
-        made = export(store, target, _names(names), overwrite=overwrite, on_progress=on_progress)
-    written(made)
 
 
 def _output(found: dict[str, Any], equations: bool) -> str:
@@ -157,7 +89,7 @@ def _checkpoints(found: dict[str, Any], equations: bool) -> str:
     return Table(f"Checkpoints in {found['path']}", heads, rows, left=2, note=note).text().rstrip()
 
 
-_TEXTS = {"output": _output, "checkpoint": _checkpoint, "checkpoints": _checkpoints}
+TEXTS = {"output": _output, "checkpoint": _checkpoint, "checkpoints": _checkpoints}
 
 
 def _parameters(found: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.cli.options import keyword
 from halocline.cli.output import check_files, note, say, write, written
 from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.report import Files, leave
@@ -41,11 +42,11 @@ def study(
     from halocline.study.study import studies
 
     _alone()
-    own = studies()[name]
+    declared = studies()[name]
     problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="halocline-")))
-        asked = _asked(own, problem, options, scratch, results)
+        asked = _asked(declared, problem, options, scratch, results)
         if submit["submit"] is not None:
             page = "halocline study report makes the page and tables of all jobs"
             _refuse(results, page)
@@ -57,32 +58,32 @@ def study(
             {name: value for name, value in submit.items() if name != "submit"},
             "it is for the jobs of --submit",
         )
-        found, report = _measured(asked, results, repeat)
+        measurements, report = _measured(asked, results, repeat)
         _leave(
-            found,
+            measurements,
             report,
             results,
-            title=f"{own.title}: {found[0]['case']}",
-            record=found if asked.is_linear else None,
+            title=f"{declared.title}: {measurements[0]['case']}",
+            record=measurements if asked.is_linear else None,
             drawn=[] if asked.drawn is None else sorted(asked.drawn.glob("*.png")),
         )
 
 
-def _asked(own: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
-    """What the options ask for."""
+def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
+    """Return the request that the options make."""
     from halocline.study.study import Asked
 
     given = dict(options)
     sizes = given.pop("n", None)
     numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
-    command = _command(own, problem, given)
+    command = _command(study, problem, given)
     ranks, threads = _layouts(given.pop("ranks"), given.pop("threads"), command.device)
     drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
-    return Asked(own, command, numbers, ranks, threads, given, scratch, drawn)
+    return Asked(study, command, numbers, ranks, threads, given, scratch, drawn)
 
 
 def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
-    """What is measured; options that the problem does not take are refused."""
+    """Return the command that is measured; InputError for options that the problem does not take."""
     from halocline.problems.files import is_file
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
@@ -90,17 +91,16 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
     device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
     taken = {name: given.pop(name, None) for name in ("dim", "decomposition", "patch", *OF_LINEAR)}
     steps = {name: given.get(name) for name in OF_STEPS}
-    if problem in study.beside:
-        decided = {**taken, **steps, "set": settings or None}
-        decided["decomposition"] = None if taken["decomposition"] == "optimal" else taken["decomposition"]
+    decomposition = None if taken["decomposition"] == "optimal" else taken["decomposition"]  # the default
+    if study.verb != "run":
+        decided = {**taken, **steps, "set": settings or None, "decomposition": decomposition}
         _refuse(decided, f"the study decides that of {problem}")
-        return Command(study.beside[problem], problem, {}, (), device)
+        return Command(study.verb, problem, {}, (), device)
     if is_file(problem):
         orders = {"orders": given.get("orders")} if study.options else {}
-        how = {name: taken.pop(name) for name in ("decomposition", "patch")}
-        if how["decomposition"] == "optimal":  # the option's default: the file decides
-            how["decomposition"] = None
-        _refuse({**taken, **steps, **orders}, f"{problem} is a file, which decides that itself")
+        how = {"decomposition": decomposition, "patch": taken.pop("patch")}
+        decided = {**taken, **steps, **orders, "decomposition": None}
+        _refuse(decided, f"{problem} is a file, which decides that itself")
         return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
     linear = Problem(problem).is_linear
     if linear:
@@ -108,13 +108,13 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> Command:
     else:
         _refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem")
     settings += tuple(f"{name}={taken[name]}" for name in ("method", "rtol") if taken[name] is not None)
-    own = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
-    own |= {"steps": taken["max_iterations"]} if linear else {}
-    return Command("run", problem, {k: v for k, v in own.items() if v is not None}, settings, device)
+    how = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
+    how |= {"steps": taken["max_iterations"]} if linear else {}
+    return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
-    """Raise InputError for an option that is given."""
+    """Raise InputError for an option with a value."""
     for name, value in options.items():
         if value is not None and value is not False:
             text = "" if value is True else f" {value}"
@@ -122,43 +122,35 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 def _layouts(ranks: str | int | None, threads: str | int | None, device: str | None) -> Any:
-    """The numbers of ranks and of threads; more than one thread on devices is refused."""
+    """Return the numbers of ranks and of threads; InputError for more than one thread on devices."""
     from halocline.run.domain.execution import chosen_devices
     from halocline.run.domain.threads import default_threads
     from halocline.run.ranks.communicator import Communicator
 
     on_devices = chosen_devices(device).interface != "cpu"
     if not isinstance(ranks, str):  # one run, with as many threads as it takes by default
-        each = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
-        return (ranks or 1,), (threads or each,)
-    found = tuple(sorted(whole_numbers(ranks, "--ranks", RANKS)))
+        default = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
+        return (ranks or 1,), (threads or default,)
+    counts = tuple(sorted(whole_numbers(ranks, "--ranks", RANKS)))
     several = tuple(sorted(whole_numbers(str(threads), "--threads", THREADS)))
     if on_devices and max(several) > 1:
         raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
-    return found, several
+    return counts, several
 
 
 def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[list[Measurement], Report]:
-    """All measurements, and what they show."""
+    """Return all measurements of a study, and their report."""
     from halocline.study import engine
 
-    own = asked.study
+    study, folder = asked.study, results["pictures"]
     runs = engine.plan(asked)
-    names = [*own.files, *(figure.file for contents in own.contents for figure in contents.figures)]
-    folder = results["pictures"]
-    check_files(
-        results["json"],
-        results["csv"],
-        results["html"],
-        *(folder / name for name in dict.fromkeys(names) if folder),
-    )
+    pictures = [folder / name for name in study.pictures] if folder else []
+    check_files(results["json"], results["csv"], results["html"], *pictures)
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     _prepare()
-    says = own.says or engine.outcome
-    found = engine.carry_out(runs, repeat or own.repeat, note, study=own.name, says=says)
-    if own.finish is not None:
-        found = own.finish(runs, found)
-    return found, engine.reported(own, found, engine.theory_of(exchanged, found))
+    measurements = engine.carry_out(study, runs, repeat or study.repeat, note)
+    theory = engine.theory_of(exchanged, measurements)
+    return measurements, engine.reported(study, measurements, theory)
 
 
 def _leave(
@@ -170,7 +162,7 @@ def _leave(
     record: Any = None,
     drawn: Sequence[Path] = (),
 ) -> None:
-    """What measurements show; the record is that of a study, where none is given."""
+    """Print and write the report of measurements; the record is that of a study by default."""
     from halocline.study.measuring.command import as_csv
     from halocline.study.reporting.page import facts_of_measurements
 
@@ -188,7 +180,7 @@ def _leave(
 
 
 def _lead(what: str, found: Sequence[Measurement]) -> str:
-    """The sentence below a page's heading: what was measured, with what and where."""
+    """Return the sentence below the heading of a page: what was measured, where and when."""
     from halocline import __version__
     from halocline.study.measuring.command import devices_of
 
@@ -198,14 +190,14 @@ def _lead(what: str, found: Sequence[Measurement]) -> str:
 
 
 def _alone() -> None:
-    """A study starts ranks of its own, so it cannot be one of several."""
+    """Raise InputError in one of several ranks, as a study starts ranks of its own."""
     started = launcher()
     if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
 
 
 def _prepare() -> None:
-    """Before the first run of a study."""
+    """Give the terminal to the runs, whose own output is captured, so that they show their progress."""
     name = terminal()
     if name:
         os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
@@ -224,10 +216,10 @@ def paper(
     results: Files,
     **options: Any,
 ) -> None:
-    """What a paper published, what the model predicts for its machine, and the same measured here."""
+    """Show the published values, the prediction for the machine of the paper, and the same measured here."""
     from halocline.io.table import as_rows
     from halocline.study import engine
-    from halocline.study.papers import papers
+    from halocline.study.registry import papers
     from halocline.study.reporting.report import Report
     from halocline.study.study import studies
 
@@ -237,78 +229,73 @@ def paper(
         from halocline.lang.grid import unknown
 
         raise unknown("table or figure", name, list(known))
-    own = known[name]
+    paper = known[name]
     sizes, counts = (
         None if text is None else whole_numbers(text, option, numbers)
         for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
     )
-    places, there = own.places_of(sizes, counts), own.there(machine)
-    study = None if own.study is None else studies()[own.study]
+    places, there = paper.places_of(sizes, counts), paper.there(machine)
+    study = None if paper.study is None else studies()[paper.study]
     if study is None or not here:
         _refuse(options, f"{name} has nothing to measure" if study is None else "--not-here measures nothing")
+    measurements: list[Measurement] = []
+    measured = Report([], [])
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         asked = None
         if here and study is not None:
-            given = {**_defaults(study), **own.options, **own.here, **{k: v for k, v in options.items() if v}}
-            for each in ("ranks", "threads") if study.to_the_end else ():
-                if "," in given[each]:
-                    raise InputError(f"--{each} {given[each]}: study {study.name} takes one number: give one")
-            asked = _asked(study, own.problem, given, Path(scratch), results)
+            chosen = {option: value for option, value in options.items() if value}
+            given = {**_defaults(study), **paper.options, **paper.here, **chosen}
+            for option in ("ranks", "threads") if study.to_the_end else ():
+                if "," in given[option]:
+                    raise InputError(
+                        f"--{option} {given[option]}: study {study.name} takes one number: give one"
+                    )
+            asked = _asked(study, paper.problem, given, Path(scratch), results)
             engine.plan(asked)
         check_files(results["json"], results["csv"], results["html"])
         if there is not None and places:
-            with progress(f"{own.title} on {there.name}", f"of {len(places)} places") as on_progress:
-                places = own.predict(places, there, on_progress)
-        found, measured = ([], None) if asked is None else _measured(asked, results)
-    tables = own.tables(places, there)
-    paper: dict[str, Any] = {"name": name, "source": own.data.source, "place": own.data.place}
-    paper["settings"] = list(own.options.get("settings", ()))
-    facts: dict[str, Any] = {"paper": paper, "places": places}
-    drawn = own.draw if places else None
+            with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
+                places = paper.predict(places, there, on_progress)
+        if asked is not None:
+            measurements, measured = _measured(asked, results)
 
     def figures() -> dict[str, Any]:
-        made = {} if measured is None else measured.figures()
-        picture = None if drawn is None else drawn(places)
-        return ({} if picture is None else {f"{name}.png": picture}) | made
+        picture = paper.draw(places)
+        return ({} if picture is None else {f"{name}.png": picture}) | measured.figures()
 
+    cited = {"name": name, "source": paper.data.source, "place": paper.data.place}
+    facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
     report = Report(
-        [*tables, *([] if measured is None else measured.tables)],
-        [*own.said, *([] if measured is None else measured.said)],
+        [*paper.tables(places, there), *measured.tables],
+        [*paper.said, *measured.said],
         figures,
-        {**facts, **({} if measured is None else measured.facts)},
-        own.title,
-        "" if measured is None else measured.footer,
+        {**facts, **measured.facts},
+        paper.title,
+        measured.footer,
     )
-    title = f"{own.data.place.partition(',')[0]}: {own.title}"
-    record = {**facts, "measurements": found} if found else facts
-    if found:
-        _leave(found, report, results, title=title, record=record)
+    title = f"{paper.data.place.partition(',')[0]}: {paper.title}"
+    if measurements:
+        record = {**facts, "measurements": measurements}
+        _leave(measurements, report, results, title=title, record=record)
     else:
-        lead = own.data.source
-        rows = as_rows(places or own.data.rows or [{"n": ""}])
-        leave(report, results, title=title, lead=lead, record=record, rows=rows)
+        rows = as_rows(places or paper.data.rows or [{"n": ""}])
+        leave(report, results, title=title, lead=paper.data.source, record=facts, rows=rows)
 
 
 def _defaults(study: Study) -> dict[str, Any]:
-    """The options of a study, as they are by default."""
-    from halocline.cli.declare import Option
-
-    made = {"ranks": study.ranks, "threads": study.threads or "1"}
-    return made | {Option(None, form, "").keyword: default for form, _, default in study.options}
+    """Return the options of a study, as they are by default."""
+    lists = {"ranks": study.ranks, "threads": study.threads or "1"}
+    return lists | {keyword(form): default for form, _, default in study.options}
 
 
 def list_papers() -> None:
-    """The tables and figures of papers, with what each shows."""
+    """List the tables and figures of papers."""
     from halocline.io.table import Table
-    from halocline.study.papers import papers
+    from halocline.study.registry import papers
 
-    rows = tuple((name, own.title, own.study or "", own.about) for name, own in papers().items())
-    note_ = "halocline study paper NAME runs one."
-    say(
-        Table("Tables and figures of papers", ("name", "", "study", "about"), rows, left=4, note=note_)
-        .text()
-        .rstrip()
-    )
+    rows = tuple((name, paper.title, paper.study or "", paper.about) for name, paper in papers().items())
+    heads, last = ("name", "", "study", "about"), "halocline study paper NAME runs one."
+    say(Table("Tables and figures of papers", heads, rows, left=4, note=last).text().rstrip())
 
 
 # -- other machines ------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from halocline.cli.options import Execution, take
 from halocline.errors import InputError
 from halocline.ranges import POINTS, is_whole
 from halocline.run.tuning.patches import BY_CACHES, TUNE
@@ -36,11 +37,13 @@ def check_part(only: str, others: Mapping[str, object]) -> None:
             )
 
 
-def execution(**options: Any) -> dict[str, Any]:
-    """The options of a run, as `halocline.run.domain.execution.Execution` takes them; it has defaults for
-    others."""
+def execution_of(values: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of `Execution` from the values of all options, and return what they mean."""
     meaning = {"patch": patch_edges, "overlap": overlap_of}
-    return {name: meaning[name](value) if name in meaning else value for name, value in options.items()}
+    return {
+        name: meaning[name](value) if name in meaning else value
+        for name, value in take(Execution, values).items()
+    }
 
 
 def overlap_of(text: str) -> bool | str:

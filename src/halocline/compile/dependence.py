@@ -17,7 +17,17 @@ from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost, Periodic
 from halocline.lang.expression import Expr, constant, replace_leaves, walk
 from halocline.lang.grid import Field
-from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.origin import Line
+from halocline.lang.program import (
+    Assign,
+    AssignScalar,
+    Program,
+    Repeat,
+    Stage,
+    Statement,
+    StopWhen,
+    assigned,
+)
 
 Key = Field | str  # a field, or a scalar by its name
 Place = tuple[bool, ...]  # the axes that points are staggered along
@@ -221,19 +231,6 @@ def stages_below(roots: Iterable[Expr]) -> list[Stage]:
 
 def _read(root: Expr) -> list[Stage]:
     return list(dict.fromkeys(leaf.attribute[0] for leaf in walk((root,)) if leaf.op == "stage"))
-
-
-def assigned(statements: Iterable[Statement]) -> set[Key]:
-    """The fields and scalars that statements set."""
-    found: set[Key] = set()
-    for statement in statements:
-        if isinstance(statement, Assign):
-            found |= set(statement.values)
-        elif isinstance(statement, AssignScalar):
-            found.add(statement.scalar.name)
-        elif isinstance(statement, Repeat):
-            found |= assigned(statement.body)
-    return found
 
 
 # -- what statements use -----------------------------------------------------------------------------

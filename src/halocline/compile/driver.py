@@ -28,7 +28,6 @@ from halocline.errors import CompileError
 # The instruction set of the host, and nothing that changes results.
 FLAGS = (
     "-std=c++20",
-    "-O3",
     "-march=native",
     "-ffp-contract=off",
     "-fno-math-errno",
@@ -44,6 +43,11 @@ FLAGS = (
 # slower. The other two follow a comparison back to where a selection gave one side of it a constant; they
 # leave masks that select masks, for which there is no vector instruction, and the whole loop stays scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
+# Optimization levels (-O) that the environment variable selects, with their flags of g++. Results have the
+# same bits at both. At level g, g++ takes about a quarter of the time, and kernels are slower. Its flags are
+# for faster register allocation, which takes most of the time at this level.
+LEVEL = "HALOCLINE_OPTIMIZATION"
+GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
 
 
@@ -57,11 +61,27 @@ class Compiler:
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags of every kernel library."""
+        level = optimization_level()
+        flags = (f"-O{level}", *FLAGS)
         if "clang" in self.version:
-            return FLAGS
+            return flags
         # 512-bit vectors where the CPU has them: the loops are bound by loads, not by the clock
         wide = ("-mprefer-vector-width=512",) if "avx512f" in cpu() else ()
-        return (*FLAGS, *GCC_FLAGS, *wide)
+        return (*flags, *GCC_LEVELS[level], *wide)
+
+
+def optimization_level() -> str:
+    """Return the optimization level of kernels: HALOCLINE_OPTIMIZATION, else "3".
+
+    Raises
+    ------
+    CompileError
+        The variable has another value than "3" or "g".
+    """
+    level = os.environ.get(LEVEL) or "3"
+    if level not in GCC_LEVELS:
+        raise CompileError(f"{LEVEL} is {level!r}; set it to 3 (fast kernels) or g (fast compilation)")
+    return level
 
 
 @lru_cache(maxsize=1)

@@ -13,13 +13,23 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from halocline.compile.dependence import Key, Progress, Walls, assigned, beginnings, stages_below
+from halocline.compile.dependence import Key, Progress, Walls, beginnings, stages_below
 from halocline.errors import InputError
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
 from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
-from halocline.lang.program import Assign, AssignScalar, Line, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.origin import Line
+from halocline.lang.program import (
+    Assign,
+    AssignScalar,
+    Program,
+    Repeat,
+    Stage,
+    Statement,
+    StopWhen,
+    assigned,
+)
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
@@ -165,12 +175,14 @@ class _Lowering:
         if isinstance(statement, Assign):
             values = {f: self.of_cells(e) for f, e in statement.values.items()}
             self.sweep.sets |= values
-            self.sweep.lines.append(statement.line)
-            self.sweep.origins |= dict.fromkeys(values, statement.line)
+            self.sweep.lines += statement.lines.values()
             for f in values:
+                self.sweep.origins[f] = statement.lines[f]
                 self.set(f)
         elif isinstance(statement, AssignScalar):
             value = self.of_scalars(statement.expression, statement.line)
+            if any(current.op == "reduce" for current in walk((statement.expression,))):
+                self.sweep.lines.append(statement.line)
             self.after.append((statement.scalar.name, value))
             self.set(statement.scalar.name)
         elif isinstance(statement, StopWhen):

@@ -358,7 +358,7 @@ class Schedule:
 
     def _pass(self) -> Iterator[Operation]:
         loops = [operation for operation in self.operations if isinstance(operation, Loop)]
-        return _flat(loops[0].body if loops else self.operations)
+        return flat(loops[0].body if loops else self.operations)
 
     def stops(self) -> Iterator[Stop]:
         """Every stop, in the order of the program text."""
@@ -367,11 +367,12 @@ class Schedule:
     def flat(self) -> Iterator[Operation]:
         """Every operation, also those in loops, in the order of the program text."""
 
-        return _flat(self.operations)
+        return flat(self.operations)
 
 
-def _flat(operations: tuple[Operation, ...]) -> Iterator[Operation]:
+def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
+    """Yield operations, and those in loops, in the order of the program text."""
     for operation in operations:
         yield operation
         if isinstance(operation, Loop):
-            yield from _flat(operation.body)
+            yield from flat(operation.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePath
 
 from halocline.compile.dependence import stages_below
@@ -11,7 +12,7 @@ from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
 from halocline.lang.expression import SELECTIONS, Expr, text, walk
 from halocline.lang.grid import Field, Grid
-from halocline.lang.program import Line
+from halocline.lang.origin import Line
 from halocline.lang.program import Stage as NamedStage
 
 
@@ -117,8 +118,8 @@ def translate_scalar(expression: Expr) -> Kernel:
 
 
 def _origin(line: Line | None) -> str:
-    """A line of the user's in few words."""
-    return "" if line is None else f"{PurePath(line.file).name}:{line.number}"
+    """Return the origin of a statement in few words."""
+    return "" if line is None else str(replace(line, file=PurePath(line.file).name))
 
 
 def _comment(sweep: SweepGraph) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from weakref import finalize
 
 from halocline.compile.footprint import Direction, Footprint, Offset
 from halocline.compile.passes.reach import Points
@@ -200,10 +201,25 @@ def _covering(f: Field, fills: list[WallFill]) -> list[WallFill]:
     lower one read the field's ghosts of the higher."""
     if len({fill.axis for fill in fills}) < 2:
         return fills
+    order = _order_of_axes(f, max(LAYERS, *(fill.depth for fill in fills)))
+    return [replace(fill, covers=tuple(sorted(order[: order.index(fill.axis)]))) for fill in fills]
+
+
+_orders: dict[tuple[int, int], list[int]] = {}  # by identity of the field and number of layers
+
+
+def _order_of_axes(f: Field, layers: int) -> list[int]:
+    """Return the order in which the walls of a field are filled, by their axes.
+
+    It follows from the boundary conditions alone. All walls and layers that may be read are analysed, so that
+    the order is the same in every sweep; it is kept, since each sweep asks for it.
+    """
+    key = id(f), layers
+    if key in _orders:
+        return _orders[key]
     after: dict[int, set[int]] = {axis: set() for axis in range(f.grid.ndim)}
-    # all walls and layers that may be read, so that it is the same in every sweep
     for axis, side in product(after, (-1, 1)):
-        for ghost in _formulas(f, axis, side, max(LAYERS, *(fill.depth for fill in fills))):
+        for ghost in _formulas(f, axis, side, layers):
             for leaf in walk((ghost,)):
                 if leaf.op == "read" and leaf.attribute[0] is f:
                     past = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
@@ -213,7 +229,9 @@ def _covering(f: Field, fills: list[WallFill]) -> list[WallFill]:
         left = [axis for axis in after if axis not in order]
         ready = [axis for axis in left if after[axis] <= {*order}]
         order.append((ready or left)[0])  # where none is ready `ordered` finds out what waits for what
-    return [replace(fill, covers=tuple(sorted(order[: order.index(fill.axis)]))) for fill in fills]
+    _orders[key] = order
+    finalize(f, _orders.pop, key)
+    return order
 
 
 def _formulas(f: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:

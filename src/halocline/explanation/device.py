@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.compile.schedule import Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import Loop, Scalars, Schedule, Stop, flat
 from halocline.compile.strategy import Strategy
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
@@ -15,7 +15,7 @@ from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
 from halocline.plan.levels import flow
 from halocline.plan.placement import placement_cost
-from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.plan.rank import RankPlan, SubdomainPlan
 from halocline.plan.traffic import Traffic
 from halocline.run.devices.devices import OnDevice, label, present_devices, shared_bytes, subdomain_bytes
 from halocline.run.devices.topology import DeviceLinks, links_between
@@ -142,7 +142,7 @@ class DeviceAssignment:
         names = [f"{interface}:{n}" for n in choice.indices]
         lacking = [name for name in names if name not in there]
         if there and not lacking:
-            names = [f"{interface}:{n}" for n in choice.among([each.platform for each in there.values()])]
+            names = [f"{interface}:{n}" for n in choice.among([device.platform for device in there.values()])]
         if not names:
             why = native().why_no_devices(interface)
             return cls(
@@ -151,7 +151,7 @@ class DeviceAssignment:
             )
         shared = share_devices(len(names), ranks_of_node)
         unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
-        return cls(tuple(tuple(names[n] for n in own) for own in shared), unknown)
+        return cls(tuple(tuple(names[n] for n in numbers) for numbers in shared), unknown)
 
     @classmethod
     def of_run(cls, places: Sequence[OnDevice], node: Sequence[int]) -> DeviceAssignment:
@@ -170,12 +170,13 @@ def shared_here(interface: str, names: Iterable[str]) -> int:
     return shared_bytes([there[name] for name in names if name in there])
 
 
-def planned_links(interface: str, assigned: DeviceAssignment, each: int) -> DeviceLinks:
+def planned_links(interface: str, assigned: DeviceAssignment, subdomains_per_rank: int) -> DeviceLinks:
     """How these devices are linked, where all are on this machine."""
     there = devices_here(interface)
-    if any(name not in there for own in assigned.labels for name in own):
+    if any(name not in there for names in assigned.labels for name in names):
         return DeviceLinks(None, "their links are not known, since not all are on this machine")
-    return links_between([[there[name].identity for name in own] for own in assigned.labels], each, interface)
+    identities = [[there[name].identity for name in names] for names in assigned.labels]
+    return links_between(identities, subdomains_per_rank, interface)
 
 
 def link_time(schedule: Schedule, layout: Layout, links: DeviceLinks) -> float | None:
@@ -205,18 +206,18 @@ def device_plan(
     interface, each = how.devices.interface, how.subdomains_per_rank
     mine = assigned.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     there = devices_here(interface)
-    sharing = Counter(name for own in assigned.labels for name in set(own))
+    sharing = Counter(name for names in assigned.labels for name in set(names))
     devices = []
     for n, name in enumerate(mine):
-        own = plan.subdomains[n * each : (n + 1) * each]
+        subdomains = plan.subdomains[n * each : (n + 1) * each]
         native_device = there.get(name)
         devices.append(
             PlannedDevice(
                 name,
                 None if native_device is None else native_device.name,
-                tuple(subdomain.number for subdomain in own),
+                tuple(subdomain.number for subdomain in subdomains),
                 1 if name == interface else sharing[name],
-                sum(map(subdomain_bytes, own)),
+                sum(map(subdomain_bytes, subdomains)),
                 None if native_device is None else native_device.free_memory,
             )
         )
@@ -225,83 +226,64 @@ def device_plan(
         tuple(devices),
         assigned.unknown,
         str(strategy),
-        tuple(_kernels(schedule, plan)),
-        _launches(schedule, plan, each),
+        *_kernels(schedule, plan, each),
     )
 
 
-def _planned(
-    schedule: Schedule, plan: RankPlan
-) -> Iterator[tuple[Sweep, list[tuple[SubdomainPlan, SweepPlan, SweepLaunches]]]]:
-    """Every sweep, with what each subdomain does in it."""
-    for number, sweep in enumerate(schedule.sweeps()):
-        yield (
-            sweep,
-            [
-                (own, own.sweeps[number], sweep_launches(schedule, sweep, own, own.sweeps[number]))
-                for own in plan.subdomains
-            ],
-        )
+def _kernels(
+    schedule: Schedule, plan: RankPlan, subdomains_per_device: int
+) -> tuple[tuple[KernelUse, ...], dict[str, int]]:
+    """Return the kernels of every sweep, and how often which kinds are launched in one pass of the loop."""
+    names = [info.name for info in schedule.fields]
+    launched = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
+    device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
+    of_pass = schedule.pass_numbers()
+    kernels: list[KernelUse] = []
+    number = 0
+    for n, sweep in enumerate(schedule.sweeps()):
+        number += sweep.computes
+        in_pass = of_pass.start <= n < of_pass.stop
+        launches: dict[tuple[str, str], list[Launch]] = {}
+        for subdomain in plan.subdomains:
+            todo = subdomain.sweeps[n]
+            planned = sweep_launches(schedule, sweep, subdomain, todo)
+            for over, launch in _by_kind(subdomain, planned):
+                launches.setdefault((launch.kernel.name, over), []).append(launch)
+                launched[over] += in_pass
+            if in_pass:
+                launched["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
+                for source in {copy.subdomain for copy in todo.copies}:
+                    # copies between devices of one rank are packed and unpacked
+                    launched["copy"] += 1 if device_of[source] == device_of[subdomain.number] else 2
+                launched["reductions"] += len(planned.partials)
+        kernels += [_use(number, name, over, of, names) for (name, over), of in launches.items()]
+    if plan.decomposition.count == 1:
+        loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
+        inside = flat(loops or schedule.operations)
+        launched["scalars"] = sum(isinstance(operation, (Scalars, Stop, Loop)) for operation in inside)
+    return tuple(kernels), launched
 
 
-def _by_kind(own: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
-    """All launches in one subdomain, and over what."""
+def _by_kind(subdomain: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
+    """Yield all launches in one subdomain, each with what it runs over."""
     for launch in (*planned.fills, *planned.rims):
         yield "boundary", launch
     for number, item in enumerate(planned.items):  # patches come first
         for launch in item.launches:
-            yield ("cells" if number < len(own.patches) else "halo"), launch
+            yield ("cells" if number < len(subdomain.patches) else "halo"), launch
 
 
-def _kernels(schedule: Schedule, plan: RankPlan) -> Iterator[KernelUse]:
-    names = [info.name for info in schedule.fields]
-    number = 0
-    for sweep, subdomains in _planned(schedule, plan):
-        number += sweep.computes
-        found: dict[tuple[str, str], list[Launch]] = {}
-        for own, _, planned in subdomains:
-            for over, launch in _by_kind(own, planned):
-                found.setdefault((launch.kernel.name, over), []).append(launch)
-        for (name, over), launches in found.items():
-            largest = max(launches, key=lambda launch: launch.cells.size)
-            yield KernelUse(
-                number,
-                name,
-                over,
-                tuple(names[n] for n in dict.fromkeys(largest.kernel.operands)),
-                largest.group,
-                largest.march,
-                len(launches),
-                sum(launch.number_of_groups for launch in launches),
-                len(largest.kernel.reductions),
-                largest.kernel.scratch,
-            )
-
-
-def _launches(schedule: Schedule, plan: RankPlan, each: int) -> dict[str, int]:
-    """How often kernels are launched in one pass of the loop."""
-    count = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
-    places = {own.number: n // each for n, own in enumerate(plan.subdomains)}
-    for _, subdomains in list(_planned(schedule, plan))[schedule.pass_numbers()]:
-        for own, todo, planned in subdomains:
-            for over, _ in _by_kind(own, planned):
-                count[over] += 1
-            count["copy"] += sum(message.packed for message in (*todo.sends, *todo.receives))
-            for source in {copy.subdomain for copy in todo.copies}:
-                # between devices of one rank what travels is packed and unpacked
-                count["copy"] += 1 if places[source] == places[own.number] else 2
-            count["reductions"] += len(planned.partials)
-    if plan.decomposition.count == 1:
-        loops = [each for each in schedule.operations if isinstance(each, Loop)]
-        count["scalars"] = _statements(loops or schedule.operations)
-    return count
-
-
-def _statements(operations: Iterable[Operation]) -> int:
-    """Scalar statements, stops and tests of loops, of one pass of each loop."""
-    count = 0
-    for operation in operations:
-        count += isinstance(operation, (Scalars, Stop, Loop))
-        if isinstance(operation, Loop):
-            count += _statements(operation.body)
-    return count
+def _use(sweep: int, name: str, over: str, launches: Sequence[Launch], fields: Sequence[str]) -> KernelUse:
+    largest = max(launches, key=lambda launch: launch.cells.size)
+    return KernelUse(
+        sweep,
+        name,
+        over,
+        tuple(fields[n] for n in dict.fromkeys(largest.kernel.operands)),
+        largest.group,
+        largest.march,
+        len(launches),
+        sum(launch.number_of_groups for launch in launches),
+        len(largest.kernel.reductions),
+        largest.kernel.scratch,
+    )

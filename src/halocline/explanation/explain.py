@@ -94,7 +94,7 @@ def explain_program(
     elif on:
         assigned = DeviceAssignment.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
         devices = len(assigned.labels[0])
-    found = arranged(program, grid, how.halo)
+    graphs = arranged(program, grid, how.halo)
     names = {place.device for place in places}.union(*(assigned.labels if assigned else ()))
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
     with pipeline.recorded() as trail:
@@ -122,7 +122,7 @@ def explain_program(
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
         alternative = slabs.layout(schedule, grid, ranks, how.ranks_per_node, devices=devices).decomposition
-    steps = steps_of(program, schedule, plan, found, how.halo)
+    steps = steps_of(schedule, plan, graphs, how.halo)
     return Explanation(
         schedule, plan, steps, alternative, how.overlap, patches_by, how.halo, there, links, tuple(trail)
     )
@@ -218,14 +218,14 @@ def explain(problem: Problem, **options: Any) -> Explanation:
     domain = getattr(problem, "domain", None)
     if domain is None:
         raise InputError(f"problem is {shown(problem)}; expected an hc.Simulation or an hc.LinearProblem")
-    own = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
+    planned = {"ranks": domain.comm.size, **asdict(domain.how), "threads": domain.threads}
     if domain.how.kernels == TUNE:
-        own["kernels"] = AUTO  # nothing is measured here
+        planned["kernels"] = AUTO  # nothing is measured here
     if "ranks" not in options:  # as it runs
-        own["ranks_per_node"] = domain.comm.ranks_per_node
-        own["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
+        planned["ranks_per_node"] = domain.comm.ranks_per_node
+        planned["nodes_of_ranks"] = () if "ranks_per_node" in options else domain.comm.nodes_of_ranks
         if domain.transfers is not None:
-            own["methods"] = domain.transfers.methods
+            planned["methods"] = domain.transfers.methods
         if options.keys().isdisjoint({"device", "ranks_per_node", "subdomains_per_rank"}):
-            own |= {"places": domain.places, "links": domain.device_links}
-    return explain_program(problem.program, domain.grid, **{**own, **options})
+            planned |= {"places": domain.places, "links": domain.device_links}
+    return explain_program(problem.program, domain.grid, **{**planned, **options})

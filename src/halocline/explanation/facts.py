@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from halocline.compile.chains import Chain
 from halocline.compile.footprint import Direction
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.schedule import Schedule, StageUse
+from halocline.compile.schedule import Schedule
 from halocline.explanation.device import DevicePlan, link_time
-from halocline.explanation.sides import in_order, side
+from halocline.explanation.steps import Step, in_order, side
 from halocline.plan.decompose import Decomposition
-from halocline.plan.exchange import Copy
-from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
+from halocline.plan.rank import RankPlan
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.host.caches import exceeds_cache
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
@@ -27,6 +26,7 @@ LATENCY = 2e-6  # seconds
 # how many latencies pass: what is fetched waits for a signal, a request and the answer.
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
+TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # of the steps of one pass
 # transfer methods that the devices of an interface never have, and why
 UNABLE = {
     "opencl": {
@@ -34,85 +34,6 @@ UNABLE = {
         "gpu_aware": "MPI knows nothing of OpenCL devices",
     }
 }
-
-
-@dataclass(frozen=True)
-class Halo:
-    """One field that a sweep reads beyond its subdomain.
-
-    Attributes
-    ----------
-    field : str
-    width : tuple of (str, int)
-        The layers that are read on each side ("x-"), edge or corner ("x-y+").
-    travels : tuple of str
-        Where messages bring them.
-    copied : tuple of str
-        Where this rank copies them, from another of its subdomains or around a periodic axis.
-    walls : tuple of str
-        Where boundary conditions make them.
-    why : str
-        What holds of the rest, or why they are exchanged.
-    """
-
-    field: str
-    width: tuple[tuple[str, int], ...]
-    travels: tuple[str, ...]
-    copied: tuple[str, ...]
-    walls: tuple[str, ...]
-    why: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """One operation of the schedule.
-
-    Attributes
-    ----------
-    kind : {"sweep", "exchange", "scalars", "stop", "loop", "when"}
-        An exchange alone stands before a loop whose passes then need not repeat it.
-    depth : int
-        The number of loops around it.
-    statements : tuple of str
-        As the user wrote them.
-    halos : tuple of Halo
-    local : tuple of str
-        Fields that a sweep touches at the cell itself only.
-    walls : tuple of str
-        Fields that boundary conditions continue beyond the walls.
-    messages, bytes_sent, bytes_not_packed, bytes_copied : int
-        Of this rank, each time; `bytes_not_packed` are those of the bytes sent that no rank packs.
-    reductions : int
-        Numbers over all cells, summed over all ranks in one message.
-    flops, bytes : float
-        Per cell.
-    share : float
-        In which part of the passes of the loop a sweep is expected to run.
-    stages : tuple of StageUse
-        Intermediates of a sweep in scratch memory.
-    chains : tuple of Chain
-        Which of them lead farthest from a cell, on each side.
-    scratch : int
-        Bytes that these take at a time, for the largest patch.
-    """
-
-    kind: str
-    depth: int
-    statements: tuple[str, ...]
-    halos: tuple[Halo, ...] = ()
-    local: tuple[str, ...] = ()
-    walls: tuple[str, ...] = ()
-    messages: int = 0
-    bytes_sent: int = 0
-    bytes_not_packed: int = 0
-    bytes_copied: int = 0
-    reductions: int = 0
-    flops: float = 0.0
-    bytes: float = 0.0
-    share: float = 1.0
-    stages: tuple[StageUse, ...] = ()
-    chains: tuple[Chain, ...] = ()
-    scratch: int = 0
 
 
 @dataclass(frozen=True)
@@ -240,8 +161,8 @@ class Explained:
         """Patches that wait for no message in any sweep."""
         return sum(
             not any(needs)
-            for own in self.plan.subdomains
-            for needs in zip(*(sweep.patch_needs for sweep in own.sweeps), strict=True)
+            for subdomain in self.plan.subdomains
+            for needs in zip(*(sweep.patch_needs for sweep in subdomain.sweeps), strict=True)
         )
 
     @property
@@ -249,39 +170,30 @@ class Explained:
         """What this rank receives and copies in one pass of the loop, by subdomain and side."""
         layout, transfers = self.plan.layout, self.plan.transfers
         unable = None if self.on is None else UNABLE.get(self.on.interface)
-        found: dict[tuple[int, int, Direction], int] = {}
-        for _, key, size in self._brought():
-            found[key] = found.get(key, 0) + size
+        sizes: Counter[tuple[int, Direction, int]] = Counter()
+        for number, peer, direction, size in self._arrivals():
+            sizes[number, direction, peer] += size
         return tuple(
             Route(
-                own,
-                side(direction) if any(direction) else "itself",
+                number,
+                side(direction) or "itself",
                 peer,
                 layout.home(peer)[0],
                 layout.node(layout.home(peer)[0]),
-                transfers.method(own, peer),
-                transfers.why(own, peer, unable),
+                transfers.method(number, peer),
+                transfers.why(number, peer, unable),
                 size,
             )
-            for (own, peer, direction), size in sorted(
-                found.items(), key=lambda item: (item[0][0], in_order(item[0][2]), item[0][1])
+            for (number, direction, peer), size in sorted(
+                sizes.items(), key=lambda item: (item[0][0], in_order(item[0][1]), item[0][2])
             )
         )
 
-    def _brought(self) -> Iterator[tuple[str, tuple[int, int, Direction], int]]:
-        """What this rank receives and copies in one pass of the loop: the method, to which subdomain, from
-        which and where that lies, and bytes."""
-        for own in self.plan.subdomains:
-            for sweep in self._in_loop(own):
-                for message in sweep.receives:
-                    yield message.method, (own.number, message.peer, message.direction), message.bytes
-                for copy in sweep.copies:
-                    method = self.plan.transfers.method(own.number, copy.subdomain)
-                    yield method, (own.number, copy.subdomain, _direction_of(copy, own)), copy.bytes
-
-    def _in_loop(self, own: SubdomainPlan) -> tuple[SweepPlan, ...]:
-        """The plans of the sweeps of one pass of the loop."""
-        return own.sweeps[self.schedule.pass_numbers()]
+    def _arrivals(self) -> Iterator[tuple[int, int, Direction, int]]:
+        """Yield the subdomain, and the source, its direction and the bytes, of what arrives in one pass."""
+        for subdomain in self.plan.subdomains:
+            for arrival in subdomain.arrivals(self.schedule.pass_numbers()):
+                yield subdomain.number, *arrival
 
     @property
     def memory(self) -> int:
@@ -291,75 +203,57 @@ class Explained:
     def bound(self) -> Bound | None:
         """Measure the bandwidth of this machine, and bound the time of a pass; None where this machine lacks
         the devices."""
-        if self.on is not None:
-            return self._bound_on(self.on)
-        threads, ranks = self.plan.threads, self.plan.layout.ranks
-        active = min(threads * ranks, len(os.sched_getaffinity(0)))
-        total = triad_bandwidth(Communicator(), active, self.plan.memory * -(-active // threads))
-        rank = total / active * threads
-        each = self.plan.layout.subdomains_per_rank
-        seconds = each * max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
-        hops = math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
-        moved = sum(CROSSINGS[method] * size for method, _, size in self._brought())
-        waits = hops + sum(LATENCIES[method] for method, _, _ in self._brought())
-        predicted = seconds + LATENCY * waits + moved / rank
-        return Bound(
-            rank, active, seconds, LATENCY, predicted, exceeds_cache(self.plan, -(-active // threads))
-        )
+        plan, on = self.plan, self.on
+        cut, ranks = plan.decomposition, plan.layout.ranks
+        largest = math.prod(-(-n // parts) for n, parts in zip(cut.shape, cut.parts, strict=True))
+        bytes_per_pass = plan.layout.subdomains_per_rank * largest * self.bytes_per_cell
+        if on is not None:
+            if not on.present:
+                return None
+            share = max(device.ranks for device in on.devices)
+            bandwidth = device_bandwidth(Communicator(), on.present, plan.memory) / share
+            return Bound(bandwidth, 0, bytes_per_pass / bandwidth, None, None, None)
+        active = min(plan.threads * ranks, len(os.sched_getaffinity(0)))
+        processes = -(-active // plan.threads)
+        bandwidth = triad_bandwidth(Communicator(), active, plan.memory * processes) / active * plan.threads
+        seconds = bytes_per_pass / bandwidth
+        moved, waits = 0, math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
+        for number, peer, _, size in self._arrivals():
+            method = plan.transfers.method(number, peer)
+            moved += CROSSINGS[method] * size
+            waits += LATENCIES[method]
+        predicted = seconds + LATENCY * waits + moved / bandwidth
+        return Bound(bandwidth, active, seconds, LATENCY, predicted, exceeds_cache(plan, processes))
 
-    def _bound_on(self, on: DevicePlan) -> Bound | None:
-        found = on.present
-        if not found:
-            return None
-        share = max(device.ranks for device in on.devices)
-        rank = device_bandwidth(Communicator(), found, self.plan.memory) / share
-        each = self.plan.layout.subdomains_per_rank
-        seconds = each * max_cells(self.plan.decomposition) * self.bytes_per_cell / rank
-        return Bound(rank, 0, seconds, None, None, None)
+    def total(self, name: str) -> int:
+        """Return the sum of a number of the steps of one pass of the loop."""
+        return sum(getattr(step, name) for step in self.loop)
 
     def as_dict(self) -> dict[str, Any]:
-        """The explanation as plain data, ready for JSON."""
+        """Return the explanation as plain data, ready for JSON."""
+        on, layout = self.on, self.plan.layout
         return {
             "plan": self.plan.to_dict(),
             "steps": [asdict(step) for step in self.steps],
             "routes": [asdict(route) for route in self.routes],
             "pass": {
                 "sweeps": self.sweeps_per_pass,
-                "messages": sum(step.messages for step in self.loop),
-                "bytes_sent": sum(step.bytes_sent for step in self.loop),
-                "bytes_not_packed": sum(step.bytes_not_packed for step in self.loop),
-                "reductions": sum(step.reductions for step in self.loop),
+                **{name: self.total(name) for name in TOTALS},
                 "flops_per_cell": self.flops_per_cell,
                 "bytes_per_cell": self.bytes_per_cell,
             },
             "inner_patches": self.inner_patches,
             "patches_by": self.patches_by,
             "memory_bytes": self.memory,
-            "devices": [] if self.on is None else [asdict(device) for device in self.on.devices],
+            "devices": [] if on is None else [asdict(device) for device in on.devices],
             "placement": {
-                "strategy": self.plan.layout.placement,
-                "slots": list(self.plan.layout.slots),
+                "strategy": layout.placement,
+                "slots": list(layout.slots),
                 "why": self.links.why,
                 "link_time": self.link_time,
             },
-            "devices_unknown": "" if self.on is None else self.on.unknown,
-            "kernels": [] if self.on is None else [asdict(kernel) for kernel in self.on.kernels],
-            "strategy": None if self.on is None else self.on.strategy,
-            "launches": {} if self.on is None else dict(self.on.launches),
+            "devices_unknown": "" if on is None else on.unknown,
+            "kernels": [] if on is None else [asdict(kernel) for kernel in on.kernels],
+            "strategy": None if on is None else on.strategy,
+            "launches": {} if on is None else dict(on.launches),
         }
-
-
-def max_cells(decomposition: Decomposition) -> int:
-    """Cells of the largest subdomain."""
-    cells = 1
-    for n, parts in zip(decomposition.shape, decomposition.parts, strict=True):
-        cells *= -(-n // parts)
-    return cells
-
-
-def _direction_of(copy: Copy, own: SubdomainPlan) -> Direction:
-    """On which side of a subdomain the target of a copy lies."""
-    return tuple(
-        -1 if lo < 0 else int(hi > n and lo >= n)
-        for lo, hi, n in zip(copy.target.lo, copy.target.hi, own.box.shape, strict=True)
-    )

@@ -36,15 +36,13 @@ def traffic(schedule: Schedule, transfers: Transfers) -> dict[tuple[int, int], t
     count = transfers.layout.decomposition.count
     if count > MOST:
         raise InputError(f"a picture of {count} subdomains cannot be read; expected at most {MOST}")
-    found: dict[tuple[int, int], tuple[str, int]] = {}
+    sent: dict[tuple[int, int], tuple[str, int]] = {}
     for number in range(count):
         plan = plan_subdomain(schedule, transfers, number)
-        for todo in plan.sweeps[schedule.pass_numbers()]:
-            moved = [(m.peer, m.bytes) for m in todo.receives] + [(c.subdomain, c.bytes) for c in todo.copies]
-            for peer, size in moved:
-                before = found.get((peer, number), ("", 0))[1]
-                found[peer, number] = transfers.method(peer, number), before + size
-    return found
+        for peer, _, size in plan.arrivals(schedule.pass_numbers()):
+            before = sent.get((peer, number), ("", 0))[1]
+            sent[peer, number] = transfers.method(peer, number), before + size
+    return sent
 
 
 def plot(schedule: Schedule, transfers: Transfers) -> Figure:
@@ -60,16 +58,16 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
 
     from halocline.io.style import COLOURS, FAINT, MUTED
 
-    found, layout = traffic(schedule, transfers), transfers.layout
+    sent, layout = traffic(schedule, transfers), transfers.layout
     count = layout.decomposition.count
     order = [number for rank in range(layout.ranks) for number in layout.owned(rank)]
     place = {number: i for i, number in enumerate(order)}
-    most = max((size for _, size in found.values()), default=1)
+    most = max((size for _, size in sent.values()), default=1)
     colours = dict(zip(METHODS, COLOURS, strict=False))
     figure = Figure(figsize=(6.4, 7.1))
     figure.set_layout_engine("constrained", h_pad=0.12, w_pad=0.08)  # inches
     axes = figure.subplots()
-    for (sender, receiver), (method, size) in found.items():
+    for (sender, receiver), (method, size) in sent.items():
         edge = 0.92 * max(0.25, (size / most) ** 0.5)
         corner = place[receiver] - edge / 2, place[sender] - edge / 2
         axes.add_patch(Rectangle(corner, edge, edge, facecolor=colours[method], linewidth=0))
@@ -89,7 +87,7 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
     axes.set_ylabel("from subdomain")
     axes.set_title(f"One pass of the loop; the largest square is {amount(most)}")
     sums: dict[str, int] = {}
-    for method, size in found.values():
+    for method, size in sent.values():
         sums[method] = sums.get(method, 0) + size
     figure.legend(
         handles=[

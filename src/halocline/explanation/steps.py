@@ -2,70 +2,143 @@
 
 from __future__ import annotations
 
-import itertools
-import linecache
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from halocline.compile.chains import chains
-from halocline.compile.footprint import Footprint
+from halocline.compile.chains import Chain, chains
+from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.numbering import Sweeps
-from halocline.compile.reading import scalars_in
-from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep
-from halocline.explanation.facts import Halo, Step
-from halocline.explanation.sides import in_order, side, sides
+from halocline.compile.schedule import Loop, Operation, Schedule, StageUse, Stop, Sweep, flat
 from halocline.lang.expression import Expr, text, unary
-from halocline.lang.program import AssignScalar, Line, Program
+from halocline.lang.grid import AXES
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, SweepPlan
 
 LONG = 32  # characters of a reduction, beyond which its terms are left out
 
 
-def steps_of(
-    program: Program, schedule: Schedule, plan: RankPlan, found: Sweeps, halo: str
-) -> tuple[Step, ...]:
-    """The steps of a program that one rank takes.
+def side(direction: Direction) -> str:
+    """Return the name of a direction: "x-" is the lower side of axis x, "x-y+" an edge."""
+    return "".join(AXES[a] + ("-" if d < 0 else "+") for a, d in enumerate(direction) if d)
+
+
+def in_order(direction: Direction) -> tuple[Any, ...]:
+    """Return the sort key of a direction: sides before edges before corners, axis by axis."""
+    return (sum(map(abs, direction)), [-abs(d) for d in direction], direction)
+
+
+def sides(directions: Iterable[Direction]) -> tuple[str, ...]:
+    """Return the names of directions, sides first."""
+    return tuple(side(d) for d in sorted(directions, key=in_order))
+
+
+@dataclass(frozen=True)
+class Halo:
+    """One field that a sweep reads beyond its subdomain.
+
+    Attributes
+    ----------
+    field : str
+    width : tuple of (str, int)
+        The layers that are read on each side ("x-"), edge or corner ("x-y+").
+    travels : tuple of str
+        Where messages bring them.
+    copied : tuple of str
+        Where this rank copies them, from another of its subdomains or around a periodic axis.
+    walls : tuple of str
+        Where boundary conditions make them.
+    why : str
+        What holds of the rest, or why they are exchanged.
+    """
+
+    field: str
+    width: tuple[tuple[str, int], ...]
+    travels: tuple[str, ...]
+    copied: tuple[str, ...]
+    walls: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation of the schedule.
+
+    Attributes
+    ----------
+    kind : {"sweep", "exchange", "scalars", "stop", "loop", "when"}
+        An exchange alone stands before a loop whose passes then need not repeat it.
+    depth : int
+        The number of loops around it.
+    statements : tuple of str
+        As the user wrote them.
+    halos : tuple of Halo
+    local : tuple of str
+        Fields that a sweep touches at the cell itself only.
+    walls : tuple of str
+        Fields that boundary conditions continue beyond the walls.
+    messages, bytes_sent, bytes_not_packed, bytes_copied : int
+        Of this rank, each time; `bytes_not_packed` are those of the bytes sent that no rank packs.
+    reductions : int
+        Numbers over all cells, summed over all ranks in one message.
+    flops, bytes : float
+        Per cell.
+    share : float
+        In which part of the passes of the loop a sweep is expected to run.
+    stages : tuple of StageUse
+        Intermediates of a sweep in scratch memory.
+    chains : tuple of Chain
+        Which of them lead farthest from a cell, on each side.
+    scratch : int
+        Bytes that these take at a time, for the largest patch.
+    """
+
+    kind: str
+    depth: int
+    statements: tuple[str, ...]
+    halos: tuple[Halo, ...] = ()
+    local: tuple[str, ...] = ()
+    walls: tuple[str, ...] = ()
+    messages: int = 0
+    bytes_sent: int = 0
+    bytes_not_packed: int = 0
+    bytes_copied: int = 0
+    reductions: int = 0
+    flops: float = 0.0
+    bytes: float = 0.0
+    share: float = 1.0
+    stages: tuple[StageUse, ...] = ()
+    chains: tuple[Chain, ...] = ()
+    scratch: int = 0
+
+
+def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> tuple[Step, ...]:
+    """Return the steps of a program that one rank takes.
 
     Parameters
     ----------
-    program : Program
-        As the user wrote it.
     schedule : Schedule
     plan : RankPlan
-    found : Sweeps
+    graphs : Sweeps
         The operations that the schedule was made from, with the nests of sweeps.
     halo : {"read", "uniform"}
         Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     """
-    return tuple(_Steps(program, schedule, plan, found, halo).steps(found.operations, schedule.operations, 0))
+    return tuple(_Steps(schedule, plan, graphs, halo).steps(graphs.operations, schedule.operations, 0))
 
 
 class _Steps:
-    """Puts schedule, plan and what the user wrote together, operation by operation."""
+    """Combination of a schedule and a plan with the statements of the user, operation by operation."""
 
-    def __init__(
-        self,
-        program: Program,
-        schedule: Schedule,
-        plan: RankPlan,
-        found: Sweeps,
-        halo: str,
-    ) -> None:
-        self.nests = found.nests
+    def __init__(self, schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> None:
+        self.nests = graphs.nests
         self.schedule, self.plan, self.own, self.halo = schedule, plan, plan.subdomains[0], halo
         self.plans = zip(*(own.sweeps for own in plan.subdomains), strict=True)
         self.names: dict[str, str] = {}  # that the compiler made, and what they stand for
         self.sweeps = list(schedule.sweeps())
-        self.bodies = _bodies(schedule.operations)
-        self.unplaced: dict[str, list[Line]] = {}  # where each scalar is set, in the order of the text
-        for statement in program.flat():
-            if isinstance(statement, AssignScalar):
-                self.unplaced.setdefault(statement.scalar.name, []).append(statement.line)
-        self.lines: dict[ScalarGraph, list[Line | None]] = {}  # of the statements of each graph
-        self._number_lines(found.operations)
+        self.bodies = list(_bodies(schedule.operations))
 
     def steps(
         self, graphs: Sequence[OperationGraph], operations: Sequence[Operation], depth: int
@@ -74,18 +147,15 @@ class _Steps:
         for i, (graph, operation) in enumerate(pairs):
             if isinstance(graph, SweepGraph) and isinstance(operation, Sweep):
                 self.names |= {name: _sum(root) for root, name in graph.reductions.items()}
-                later = [g for g, _ in pairs[i + 1 :] if isinstance(g, ScalarGraph)]
-                lines = [line for g in later for line in self._lines_of(g, graph)]
                 if operation.computes:
-                    yield self._sweep(graph, operation, depth, [*graph.lines, *lines])
+                    yield self._sweep(graph, operation, depth)
                 else:
                     loop = next(g for g, _ in pairs[i + 1 :] if isinstance(g, LoopGraph))
                     yield from self._exchange(operation, depth, loop)
             elif isinstance(graph, ScalarGraph):
-                sums = {n for n, value in graph.statements if value.op == "scalar" and self._is_sum(value)}
-                said = list(self._assigned(graph, sums))
-                if said:
-                    yield Step("scalars", depth, tuple(said))
+                assigned = tuple(self._assigned(graph))
+                if assigned:
+                    yield Step("scalars", depth, assigned)
             elif isinstance(graph, StopGraph) and isinstance(operation, Stop):
                 if not operation.error:
                     yield Step("stop", depth, (f"{self._named(_plain(graph.condition))}: {graph.reason}",))
@@ -101,9 +171,15 @@ class _Steps:
                     yield Step("loop", depth, (", ".join(ends),))
                 yield from self.steps(graph.body, operation.body, depth + 1)
 
-    def _assigned(self, graph: ScalarGraph, sums: set[str]) -> Iterator[str]:
-        """Each scalar that is set and has a name of its own. One that the compiler made is shown where it is
-        read, by what it stands for, or itself where that changes before."""
+    def _assigned(self, graph: ScalarGraph) -> Iterator[str]:
+        """Yield the assignment of each scalar, but for results of reductions, which their sweep shows.
+
+        A scalar that the compiler made is shown where it is read, by what it stands for, or itself where that
+        changes before.
+        """
+        sums = {
+            n for n, value in graph.statements if value.op == "scalar" and value.attribute[0] in self.names
+        }
         own: dict[str, str] = {}  # shown when it is needed
         for name, value in graph.statements:
             text = self._named(_plain(value))
@@ -117,58 +193,34 @@ class _Steps:
             elif name not in sums:
                 yield f"{name.rstrip(OWN)} = {text}"
 
-    def _number_lines(self, graphs: Sequence[OperationGraph]) -> None:
-        for graph in graphs:
-            if isinstance(graph, ScalarGraph):
-                known = (self.unplaced.get(name) for name, _ in graph.statements)
-                self.lines[graph] = [lines.pop(0) if lines else None for lines in known]
-            elif isinstance(graph, LoopGraph):
-                self._number_lines(graph.body)
-
-    def _lines_of(self, graph: ScalarGraph, sweep: SweepGraph) -> Iterator[Line]:
-        """Where the scalars are set that take a number which the sweep sums up: they belong to it."""
-        for (_, value), line in zip(graph.statements, self.lines[graph], strict=True):
-            if line is not None and not set(scalars_in([value])).isdisjoint(sweep.reductions.values()):
-                yield line
-
-    def _is_sum(self, value: Expr) -> bool:
-        """Whether a scalar is what a sweep has summed up; it is shown with the sweep."""
-        return str(value.attribute[0]).startswith(OWN) and value.attribute[0] in self.names
-
     def _named(self, said: str) -> str:
         """A text in which names that the compiler made are replaced by what they stand for."""
         return re.sub(OWN + r"\w+", lambda match: self.names.get(match[0], match[0].lstrip(OWN)), said)
 
-    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int, lines: list[Line]) -> Step:
-        plans = list(next(self.plans))
-        fields = self.schedule.fields
-        moved = _moved(plans)
-        return replace(
-            moved,
-            kind="sweep",
-            depth=depth,
-            statements=tuple(
-                dict.fromkeys(filter(None, map(_written, sorted(lines, key=lambda l: l.number))))
-            ),
-            halos=tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
-            local=tuple(
-                fields[f].name
-                for f in sweep.operands
-                if f not in sweep.reads and not fields[f].name.endswith("'")
-            ),
-            walls=tuple(dict.fromkeys(fields[fill.field].name for fill in sweep.fills)),
+    def _sweep(self, graph: SweepGraph, sweep: Sweep, depth: int) -> Step:
+        plans = next(self.plans)
+        names = [info.name for info in self.schedule.fields]
+        local = (names[f] for f in sweep.operands if f not in sweep.reads)
+        return Step(
+            "sweep",
+            depth,
+            tuple(dict.fromkeys(line.label for line in sorted(graph.lines, key=lambda line: line.number))),
+            tuple(self._halo(sweep, f, footprint) for f, footprint in sorted(sweep.reads.items())),
+            tuple(name for name in local if not name.endswith("'")),
+            tuple(dict.fromkeys(names[fill.field] for fill in sweep.fills)),
+            *_moved(plans),
             reductions=len(sweep.reductions),
             flops=sweep.flops,
             bytes=sweep.bytes,
             share=sweep.share,
             stages=sweep.stages,
             chains=chains(self.nests[graph].staged),
-            scratch=max((plan.scratch_bytes for plan in plans), default=0),
+            scratch=max(plan.scratch_bytes for plan in plans),
         )
 
     def _exchange(self, sweep: Sweep, depth: int, loop: LoopGraph) -> Iterator[Step]:
         """The exchange before a loop; none where this rank has no neighbour there."""
-        moved = _moved(next(self.plans))
+        plans = next(self.plans)
         assigned = {f.name for inside in sweeps(loop.body) for f in inside.sets}
         halos = []
         for field, footprint in sorted(sweep.exchange.items()):
@@ -182,27 +234,21 @@ class _Steps:
             if width:
                 halos.append(replace(halo, width=width, walls=(), why=why))
         if halos:
-            yield replace(moved, kind="exchange", depth=depth, halos=tuple(halos))
+            yield Step("exchange", depth, (), tuple(halos), (), (), *_moved(plans))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
-        moved = dict(sweep.exchange.get(field, Footprint()))
-        own, copied = self.own.number, self.plan.transfers.copied
-        widths = dict(footprint)
-        peers = {d: self.plan.decomposition.neighbour(own, d) for d in widths}
         name = self.schedule.fields[field].name
-
-        def where(*wanted: bool) -> tuple[str, ...]:
-            return sides(d for d, chosen in zip(peers, wanted, strict=True) if chosen)
-
+        sent = {d for d, _ in sweep.exchange.get(field, ())}
+        peers = {d: self.plan.decomposition.neighbour(self.own.number, d) for d, _ in footprint}
+        there = {d: p for d, p in peers.items() if p is not None}
+        copied = {d for d, p in there.items() if d in sent and self.plan.transfers.copied(self.own.number, p)}
         return Halo(
             field=name,
-            width=tuple(
-                (side(d), max(width)) for d, width in sorted(footprint, key=lambda each: in_order(each[0]))
-            ),
-            travels=where(*(d in moved and p is not None and not copied(own, p) for d, p in peers.items())),
-            copied=where(*(d in moved and p is not None and copied(own, p) for d, p in peers.items())),
-            walls=where(*(p is None for p in peers.values())),
-            why=self._why(sweep, name, bool(moved)),
+            width=tuple((side(d), max(w)) for d, w in sorted(footprint, key=lambda s: in_order(s[0]))),
+            travels=sides((sent & there.keys()) - copied),
+            copied=sides(copied),
+            walls=sides(peers.keys() - there.keys()),
+            why=self._why(sweep, name, bool(sent)),
         )
 
     def _why(self, sweep: Sweep, name: str, moved: bool) -> str:
@@ -237,48 +283,32 @@ class _Steps:
 
     def _before(self, here: int) -> Iterator[int]:
         """The sweeps that run before one, the latest first: in a loop, those of the pass before too."""
-        body = next((b for b in self.bodies if here in b), [])
-        yield from (i for i in reversed(body) if i < here)
-        yield from (i for i in reversed(body) if i >= here)
-        yield from (i for i in reversed(range(here)) if i not in body)
+        body = next((b for b in self.bodies if here in b), range(here, here))
+        yield from reversed(range(body.start, here))
+        yield from reversed(range(here, body.stop))
+        yield from reversed(range(body.start))
 
 
-def _moved(plans: Iterable[SweepPlan]) -> Step:
-    """A step with the messages and copies of a rank before a sweep."""
-    own = list(plans)
-    return Step(
-        kind="sweep",
-        depth=0,
-        statements=(),
-        messages=sum(len(plan.sends) for plan in own),
-        bytes_sent=sum(plan.bytes_sent for plan in own),
-        bytes_not_packed=sum(plan.bytes_not_packed for plan in own),
-        bytes_copied=sum(plan.bytes_copied for plan in own),
+def _moved(plans: Sequence[SweepPlan]) -> tuple[int, int, int, int]:
+    """Return the messages of a rank before a sweep, their bytes, those not packed, and the bytes copied."""
+    return (
+        sum(len(plan.sends) for plan in plans),
+        sum(plan.bytes_sent for plan in plans),
+        sum(plan.bytes_not_packed for plan in plans),
+        sum(plan.bytes_copied for plan in plans),
     )
 
 
-def _bodies(operations: Iterable[Operation]) -> list[list[int]]:
-    """The numbers of the sweeps in each loop, inner loops first."""
-    bodies: list[list[int]] = []
-    numbers = itertools.count()
-
-    def visit(operations: Iterable[Operation]) -> list[int]:
-        inside = []
-        for operation in operations:
-            if isinstance(operation, Sweep):
-                inside.append(next(numbers))
-            elif isinstance(operation, Loop):
-                bodies.append(visit(operation.body))
-                inside += bodies[-1]
-        return inside
-
-    visit(operations)
-    return bodies
-
-
-def _written(line: Line) -> str:
-    """A statement as it stands in its file."""
-    return linecache.getline(line.file, line.number).strip()
+def _bodies(operations: Iterable[Operation], first: int = 0) -> Iterator[range]:
+    """Yield the numbers of the sweeps in each loop, inner loops first."""
+    for operation in operations:
+        if isinstance(operation, Sweep):
+            first += 1
+        elif isinstance(operation, Loop):
+            yield from _bodies(operation.body, first)
+            last = first + sum(isinstance(inner, Sweep) for inner in flat(operation.body))
+            yield range(first, last)
+            first = last
 
 
 def _sum(root: Expr) -> str:

@@ -43,7 +43,7 @@ class Table:
     heading: str = ""
 
     def text(self) -> str:
-        """The table in characters."""
+        """Return the table as text."""
         from rich.box import Box
         from rich.console import Console
         from rich.table import Table as Rich
@@ -64,7 +64,7 @@ class Table:
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> str:
-    """Records as comma-separated values: a line of all their names, then one line each."""
+    """Return records as comma-separated values: a line of all names, then a line for each record."""
     out = io.StringIO()
     names = list(dict.fromkeys(name for record in records for name in record))
     writer = csv.DictWriter(out, names, lineterminator="\n")

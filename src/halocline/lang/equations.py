@@ -13,7 +13,17 @@ from operator import add
 from halocline.lang.boundary import Ghost
 from halocline.lang.expression import SIGNS, Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
-from halocline.lang.program import Assign, AssignScalar, NoGhosts, Program, Repeat, Stage, Statement, StopWhen
+from halocline.lang.program import (
+    Assign,
+    AssignScalar,
+    NoGhosts,
+    Program,
+    Repeat,
+    Stage,
+    Statement,
+    StopWhen,
+    assigned,
+)
 from halocline.lang.trace import OWN
 
 Reaches = dict[Field, tuple[int, ...]]  # how far each field is read along each axis
@@ -139,23 +149,12 @@ class _Versions:
     def enter(self, loop: Repeat) -> None:
         """Before the body of a loop: what it sets may be another pass's."""
         self._loops += 1
-        for thing in _set(loop.body):
+        for thing in assigned(loop.body):
             self._since[thing] = self._loops + self._assigned.get(thing, 0)
 
     def mark(self, thing: Field | str, version: int) -> str:
         """What stands after a name: nothing where the version is the present one."""
         return "" if version >= self._since.get(thing, 0) else f"@{version}"
-
-
-def _set(statements: Sequence[Statement]) -> Iterator[Field | str]:
-    """What statements set, those in loops too."""
-    for statement in statements:
-        if isinstance(statement, Assign):
-            yield from statement.values
-        elif isinstance(statement, AssignScalar):
-            yield statement.scalar.name
-        elif isinstance(statement, Repeat):
-            yield from _set(statement.body)
 
 
 def _statements(statements: Sequence[Statement], versions: _Versions, indent: str = "") -> Iterator[str]:
@@ -174,7 +173,7 @@ def _statements(statements: Sequence[Statement], versions: _Versions, indent: st
             versions.enter(statement)
             yield from _statements(statement.body, versions, indent + "  ")
         if not isinstance(statement, Repeat):
-            for thing in _set([statement]):
+            for thing in assigned([statement]):
                 versions.assign(thing)
 
 

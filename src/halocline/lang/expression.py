@@ -266,7 +266,7 @@ class Expr(Operators):
     digest: bytes
     precision: str | None
     placement: Placement | None
-    below: tuple[Expr, ...]  # of `walk`, where it has been asked
+    below: tuple[Expr, ...] | None  # the nodes below, kept by the first `walk`
 
     @property
     def expr(self) -> Expr:
@@ -317,7 +317,7 @@ def node(
     made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
     made.grid = grid
     made.precision = _precision(op, args, attribute)
-    made.placement = None
+    made.placement = made.below = None
     _nodes[identity] = made
     return made
 
@@ -346,7 +346,7 @@ def located(
     result = Expr.__new__(Expr)
     result.op, result.args, result.attribute, result.grid = value.op, value.args, value.attribute, value.grid
     result.digest, result.condition, result.varies = value.digest, value.condition, value.varies
-    result.precision = value.precision
+    result.precision, result.below = value.precision, value.below
     if len(places) == 1:
         result.placement = Placement(value, places)
         _located[key] = result
@@ -649,9 +649,10 @@ def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
     found: dict[Expr, None] = {}
     for root in roots:
         # a root is asked for its nodes again and again: it keeps them, but not itself, which would be a cycle
-        if not hasattr(root, "below"):
-            root.below = _below(root)
-        found.update(dict.fromkeys(root.below))
+        below = root.below
+        if below is None:
+            below = root.below = _below(root)
+        found.update(dict.fromkeys(below))
         found[root] = None
     return iter(found)
 

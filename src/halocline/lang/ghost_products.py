@@ -7,7 +7,6 @@ not hold for the product.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from halocline.lang import trace
 from halocline.lang.axes import AXES
 from halocline.lang.boundary import Value
 from halocline.lang.expression import SELECTIONS, Expr
+from halocline.lang.origin import calling_frames, calling_line, worded
 
 if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
@@ -63,12 +63,10 @@ def operand_of_call(expression: Expr) -> _Operand | None:
         return None
     if not _reads(expression).nonlinear:
         return None
-    frame, operator, package = sys._getframe(1), "", __name__.rpartition(".")[0]
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package + "."):
-        if not frame.f_code.co_name.startswith(("_", "<")):
-            operator = frame.f_code.co_name
-        frame = frame.f_back
-    return _Operand(operator, expression, f"{frame.f_code.co_filename}:{frame.f_lineno}")
+    *inner, _ = calling_frames()
+    names = [frame.f_code.co_name for frame in inner]
+    operator = [name for name in names if not name.startswith(("_", "<"))][-1]
+    return _Operand(operator, expression, str(calling_line() or worded("the framework")))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from hashlib import blake2b
@@ -571,6 +572,11 @@ class Field(Sealed, Assignable):
         return self.grid.points(self.staggered)
 
 
+def _combining(operation: Callable[[Any, Any], Any]) -> Callable[[Vector, Any], Vector]:
+    """Return an operator of vectors that applies an operation to each component."""
+    return lambda vector, other: vector._combine(other, operation)
+
+
 class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     """A few fields or expressions that belong together, with arithmetic by component.
 
@@ -595,35 +601,20 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
             return Vector(operation(a, b) for a, b in zip(pad(self, count), pad(other, count), strict=True))
         return Vector(operation(a, other) for a in self)
 
-    def __add__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: a + b)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: a - b)
-
-    def __rsub__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: b - a)
+    __add__ = __radd__ = _combining(operator.add)
+    __sub__ = _combining(operator.sub)
+    __rsub__ = _combining(lambda a, b: b - a)
+    __truediv__ = _combining(operator.truediv)
+    __rtruediv__ = _combining(lambda a, b: b / a)
+    __pow__ = _combining(operator.pow)
+    __rpow__ = _combining(lambda a, b: b**a)
 
     def __mul__(self, other: Any) -> Vector:
         if is_sequence(other):
             raise InputError(AMBIGUOUS_PRODUCT)
-        return self._combine(other, lambda a, b: a * b)
+        return self._combine(other, operator.mul)
 
     __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: a / b)
-
-    def __rtruediv__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: b / a)
-
-    def __pow__(self, exponent: Any) -> Vector:
-        return self._combine(exponent, lambda a, b: a**b)
-
-    def __rpow__(self, base: Any) -> Vector:
-        return self._combine(base, lambda a, b: b**a)
 
     def __neg__(self) -> Vector:
         return Vector(-a for a in self)
@@ -636,40 +627,26 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
     # comparisons of tuples would stop at the first components that differ
 
-    def __lt__(self, other: Any) -> Vector:  # type: ignore[override]
-        return self._combine(other, lambda a, b: a < b)
-
-    def __le__(self, other: Any) -> Vector:  # type: ignore[override]
-        return self._combine(other, lambda a, b: a <= b)
-
-    def __gt__(self, other: Any) -> Vector:  # type: ignore[override]
-        return self._combine(other, lambda a, b: a > b)
-
-    def __ge__(self, other: Any) -> Vector:  # type: ignore[override]
-        return self._combine(other, lambda a, b: a >= b)
+    __lt__ = _combining(operator.lt)  # type: ignore[assignment]
+    __le__ = _combining(operator.le)  # type: ignore[assignment]
+    __gt__ = _combining(operator.gt)  # type: ignore[assignment]
+    __ge__ = _combining(operator.ge)  # type: ignore[assignment]
 
     def __eq__(self, other: Any) -> Any:
         """Compare each component with a number or field; two vectors compare as tuples, as keys need it."""
         if isinstance(other, Operators) or as_real(other) is not None:
-            return self._combine(other, lambda a, b: a == b)
+            return self._combine(other, operator.eq)
         return tuple.__eq__(self, other)
 
     def __ne__(self, other: Any) -> Any:
         if isinstance(other, Operators) or as_real(other) is not None:
-            return self._combine(other, lambda a, b: a != b)
+            return self._combine(other, operator.ne)
         return tuple.__ne__(self, other)
 
     __hash__ = tuple.__hash__
 
-    def __and__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: a & b)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Any) -> Vector:
-        return self._combine(other, lambda a, b: a | b)
-
-    __ror__ = __or__
+    __and__ = __rand__ = _combining(operator.and_)
+    __or__ = __ror__ = _combining(operator.or_)
 
     def __invert__(self) -> Vector:
         return Vector(~a for a in self)

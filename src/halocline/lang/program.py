@@ -7,9 +7,8 @@ A program is what the engine runs without Python: `field.set(...)` assigns a fie
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,11 +33,13 @@ from halocline.lang.expression import (
     reject_in_place,
     replace_leaves,
     stage_read,
+    text,
     unary,
     walk,
 )
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
 from halocline.lang.location import at_target, locations, staggering
+from halocline.lang.origin import Line, calling_line, worded
 from halocline.lang.trace import OWN
 from halocline.lang.values import as_name, identifier
 from halocline.ranges import SOME_STEPS
@@ -47,25 +48,7 @@ from halocline.words import shown
 K = TypeVar("K")
 
 OWN_SCALARS = ("dt", "t", "step")  # scalars that count time and steps
-
-
-@dataclass(frozen=True)
-class Line:
-    """Where in the user's text a statement stands."""
-
-    file: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.number}"
-
-
-def _line() -> Line:
-    frame = sys._getframe(1)
-    package = __name__.rpartition(".lang")[0]
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(package + ".lang"):
-        frame = frame.f_back
-    return Line(frame.f_code.co_filename, frame.f_lineno)
+SHOWN_DEPTH, SHOWN_WIDTH = 3, 80  # levels and characters of an expression in a label
 
 
 def own_name(name: str) -> str:
@@ -246,7 +229,7 @@ def stage(
         )
         array.set(expression)
         return array
-    return Stage(label, expression, storage, staggered, _line())
+    return Stage(label, expression, storage, staggered, program.origin(f"stage {label}"))
 
 
 @dataclass(frozen=True)
@@ -268,7 +251,12 @@ class Assign:
     nor a ghost that follows it."""
 
     values: Mapping[Field, Expr]
-    line: Line
+    lines: Mapping[Field, Line]
+
+    @property
+    def line(self) -> Line:
+        """Origin of the first assignment."""
+        return next(iter(self.lines.values()))
 
 
 @dataclass(frozen=True)
@@ -307,13 +295,17 @@ class Repeat:
 Statement = Assign | AssignScalar | StopWhen | Repeat
 
 
-def assignment_targets(statement: Statement) -> list[Field | Scalar]:
-    """Return the fields or the user scalar that a statement assigns, without the body of a loop."""
-    if isinstance(statement, Assign):
-        return list(statement.values)
-    if isinstance(statement, AssignScalar) and OWN not in statement.scalar.name:
-        return [statement.scalar]
-    return []
+def assigned(statements: Iterable[Statement]) -> set[Field | str]:
+    """Return the fields, and the scalars by name, that statements assign, those in loops too."""
+    targets: set[Field | str] = set()
+    for statement in statements:
+        if isinstance(statement, Assign):
+            targets |= statement.values.keys()
+        elif isinstance(statement, AssignScalar):
+            targets.add(statement.scalar.name)
+        elif isinstance(statement, Repeat):
+            targets |= assigned(statement.body)
+    return targets
 
 
 class Program:
@@ -342,6 +334,7 @@ class Program:
         self.cuts: set[int] = set()
         self.in_body = False  # True in a function that is the program, False in one that returns expressions
         self._open: list[list[Statement]] = [self.statements]
+        self._labels: Line | Mapping[Field, Line] = {}  # see `labelled`
         self._versions: dict[Field | str, int] = {}
         self._loops = 0
         self._names: dict[str, int] = {}
@@ -366,6 +359,31 @@ class Program:
         """A name that no other stage or scalar of the program has."""
         self._names[base] = self._names.get(base, 0) + 1
         return f"{base}{self._names[base]}"
+
+    @contextmanager
+    def labelled(self, labels: str | Line | Mapping[Field, Line]) -> Iterator[None]:
+        """Label the statements that the framework records in a with block.
+
+        Statements of the user, of a function called in the block for instance, keep their own lines.
+
+        Parameters
+        ----------
+        labels : str, Line or mapping of Field to Line
+            Words, or an origin of all statements or of those that assign a field.
+        """
+        outer, self._labels = self._labels, worded(labels) if isinstance(labels, str) else labels
+        try:
+            yield
+        finally:
+            self._labels = outer
+
+    def origin(self, words: str, target: Field | None = None) -> Line:
+        """Return the origin of the statement that is being recorded; `words` where it has no other."""
+        line = calling_line()
+        if line is None:
+            labels = self._labels
+            line = labels if isinstance(labels, Line) else None if target is None else labels.get(target)
+        return line or worded(words)
 
     @contextmanager
     def body(self) -> Iterator[None]:
@@ -473,7 +491,7 @@ class Program:
         for statement in before:
             if isinstance(statement, Assign):
                 same = {f: read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
-                made.statements.append(Assign(same, statement.line))
+                made.statements.append(Assign(same, statement.lines))
             elif isinstance(statement, AssignScalar):
                 name = statement.scalar.name
                 same_number = trace.scalar(name, version(name))
@@ -484,8 +502,7 @@ class Program:
 
     def scalars_set(self) -> set[str]:
         """Return the names of all user scalars that the program sets."""
-        targets = (target for statement in self.flat() for target in assignment_targets(statement))
-        return {target.name for target in targets if isinstance(target, Scalar)}
+        return {t for t in assigned(self.statements) if isinstance(t, str) and OWN not in t}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""
@@ -510,8 +527,9 @@ class Program:
     def assign(self, changes: Mapping[Any, Any]) -> None:
         """Record field.set(value), or several at once."""
         values = {target: self._value(target, value) for target, value in by_field(changes)}
-        (*reduced,) = self.reduced(*values.values())
-        self._open[-1].append(Assign(dict(zip(values, reduced, strict=True)), _line()))
+        reduced = self.reduced(*values.values())
+        lines = {f: self.origin(_assignment(f, e), f) for f, e in zip(values, reduced, strict=True)}
+        self._open[-1].append(Assign(dict(zip(values, reduced, strict=True)), lines))
         for target in values:
             self._advance(target)
 
@@ -542,7 +560,7 @@ class Program:
         inner = [n.args[0] for n in walk((expression,)) if n.op == "reduce"]
         memo = {e: self.reduced(e)[0] for e in inner}
         expression = replace_leaves(expression, lambda leaf: leaf, memo)
-        self._open[-1].append(AssignScalar(target, expression, _line()))
+        self._open[-1].append(AssignScalar(target, expression, self.origin(_assignment(target, expression))))
         self._advance(target)
 
     def stop(self, condition: Expr, reason: str) -> None:
@@ -553,7 +571,7 @@ class Program:
                 "rho > limit: reduce a field to a number first, with hc.max for example"
             )
         (condition,) = self.reduced(condition)
-        self._open[-1].append(StopWhen(condition, reason, _line()))
+        self._open[-1].append(StopWhen(condition, reason, self.origin(f"stop: {reason}")))
 
     @contextmanager
     def repeat(self, until: Any, limit: Any, record: Sequence[Scalar], line: Line) -> Iterator[None]:
@@ -597,6 +615,12 @@ class Program:
             yield
         finally:
             self._open.pop()
+
+
+def _assignment(target: Field | Scalar, value: Expr) -> str:
+    """Return an assignment in words, without the marks of internal names."""
+    words = f"{target.name} = {text(value, SHOWN_DEPTH)}".replace(OWN, "")
+    return words if len(words) <= SHOWN_WIDTH else f"{words[: SHOWN_WIDTH - 3]}..."
 
 
 def by_field(changes: Mapping[Any, Any]) -> Iterator[tuple[Field, Any]]:
@@ -646,7 +670,8 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     scalars = (record,) if isinstance(record, Scalar) else record
     if not isinstance(scalars, (list, tuple)):
         raise InputError(f"hc.loop: record is {shown(record)}; expected a scalar, or a list of scalars")
-    return trace.current("hc.loop(...)").repeat(until, limit, scalars, _line())
+    program = trace.current("hc.loop(...)")
+    return program.repeat(until, limit, scalars, program.origin("loop"))
 
 
 def when(condition: Any) -> Any:
@@ -674,7 +699,8 @@ def when(condition: Any) -> Any:
     ...     with hc.when(hc.max(abs(u)) > 1.0):
     ...         u.set(0.5 * u)
     """
-    return trace.current("hc.when(...)").only(as_expr(condition, "when"), 1.0, _line())
+    program = trace.current("hc.when(...)")
+    return program.only(as_expr(condition, "when"), 1.0, program.origin("when"))
 
 
 def every(steps: int) -> Any:
@@ -693,7 +719,7 @@ def every(steps: int) -> Any:
     turn = program.parameter("step").expr / count
     # to the next whole number: from 2**52 on there are no others
     whole = (turn + 2.0**52) - 2.0**52
-    return program.only(as_expr(turn == whole), 1.0 / count, _line())
+    return program.only(as_expr(turn == whole), 1.0 / count, program.origin(f"every {count} steps"))
 
 
 def present(expression: Expr) -> Expr:
@@ -754,6 +780,11 @@ def scalars(names: str) -> tuple[Scalar, ...]:
     return tuple(scalar(name) for name in names.split())
 
 
+def labelled(words: str) -> AbstractContextManager[None]:
+    """Label the statements that the framework records in a with block; see Program.labelled."""
+    return trace.current("labelled(...)").labelled(words)
+
+
 def own_scalars(names: str) -> tuple[Scalar, ...]:
     """Several new scalars that only the program itself knows; see Program.own."""
     program = trace.current("own_scalars(...)")
@@ -771,9 +802,9 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
     """
     program = trace.active()
     identifier(name, "parameter name", "'kappa'")
-    for what, text in (("unit", unit), ("about", about)):
-        if text is not None and not isinstance(text, str):
-            raise InputError(f"{what} of parameter {name!r} is {shown(text)}; expected a text")
+    for what, value in (("unit", unit), ("about", about)):
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"{what} of parameter {name!r} is {shown(value)}; expected a text")
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
     return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 
@@ -827,7 +858,7 @@ class ProgramFunction:
         with traced.body():
             result = trace.call(self.function, **arguments)
         statements = list(traced.flat())[len(before) :]
-        targets = [target for statement in statements for target in assignment_targets(statement)]
+        targets = {t for t in assigned(statements) if not (isinstance(t, str) and OWN in t)}
         rebound = {
             name: line
             for name, line in rebound_arguments(self.function).items()
@@ -849,7 +880,7 @@ class ProgramFunction:
         for name, line in rebound.items():
             thing = arguments[name]
             parts = thing if isinstance(thing, Vector) else (thing,)
-            if not any(part is target for part in parts for target in targets):
+            if targets.isdisjoint(part.name if isinstance(part, Scalar) else part for part in parts):
                 traced.notices.append(
                     f"program {self.name}: {_rebinds(name, line)}, and nothing assigns {name}; write "
                     f"{name}.set(...) where it is to change"

@@ -15,11 +15,13 @@ from halocline.lang import trace
 from halocline.lang.boundary import with_wall_values
 from halocline.lang.callables import name_of
 from halocline.lang.clock import begin_step, reach, shorten_step
-from halocline.lang.expression import Expr, as_expr, walk
+from halocline.lang.expression import Expr, as_expr, text, walk
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.location import at_target
+from halocline.lang.origin import Line, returned_lines, worded
 from halocline.lang.program import (
     OWN_SCALARS,
+    SHOWN_DEPTH,
     Assign,
     AssignScalar,
     Program,
@@ -179,11 +181,13 @@ def stepping(
         return arguments
 
     registers: dict[tuple[Field, str], Field] = {}
+    equations: dict[Field, Line] = {}  # origins of time derivatives, by fields and their registers
 
     def register(field: Field, suffix: str) -> Field:
         key = (field, suffix)
         if key not in registers:
             registers[key] = field.like(f"{field.name}_{suffix}", homogeneous=True)
+            equations[registers[key]] = equations[field]
         return registers[key]
 
     is_constant = wanted is not None
@@ -203,7 +207,8 @@ def stepping(
                     following = program.own("dt_next")
                     step.set(following)
                 else:
-                    step.set(_number(trace.call(dt, **bound(dt))))
+                    with program.labelled(_origin(dt, "time step")):
+                        step.set(_number(trace.call(dt, **bound(dt))))
                 time = shorten_step(program, t, step, step)
                 stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
@@ -230,11 +235,13 @@ def stepping(
                 if passed:
                     t.set(starts[0] + passed * step)
                 with program.evaluation():
-                    slopes = _derivatives(plain, trace.call(plain, **arguments))
+                    slopes = _derivatives(plain, trace.call(plain, **arguments), equations)
                     # all reductions before any field changes
-                    return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
+                    with program.labelled(_origin(plain, "time derivatives")):
+                        return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
 
-            scheme.step(rhs, step.expr, register)
+            with program.labelled(equations):
+                scheme.step(rhs, step.expr, register)
             for start in starts:
                 t.set(start)
         if later is not None:
@@ -257,7 +264,8 @@ def stepping(
             program.cut()
             with nullcontext() if row.steps == 1 else every(row.steps):
                 for scalar, value in zip(scalars, row.numbers, strict=True):
-                    scalar.set(present(value))
+                    with program.labelled(f"recorded output: {text(value, SHOWN_DEPTH)}"):
+                        scalar.set(present(value))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)
     kept = frozenset(each.weight.name for each in counting)
@@ -320,9 +328,11 @@ def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Prog
             kept[name].set(argument)
     first = Program("first_time_step")
     first.scheme = program.scheme
-    with trace.tracing(first):
+    label = _origin(dt, "time step")
+    with trace.tracing(first), first.labelled(label):
         first.own("dt_next").set(_number(trace.call(dt, **arguments)))
-    (value,) = program.reduced(_number(trace.call(dt, **kept)))
+    with program.labelled(label):
+        (value,) = program.reduced(_number(trace.call(dt, **kept)))
     return first, value
 
 
@@ -377,7 +387,14 @@ def time_step_of(dt: Any) -> float:
     return number
 
 
-def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]:
+def _origin(function: Callable[..., Any], words: str) -> Line:
+    """Return the origin of the value of a function; `words` for a function of the framework."""
+    lines = returned_lines(function)
+    return worded(words) if lines is None else lines[0]
+
+
+def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field, Line]) -> dict[Field, Expr]:
+    """Return the time derivatives of all fields, and enter their origins in `origins`."""
     if not isinstance(result, Mapping) or not result:
         raise InputError(
             f"function {name_of(function)!r} returned {result!r}; expected a mapping of fields to time "
@@ -389,6 +406,9 @@ def _derivatives(function: Callable[..., Any], result: Any) -> dict[Field, Expr]
             raise InputError(
                 f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
+    lines = returned_lines(function, len(result)) or [worded(f"time derivative of {t.name}") for t in result]
+    for target, line in zip(result, lines, strict=True):
+        origins |= dict.fromkeys(target if isinstance(target, Vector) else (target,), line)
     return {field: _slope(field, value) for field, value in by_field(result)}
 
 

@@ -19,6 +19,7 @@ from halocline.lang.advice import CombinesPointsError
 from halocline.lang.axes import whole
 from halocline.lang.callables import arguments_taken, captured, name_of
 from halocline.lang.expression import Expr, as_expr, bare, node
+from halocline.lang.origin import is_framework
 from halocline.ranges import ORDER
 from halocline.words import shown
 
@@ -94,7 +95,8 @@ def _line_of(error: Exception) -> str:
     step, place = error.__traceback__, ""
     while step is not None:
         code, module = step.tb_frame.f_code, str(step.tb_frame.f_globals.get("__name__"))
-        if module.partition(".")[0] not in ("halocline", "numpy") and not code.co_filename.startswith("<"):
+        known = is_framework(module) or module.partition(".")[0] == "numpy"
+        if not known and not code.co_filename.startswith("<"):
             place = f" at {code.co_filename}:{step.tb_lineno}"
         step = step.tb_next
     return place

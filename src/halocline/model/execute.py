@@ -14,9 +14,9 @@ For no latency and links that nobody shares this comes to the closed formula of 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import count
 
 from halocline.compile.footprint import Direction
@@ -24,6 +24,7 @@ from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
 from halocline.model.rates import Rates, memory_of_node
 from halocline.model.routes import Routes, Travel
+from halocline.plan.exchange import Copy, Message
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
 from halocline.plan.patches import Caches
@@ -65,71 +66,53 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class _Send:
-    """A message of one of a rank's subdomains."""
-
-    local: int
-    direction: Direction
-    size: int
-    method: str
-
-
-@dataclass(frozen=True)
-class _Receive:
-    """A message to one of a rank's subdomains; `seconds` to unpack it, or to copy it at the least."""
-
-    local: int
-    direction: Direction
-    method: str
-    size: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class _Share:
-    """One sweep of a subdomain, and of all that have its shape at the same walls and its methods; or of a
-    rank, which has some."""
+    """One sweep of a subdomain, and of all with its shape, walls and methods; or of all of a rank.
 
-    name: str
-    sends: tuple[_Send, ...]
-    receives: tuple[_Receive, ...]
+    Messages are those of the plan, each after the subdomain of the rank that it belongs to. Their peers are
+    those of one subdomain; their directions hold for all.
+    """
+
+    sweep: Sweep
+    sends: tuple[tuple[int, Message], ...]
+    receives: tuple[tuple[int, Message], ...]
     copying: float
     pieces: tuple[tuple[int, float], ...]  # needs (bits of received messages) and seconds
-    reduces: bool
     in_place: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the sweep, for people."""
+        return " and ".join(self.sweep.names) or self.sweep.kernel
 
     @cached_property
     def numbers(self) -> dict[tuple[int, Direction], int]:
-        """Of the receives, by subdomain of the rank and direction."""
-        return {(r.local, r.direction): n for n, r in enumerate(self.receives)}
+        """Number of each receive, by subdomain of the rank and direction."""
+        return {(local, message.direction): n for n, (local, message) in enumerate(self.receives)}
 
     @classmethod
     def of_rank(cls, shares: Sequence[_Share]) -> _Share:
-        """Those of all subdomains of a rank as one."""
+        """Return the shares of all subdomains of a rank as one."""
         if len(shares) == 1:
             return shares[0]
-        sends: list[_Send] = []
-        receives: list[_Receive] = []
         pieces: dict[int, float] = {}
-        for local, share in enumerate(shares):
-            first = len(receives)
-            sends += [replace(send, local=local) for send in share.sends]
-            receives += [replace(receive, local=local) for receive in share.receives]
+        first = 0
+        for share in shares:
             for needs, seconds in share.pieces:
                 pieces[needs << first] = pieces.get(needs << first, 0.0) + seconds
+            first += len(share.receives)
         return cls(
-            shares[0].name,
-            tuple(sends),
-            tuple(receives),
+            shares[0].sweep,
+            tuple((local, m) for local, share in enumerate(shares) for _, m in share.sends),
+            tuple((local, m) for local, share in enumerate(shares) for _, m in share.receives),
             sum(share.copying for share in shares),
             _in_order(pieces),
-            shares[0].reduces,
             shares[0].in_place,
         )
 
 
 def _in_order(pieces: dict[int, float]) -> tuple[tuple[int, float], ...]:
-    """What waits for fewer messages first."""
+    """Return pieces of work sorted: those that wait for fewer messages first."""
     return tuple(sorted(pieces.items(), key=lambda piece: (piece[0].bit_count(), piece[0])))
 
 
@@ -184,7 +167,9 @@ def execute(
     if rates is None:
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
-    work = _Work(schedule, Transfers(layout, chosen), machine, rates, patch, threads, caches)
+    transfers = Transfers(layout, chosen)
+    plan = partial(plan_subdomain, schedule, transfers, patch=patch, threads=threads, caches=caches)
+    work = _Work(schedule, transfers, machine, rates, plan)
     return _Run(work, Routes(machine, layout), overlap, frozenset(traced))(passes)
 
 
@@ -197,12 +182,10 @@ class _Work:
         transfers: Transfers,
         machine: Machine,
         rates: Rates,
-        patch: int | Sequence[int] | None,
-        threads: int,
-        caches: Caches | None,
+        plan: Callable[[int], SubdomainPlan],
     ) -> None:
         self.schedule, self.transfers, self.machine, self.rates = schedule, transfers, machine, rates
-        self.how = {"patch": patch, "threads": threads, "caches": caches}
+        self.plan = plan
         self.layout, self.cut = transfers.layout, transfers.layout.decomposition
         self.sweeps, self.waits = list(schedule.pass_sweeps()), schedule.pass_waits()
         self.pulls = machine.device.kind == "cpu"  # the receiver of what is colocated
@@ -239,43 +222,39 @@ class _Work:
 
     def _of_kind(self, kind: tuple[object, ...], subdomain: int) -> tuple[_Share, ...]:
         if kind not in self.kinds:
-            plan = plan_subdomain(self.schedule, self.transfers, subdomain, **self.how)  # type: ignore[arg-type]
+            plan = self.plan(subdomain)
             pairs = zip(self.sweeps, plan.sweeps[self.schedule.pass_numbers()], strict=True)
             self.kinds[kind] = tuple(self._of_sweep(sweep, todo, plan) for sweep, todo in pairs)
         return self.kinds[kind]
 
     def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
-        rates, overhead = self.rates, self.machine.network.overhead
         # what runs every few passes counts in each with its part of the work
-        seconds = rates.per_cell(sweep) * sweep.share
+        seconds = self.rates.per_cell(sweep) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
         pieces: dict[int, float] = {}
-        for needs, own in zip(todo.patch_needs.tolist(), cells.tolist(), strict=True):
-            pieces[needs] = pieces.get(needs, 0.0) + own * seconds
-        taking = {
-            "mpi": lambda size: size / rates.packing + overhead,
-            "gpu_aware": lambda size: size / rates.packing + overhead,
-            "rma": lambda size: size / rates.packing + 2 * overhead,  # the fetch, and the acknowledgement
-            "colocated": lambda size: (
-                size / (rates.copying or rates.packing if self.pulls else rates.packing)
-            ),
-        }
-
-        def part(size: int) -> int:
-            return round(size * sweep.share)
-
+        for needs, size in zip(todo.patch_needs.tolist(), cells.tolist(), strict=True):
+            pieces[needs] = pieces.get(needs, 0.0) + size * seconds
         return _Share(
-            " and ".join(sweep.names) or sweep.kernel,
-            tuple(_Send(0, m.direction, part(m.bytes), m.method) for m in todo.sends),
-            tuple(
-                _Receive(0, m.direction, m.method, part(m.bytes), sweep.share * taking[m.method](m.bytes))
-                for m in todo.receives
-            ),
-            sum(part(copy.bytes) / self._copying(plan.number, copy.subdomain) for copy in todo.copies),
+            sweep,
+            tuple((0, message) for message in todo.sends),
+            tuple((0, message) for message in todo.receives),
+            sum(_per_pass(copy, sweep) / self._copying(plan.number, copy.subdomain) for copy in todo.copies),
             _in_order(pieces),
-            bool(sweep.reductions),
             todo.in_place,
+        )
+
+    def lent(self, message: Message) -> bool:
+        """Return True where the receiver copies a message straight out of the sender's cells."""
+        return self.pulls and message.method == "colocated"
+
+    def taking(self, message: Message, sweep: Sweep) -> float:
+        """Return the seconds to unpack a message, or at least to copy it."""
+        rate = self.rates.copying if self.lent(message) else None
+        # a receiver fetches from a mailbox, and acknowledges that
+        calls = {"colocated": 0, "rma": 2}.get(message.method, 1)
+        return sweep.share * (
+            message.bytes / (rate or self.rates.packing) + calls * self.machine.network.overhead
         )
 
     def _copying(self, to: int, source: int) -> float:
@@ -285,6 +264,11 @@ class _Work:
         if a == b:
             return self.rates.packing
         return min(self.rates.packing, self.machine.bandwidth(a, b))
+
+
+def _per_pass(moved: Message | Copy, sweep: Sweep) -> int:
+    """Return the bytes of a message or copy in a pass, where its sweep runs in some passes only."""
+    return round(moved.bytes * sweep.share)
 
 
 _SENT, _HOP, _COME, _RELEASED, _DONE = range(5)
@@ -361,16 +345,15 @@ class _Run:
         self.come[rank] = self.early[rank].pop(sweep, [])
         self.left[rank] = list(share.pieces)
         done = now + rates.begin
-        for n, send in enumerate(share.sends):
+        for n, (_, send) in enumerate(share.sends):
             what = sweep << 8 | n
-            near = send.method == "colocated"
-            if near and self.work.pulls:
+            if self.work.lent(send):
                 self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
                 self._push(now, _SENT, rank, what)
                 continue
-            packed = done + send.size / rates.packing
+            packed = done + _per_pass(send, share.sweep) / rates.packing
             self._note(rank, "pack", "pack", done, packed)
-            done = packed + (0.0 if near else overhead)
+            done = packed + (0.0 if send.method == "colocated" else overhead)
             self._note(rank, "send", "send", packed, done)
             self._push(packed, _SENT, rank, what)
         self._note(rank, "copy", "copy", done, done + share.copying)
@@ -379,20 +362,27 @@ class _Run:
     def _send(self, rank: int, what: int, now: float) -> None:
         """A message leaves; of cells that are lent the receiver hears."""
         sweep, n = what >> 8, what & 255
-        send = self.shares[rank][sweep % self.sweeps].sends[n]
-        subdomain = self.owned[rank][send.local]
-        peer = self.cut.neighbour(subdomain, send.direction)
-        assert peer is not None
+        share = self.shares[rank][sweep % self.sweeps]
+        local, send = share.sends[n]
+        subdomain = self.owned[rank][local]
+        peer = self._peer(subdomain, send)
         there, local = self.home[peer]
         numbers = self.shares[there][sweep % self.sweeps].numbers
-        number = numbers[local, tuple(-d for d in send.direction)]
+        coming = sweep << 8 | numbers[local, tuple(-d for d in send.direction)]
         hops, latency = self.routes.way(subdomain, peer)
-        if send.method == "colocated" and self.work.pulls:
-            self._push(now + latency, _COME, there, sweep << 8 | number)
+        if self.work.lent(send):
+            self._push(now + latency, _COME, there, coming)
             return
         # before what is fetched, the signal goes there and the request comes back
         later = now + (2 * latency if send.method == "rma" else 0.0)
-        self._travel(Travel(subdomain, peer, sweep << 8 | number, send.size, hops, now, later, False), later)
+        size = _per_pass(send, share.sweep)
+        self._travel(Travel(subdomain, peer, coming, size, hops, now, later, False), later)
+
+    def _peer(self, subdomain: int, message: Message) -> int:
+        """Return the other end of a message of a subdomain."""
+        peer = self.cut.neighbour(subdomain, message.direction)
+        assert peer is not None
+        return peer
 
     def _travel(self, message: Travel, begin: float) -> None:
         number = next(self.numbers)
@@ -412,8 +402,7 @@ class _Run:
             self._push(message.least, _DONE, receiver, 1 + (message.what & 255))
             return
         if receiver in self.traced:
-            sweep = self.work.sweeps[(message.what >> 8) % self.sweeps]
-            name = f"{' and '.join(sweep.names) or sweep.kernel}: from rank {sender}"
+            name = f"{self.shares[receiver][(message.what >> 8) % self.sweeps].name}: from rank {sender}"
             self.spans.append(Span(receiver, "message", name, message.begin, message.least))
         self._push(message.least, _COME, receiver, message.what)
 
@@ -438,37 +427,29 @@ class _Run:
         """A piece of work is done; `what` is one more than the message that was taken, or 0."""
         if what:
             self.taken[rank] |= 1 << (what - 1)
-            share = self._share(rank)
-            if share.receives[what - 1].method == "colocated" and self.work.pulls:
-                self._give_back(rank, what - 1, now)
+            local, message = self._share(rank).receives[what - 1]
+            if self.work.lent(message):
+                subdomain = self.owned[rank][local]
+                peer = self._peer(subdomain, message)
+                latency = self.routes.way(subdomain, peer)[1]
+                self._push(now + latency, _RELEASED, self.home[peer][0], self.at[rank])
         self._next(rank, now)
-
-    def _source(self, rank: int, number: int) -> tuple[int, int]:
-        """The subdomains that a message comes from and goes to."""
-        message = self._share(rank).receives[number]
-        own = self.owned[rank][message.local]
-        peer = self.cut.neighbour(own, message.direction)
-        assert peer is not None
-        return peer, own
-
-    def _give_back(self, rank: int, number: int, now: float) -> None:
-        peer, own = self._source(rank, number)
-        self._push(now + self.routes.way(own, peer)[1], _RELEASED, self.home[peer][0], self.at[rank])
 
     def _take(self, rank: int, number: int, now: float) -> None:
         """Unpack a message, or copy what is lent."""
-        message = self._share(rank).receives[number]
-        done = now + message.seconds
-        if message.method == "colocated" and self.work.pulls:
-            peer, own = self._source(rank, number)
-            hops = self.routes.links(peer, own)
-            if not hops:
-                self._note(rank, "unpack", f"from rank {self.home[peer][0]}", now, done)
-                self._push(done, _DONE, rank, number + 1)
+        share = self._share(rank)
+        local, message = share.receives[number]
+        done, name = now + self.work.taking(message, share.sweep), "unpack"
+        if self.work.lent(message):
+            subdomain = self.owned[rank][local]
+            peer = self._peer(subdomain, message)
+            hops = self.routes.links(peer, subdomain)
+            if hops:
+                size = _per_pass(message, share.sweep)
+                self._travel(Travel(peer, subdomain, number, size, hops, now, done, True), now)
                 return
-            self._travel(Travel(peer, own, number, message.size, hops, now, done, True), now)
-            return
-        self._note(rank, "unpack", "unpack", now, done)
+            name = f"from rank {self.home[peer][0]}"
+        self._note(rank, "unpack", name, now, done)
         self._push(done, _DONE, rank, number + 1)
 
     def _next(self, rank: int, now: float) -> None:
@@ -490,7 +471,7 @@ class _Run:
                 return
         if self.left[rank] or have != all_taken:
             self.busy[rank] = False
-        elif share.reduces:
+        elif share.sweep.reductions:
             self._reduce(rank, now)
         else:
             self._advance(rank, now)

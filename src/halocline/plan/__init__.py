@@ -2,22 +2,12 @@
 
 from halocline.plan.box import Box
 from halocline.plan.decompose import STRATEGIES, Decomposition, decompose
-from halocline.plan.exchange import Copy, Message
-from halocline.plan.fills import FillBoxes, Rim
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.levels import decompose_levels, flow
-from halocline.plan.patches import Caches, Patches
+from halocline.plan.patches import Caches
 from halocline.plan.placement import place, placement_cost
-from halocline.plan.rank import (
-    FieldPlan,
-    HaloBox,
-    RankPlan,
-    SubdomainPlan,
-    SweepPlan,
-    plan_rank,
-    plan_subdomain,
-)
+from halocline.plan.rank import plan_rank
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import METHODS, Transfers, chosen_methods
 
@@ -26,18 +16,8 @@ __all__ = [
     "STRATEGIES",
     "Box",
     "Caches",
-    "Copy",
     "Decomposition",
-    "FieldPlan",
-    "FillBoxes",
-    "HaloBox",
     "Layout",
-    "Message",
-    "Patches",
-    "RankPlan",
-    "Rim",
-    "SubdomainPlan",
-    "SweepPlan",
     "Traffic",
     "Transfers",
     "chosen_methods",
@@ -49,5 +29,4 @@ __all__ = [
     "place",
     "placement_cost",
     "plan_rank",
-    "plan_subdomain",
 ]

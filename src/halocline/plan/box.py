@@ -35,6 +35,11 @@ class Box:
         """Number of cells."""
         return prod(self.shape)
 
+    @property
+    def on_three_axes(self) -> tuple[list[int], list[int]]:
+        """`lo` and `hi` on three axes: those that the grid lacks come first, with one cell."""
+        return three(self.lo), three(self.hi, 1)
+
     def __bool__(self) -> bool:
         """True where the box has at least one cell."""
         return all(l < h for l, h in zip(self.lo, self.hi, strict=True))

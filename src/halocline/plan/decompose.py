@@ -18,6 +18,7 @@ from halocline.errors import InputError
 from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
 from halocline.plan.box import Box
 from halocline.plan.traffic import Traffic, exchange_cost
+from halocline.words import near
 
 STRATEGIES = ("optimal", "bisection", "morton", "row", "1d", "1d-x", "1d-y", "1d-z", "2d", "3d")
 LEVELS = ("node", "device")
@@ -275,13 +276,9 @@ def _choose(
             return _one_axis(problem, AXES.index(strategy[-1]))
         case "2d" | "3d":
             return _even(problem, int(strategy[0]))
-    from difflib import get_close_matches  # only a wrong name needs it
-
-    close = get_close_matches(strategy.lower(), STRATEGIES, 1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise InputError(
-        f"unknown decomposition {strategy!r}{hint}; known are {', '.join(STRATEGIES)}, "
-        "or the subdomains along each axis, such as 4x2x1"
+        f"unknown decomposition {strategy!r}{near(strategy.lower(), STRATEGIES)}; "
+        f"known are {', '.join(STRATEGIES)}, or the subdomains along each axis, such as 4x2x1"
     )
 
 

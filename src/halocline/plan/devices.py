@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from halocline.errors import InputError
-from halocline.plan.placement import place
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 INTERFACES = ("cuda", "opencl")
 EXPECTED = "expected cpu, cuda or opencl, with the numbers of devices if not all are meant, such as cuda:0,1"
@@ -266,26 +261,3 @@ def distance_between(
                 )
     places = range(count) if slots is None else slots
     return [[0.0 if a == b else 1.0 / bandwidth[a][b] for b in places] for a in places]
-
-
-def place_on_devices(flow: ArrayLike, bandwidth: Sequence[Sequence[float]]) -> tuple[int, ...]:
-    """The device of each subdomain of a node, so that what they exchange takes least time.
-
-    Parameters
-    ----------
-    flow : array (n, n)
-        Bytes that subdomain i sends to subdomain j in a step.
-    bandwidth : matrix (n, n)
-        Bytes a second from device a to device b.
-
-    Returns
-    -------
-    tuple of int
-        As `halocline.plan.place` finds it; in order where all links are equal.
-
-    Raises
-    ------
-    InputError
-        Matrices that differ in size, or hold what cannot be.
-    """
-    return place(flow, distance_between(bandwidth))

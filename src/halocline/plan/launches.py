@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -102,23 +102,20 @@ def sweep_launches(schedule: Schedule, sweep: Sweep, own: SubdomainPlan, todo: S
         lo, hi, top = map(tuple, row)
         launches = _over(kernels[sweep.kernel], Box(lo, hi), top, own.box.lo, groups)
         items.append(Item(needs, rims, launches))
-    for halo in todo.halos:
+    for halo, waits in zip(todo.halos, todo.halo_needs, strict=True):
         assert sweep.halo_kernel is not None
-        # a halo box that reads rims must wait for every message that they wait for
-        waits = halo.needs | (todo.rim_needs if halo.rims else 0)
         launches = _over(kernels[sweep.halo_kernel], halo.box, halo.top, own.box.lo, {})
         items.append(Item(waits, True, launches))
-    fills: list[Launch] = []
-    rims_of: list[Launch] = []
-    for boxes in todo.fills:
-        fill = sweep.fills[boxes.fill]
-        for box, into in [(boxes.core, fills), *((rim.box, rims_of) for rim in boxes.rims)]:
+
+    def filling(boxes: Iterable[tuple[int, Box]]) -> Iterator[Launch]:
+        for fill, box in ((sweep.fills[number], box) for number, box in boxes):
             for layer, kernel in enumerate(kernels[fill.kernel]):
                 cells = _layer(box, fill.axis, fill.side, layer)
                 if cells.size:
-                    into.append(_launch(kernel, cells, cells, (0,) * schedule.ndim))
+                    yield _launch(kernel, cells, cells, (0,) * schedule.ndim)
+
     partials = tuple((k, groups.get(k, 0)) for k in kernels[sweep.kernel] if k.reductions)
-    return SweepLaunches(tuple(fills), tuple(rims_of), tuple(items), partials)
+    return SweepLaunches(tuple(filling(todo.cores)), tuple(filling(todo.rims)), tuple(items), partials)
 
 
 def _over(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from halocline.errors import InputError
 from halocline.plan.decompose import Decomposition, decompose
@@ -154,31 +155,17 @@ def lay_out(
         raise InputError(f"placement {placement!r} is unknown; known are {', '.join(STRATEGIES)}")
     slots = per_node * subdomains_per_rank
     even = all(count == per_node for count in Counter(nodes_of_ranks).values())
-    if (
-        even
-        and isinstance(strategy, str)
-        and not strategy[:1].isdigit()
-        and ranks % per_node == 0
-        and ranks > per_node
-    ):
-        cut = decompose_levels(
-            shape,
-            ranks // per_node,
-            slots,
-            strategy=strategy,
-            traffic=traffic,
-            thickness=thickness,
-            periodic=periodic,
-        )
+    options: dict[str, Any] = {
+        "strategy": strategy,
+        "traffic": traffic,
+        "thickness": thickness,
+        "periodic": periodic,
+    }
+    named = isinstance(strategy, str) and not strategy[:1].isdigit()
+    if even and named and ranks % per_node == 0 and ranks > per_node:
+        cut = decompose_levels(shape, ranks // per_node, slots, **options)
     else:
-        cut = decompose(
-            shape,
-            ranks * subdomains_per_rank,
-            strategy=strategy,
-            traffic=traffic,
-            thickness=thickness,
-            periodic=periodic,
-        )
+        cut = decompose(shape, ranks * subdomains_per_rank, **options)
     if distance is None:
         return Layout(cut, per_node, subdomains_per_rank, (), nodes_of_ranks=nodes_of_ranks)
     # a node in the middle exchanges most; nodes are cut alike

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from math import prod
 from typing import TYPE_CHECKING
 
-from halocline.compile.footprint import Direction
 from halocline.lang.axes import per_axis, whole
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.traffic import Traffic
@@ -44,24 +45,13 @@ def decompose_levels(
         Its cost is that of a device: what its exchange brings from other nodes, at worst.
     """
 
-    def cut(shape: Sequence[int], count: int, periodic: bool | Sequence[bool], level: str) -> Decomposition:
-        return decompose(
-            shape,
-            count,
-            strategy=strategy,
-            radius=radius,
-            traffic=traffic,
-            thickness=thickness,
-            periodic=periodic,
-            level=level,
-        )
-
-    outer = cut(shape, nodes, periodic, "node")
+    cut = partial(decompose, strategy=strategy, radius=radius, traffic=traffic, thickness=thickness)
+    outer = cut(shape, nodes, periodic=periodic)
     # the ends of an axis that one node spans lead to itself, or to walls
     ends = [p > 1 for p in outer.parts]
 
     def within(shape: Sequence[int]) -> tuple[Decomposition, tuple[int, ...]]:
-        inner = cut(shape, per_node, ends, "device")
+        inner = cut(shape, per_node, periodic=ends, level="device")
         return inner, tuple(p * q for p, q in zip(outer.parts, inner.parts, strict=True))
 
     inner, parts = within([-(-n // p) for n, p in zip(outer.shape, outer.parts, strict=True)])
@@ -99,13 +89,6 @@ def flow(decomposition: Decomposition, traffic: Traffic, subdomains: Sequence[in
         for direction, weight in traffic.weights:
             neighbour = decomposition.neighbour(number, direction)
             if neighbour is not None and neighbour in places:
-                sent[places[neighbour], i] += weight * _area(shape, direction)
+                area = prod(1 if d else n for n, d in zip(shape, direction, strict=True))
+                sent[places[neighbour], i] += weight * area
     return sent
-
-
-def _area(shape: Sequence[int], direction: Direction) -> int:
-    """The cells of the side, edge or corner of a subdomain in a direction."""
-    area = 1
-    for n, d in zip(shape, direction, strict=True):
-        area *= 1 if d else n
-    return area

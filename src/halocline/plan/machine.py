@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from halocline.errors import InputError
-from halocline.words import invalid
+from halocline.words import invalid, near
 
 
 class _Part(BaseModel):
@@ -324,10 +324,7 @@ def load_machine(name: str | Path) -> Machine:
         return parse_machine(content, text)
     path = Path(name)
     if not path.suffix:
-        from difflib import get_close_matches
-
-        close = get_close_matches(text, known_machines(), 1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        hint = near(text, known_machines())
         raise InputError(
             f"machine {text!r} is unknown{hint}; known: {', '.join(known_machines())}, or the path of a TOML "
             "file"

@@ -209,7 +209,7 @@ def cut_patches(
     if patch is None and device:
         edges = [
             sorted({0, lower, n - upper, n})
-            for n, (lower, upper) in zip(shape, _all_outer_layers(shape, received), strict=True)
+            for n, (lower, upper) in zip(shape, _outer_layers(shape, received), strict=True)
         ]
     elif patch is None:
         edges = _default_edges(
@@ -251,7 +251,7 @@ def _default_edges(
     most_cells: int,
 ) -> list[list[int]]:
     last = len(shape) - 1
-    outer = _all_outer_layers(shape, received)
+    outer = _outer_layers(shape, received)
     inner = [n - sum(layers) for n, layers in zip(shape, outer, strict=True)]
 
     patch = patch_shape(inner, working_sets, caches)
@@ -271,23 +271,15 @@ def _default_edges(
     ]
 
 
-def _all_outer_layers(shape: tuple[int, ...], received: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """How thick the patches at both ends of all axes are."""
-    if prod(shape) < 8 * FEWEST_CELLS:
-        return [(0, 0)] * len(shape)
-    last = len(shape) - 1
-    return [
-        _outer_layers(n, r, axis == last) for axis, (n, r) in enumerate(zip(shape, received, strict=True))
-    ]
-
-
-def _outer_layers(n: int, received: tuple[int, int], rows: bool) -> tuple[int, int]:
-    """How thick the patches at both ends of an axis are; 0 where nothing comes or the axis is too short."""
-    if rows:
-        layers = [max(ROW_LAYER, reach) if reach else 0 for reach in received]
-    else:
-        layers = [max(min(n // 16, LONGEST_LAYER), reach) if reach else 0 for reach in received]
-    return (layers[0], layers[1]) if 2 * sum(layers) <= n else (0, 0)
+def _outer_layers(shape: tuple[int, ...], received: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return how thick the patches at both ends of each axis are; 0 where nothing comes or it is short."""
+    layers = []
+    for axis, (n, reach) in enumerate(zip(shape, received, strict=True)):
+        least = ROW_LAYER if axis == len(shape) - 1 else min(n // 16, LONGEST_LAYER)
+        lower, upper = (max(least, layer) if layer else 0 for layer in reach)
+        fits = 2 * (lower + upper) <= n and prod(shape) >= 8 * FEWEST_CELLS
+        layers.append((lower, upper) if fits else (0, 0))
+    return layers
 
 
 def _table(

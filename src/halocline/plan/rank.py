@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.footprint import Direction
@@ -101,12 +103,24 @@ class SweepPlan:
     in_place: bool
 
     @property
+    def cores(self) -> list[tuple[int, Box]]:
+        """The numbers of the fills, each with a box that depends on no message."""
+        return [(fill.fill, fill.core) for fill in self.fills if fill.core]
+
+    @property
+    def rims(self) -> list[tuple[int, Box]]:
+        """The numbers of the fills, each with a box that waits for messages."""
+        return [(fill.fill, rim.box) for fill in self.fills for rim in fill.rims]
+
+    @property
     def rim_needs(self) -> int:
-        """The messages that any rim waits for."""
-        mask = 0
-        for rim in chain.from_iterable(fill.rims for fill in self.fills):
-            mask |= rim.needs
-        return mask
+        """The messages, as bits, that any rim waits for."""
+        return reduce(or_, (rim.needs for fill in self.fills for rim in fill.rims), 0)
+
+    @property
+    def halo_needs(self) -> list[int]:
+        """The messages, as bits, that each halo box waits for, also by way of rims."""
+        return [halo.needs | (self.rim_needs if halo.rims else 0) for halo in self.halos]
 
     @property
     def bytes_sent(self) -> int:
@@ -163,6 +177,16 @@ class SubdomainPlan:
             for message in (*sweep.sends, *sweep.receives)
         }
 
+    def arrivals(self, sweeps: slice) -> Iterator[tuple[int, Direction, int]]:
+        """Yield the source, its direction and the bytes of each message and copy before some sweeps."""
+        for plan in self.sweeps[sweeps]:
+            for message in plan.receives:
+                yield message.peer, message.direction, message.bytes
+            for copy in plan.copies:
+                along = zip(copy.target.lo, copy.target.hi, self.box.shape, strict=True)
+                direction = tuple(-1 if lo < 0 else int(hi > n and lo >= n) for lo, hi, n in along)
+                yield copy.subdomain, direction, copy.bytes
+
     @property
     def memory(self) -> int:
         """Bytes of all fields with their halos."""
@@ -187,19 +211,12 @@ class SubdomainPlan:
             },
             "sweeps": [
                 {
+                    **asdict(sweep),
                     "bytes_sent": sweep.bytes_sent,
                     "bytes_not_packed": sweep.bytes_not_packed,
                     "bytes_received": sweep.bytes_received,
-                    "sends": [asdict(message) for message in sweep.sends],
-                    "receives": [asdict(message) for message in sweep.receives],
-                    "copies": [asdict(copy) for copy in sweep.copies],
-                    "fills": [asdict(fill) for fill in sweep.fills],
-                    "halos": [asdict(halo) for halo in sweep.halos],
                     "patch_needs": sweep.patch_needs.tolist(),
                     "patch_rims": sweep.patch_rims.tolist(),
-                    "scratch_bytes": sweep.scratch_bytes,
-                    "backward": sweep.backward,
-                    "in_place": sweep.in_place,
                 }
                 for sweep in self.sweeps
             ],

@@ -98,8 +98,5 @@ class Subdomain:
 
     def source(self, points: Box, direction: Direction, width: tuple[int, ...]) -> Box:
         """The owned `points` that are the segment in `direction` of the subdomain they go to."""
-        along = list(zip(direction, width, self.shape, points.hi, strict=True))
-        return Box(
-            tuple(n - w if d < 0 else 0 for d, w, n, _ in along),
-            tuple(n if d < 0 else w if d > 0 else end for d, w, n, end in along),
-        )
+        segment = self.segment(points, direction, width)
+        return segment.shift([-d * n for d, n in zip(direction, self.shape, strict=True)])

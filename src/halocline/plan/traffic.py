@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -10,7 +10,7 @@ from math import prod
 from operator import mul
 
 from halocline.compile.footprint import Direction, Footprint
-from halocline.compile.schedule import Loop, Operation, Schedule, Sweep
+from halocline.compile.schedule import Loop, Schedule, Sweep, flat
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.dtype import ITEMSIZE
@@ -66,11 +66,12 @@ class Traffic:
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Traffic:
         """What the exchanges of `schedule` move: those in its loops, where it has any, else all."""
-        sweeps = list(_repeated(schedule.operations)) or list(schedule.sweeps())
+        loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
+        repeated = [operation for operation in flat(loops) if isinstance(operation, Sweep)]
         return cls.of(
             (
                 (footprint, ITEMSIZE[schedule.fields[field].dtype])
-                for sweep in sweeps
+                for sweep in repeated or schedule.sweeps()
                 for field, footprint in sweep.exchange.items()
             ),
             schedule.ndim,
@@ -85,14 +86,6 @@ def _layers(radius: object) -> tuple[int, int] | None:
         numbers = [whole(number) for number in radius]  # type: ignore[attr-defined]
         lower, upper = numbers if len(numbers) == 2 else (None, None)
     return None if lower is None or upper is None else (lower, upper)
-
-
-def _repeated(operations: tuple[Operation, ...]) -> Iterator[Sweep]:
-    """The sweeps inside a loop."""
-    for operation in operations:
-        if isinstance(operation, Loop):
-            yield from _repeated(operation.body)
-            yield from (body for body in operation.body if isinstance(body, Sweep))
 
 
 Sides = tuple[int, ...]  # of one axis

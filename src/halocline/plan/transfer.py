@@ -59,11 +59,6 @@ class Transfers:
     methods: tuple[str, ...] = DEFAULT
     packing: str = "all"
 
-    @classmethod
-    def one_each(cls, decomposition: Decomposition) -> Transfers:
-        """One subdomain on each rank, and messages of MPI between ranks."""
-        return cls(Layout.of(decomposition), ("self", "mpi"))
-
     def method(self, a: int, b: int) -> str:
         """The transfer method between the subdomains `a` and `b`; the same both ways."""
         if a == b and "self" in self.methods:

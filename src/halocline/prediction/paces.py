@@ -16,14 +16,15 @@ from halocline.lang.operators import laplacian
 from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
 from halocline.problems.problem import problem_of
+from halocline.problems.step_bench import StepBench
+from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.host.machine import last_level_cache
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
+from halocline.run.tuning.turns import in_turn
 from halocline.solvers.schemes import Euler
 from halocline.timing.exchange import Bench
-
-Passes = Callable[[int], float]  # runs so many passes of a loop, and gives the seconds of one
 
 ROUNDS = 10  # of which the best counts: what disturbs makes them longer, never shorter
 ROUND = 0.02  # seconds of one, about
@@ -81,52 +82,46 @@ KERNELS: dict[str, tuple[Any, str, int]] = {
 }
 
 
-def simulation(name: str, memory: float) -> tuple[Simulation, Grid]:
-    """One of KERNELS on this rank alone, with about so many bytes of fields."""
+def kernel_timer(name: str, memory: float) -> tuple[StepBench, Grid]:
+    """Return a timer of one of KERNELS on this rank alone, with about so many bytes of fields."""
     function, names, dim = KERNELS[name]
     explicit = not isinstance(function, ProgramFunction)
     fields = len(names) + explicit  # and a second buffer
     edge = max(16, round((memory / 8 / fields) ** (1 / dim)) // 16 * 16)
     grid = Grid((edge,) * dim, periodic=True)
-    made = [grid.field(field) for field in names]
+    for field in names:
+        grid.field(field)
     stepping: dict[str, Any] = {"scheme": Euler(), "dt": 1e-9} if explicit else {}
     sim = Simulation(grid, function, communicator=Communicator(), threads=1, **stepping)
-    for field in made:
-        sim[field] = 1.0
-    return sim, grid
+    return StepBench(sim, sim.program), grid
 
 
-def together(passes: Passes, comm: Communicator) -> Callable[[], float]:
-    """A round of all ranks at once: seconds of a pass on the slowest, after one round that is not counted."""
-    first = max(comm.allgather(max(passes(2), 1e-7)))
-    count = max(1, round(ROUND / max(comm.allgather(max(passes(max(2, int(ROUND / 10 / first))), 1e-7)))))
+def best(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float]:
+    """Return the least seconds of a pass on the slowest rank, where all ranks run at once, in turn."""
 
-    def once() -> float:
-        comm.barrier()
-        return max(comm.allgather(passes(count)))
+    def together(timer: PassTimer) -> Callable[[], float]:
+        timer.calibrate(ROUND)
 
-    return once
+        def once() -> float:
+            comm.barrier()
+            return max(comm.allgather(timer.run()))
 
+        return once
 
-def best(rounds: Sequence[Callable[[], float]]) -> list[float]:
-    """The best of each, all in turn."""
-    times = [[once() for once in rounds] for _ in range(ROUNDS)]
-    return [min(own) for own in zip(*times, strict=True)]
+    times = in_turn({name: together(timer) for name, timer in timers.items()}, ROUNDS)
+    return {name: min(seconds) for name, seconds in times.items()}
 
 
 def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
     """Every rank runs each kernel by itself at the same time, with about so many bytes of fields."""
-    made = [simulation(name, memory) for name in KERNELS]
-    rounds = [
-        together(lambda count, sim=sim: sim.run(steps=count).loop_seconds / count, comm)  # type: ignore[misc]
-        for sim, _ in made
-    ]
+    timers = {name: kernel_timer(name, memory) for name in KERNELS}
+    seconds = best({name: timer for name, (timer, _) in timers.items()}, comm)
     rows = []
-    for (sim, grid), seconds in zip(made, best(rounds), strict=True):
-        sweeps = list(sim.schedule.pass_sweeps())
+    for name, (timer, grid) in timers.items():
+        sweeps = list(timer.prepared.schedule.pass_sweeps())
         rows.append(
             {
-                "seconds": seconds / grid.size,  # of a cell
+                "seconds": seconds[name] / grid.size,  # of a cell
                 "bytes": sum(sweep.bytes for sweep in sweeps),
                 "flops": sum(sweep.flops for sweep in sweeps),
                 "sums": sum(r.kind == "sum" for sweep in sweeps for r in sweep.reductions),
@@ -140,8 +135,8 @@ def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
 
 def exchange(
     shape: Sequence[int], radius: int, method: str, comm: Communicator, wraps: bool
-) -> Passes | None:
-    """Exchanges along the first axis by one method; None where that is not taken here."""
+) -> PassTimer | None:
+    """Return a timer of exchanges along the first axis; None where the method is not taken here."""
     bench = Bench(
         shape,
         radius=radius,
@@ -154,19 +149,13 @@ def exchange(
         methods=method,
         threads=1,
     )
-    if method not in bench.prepared.plan.transfers.methods:
-        return None
-
-    def passes(count: int) -> float:
-        return bench.prepared.run({"passes": float(count)}).loop_seconds / count
-
-    return passes
+    return bench if method in bench.prepared.plan.transfers.methods else None
 
 
-def tiny(comm: Communicator) -> Passes:
-    """A sweep over sixteen cells a rank, with a sum over all ranks."""
+def tiny(comm: Communicator) -> PassTimer:
+    """Return a timer of a sweep over sixteen cells a rank, with a sum over all ranks."""
     grid = Grid((16 * comm.size,))
-    u = grid.field("u")
+    grid.field("u")
 
     @program
     def summed(u: Any) -> None:
@@ -174,30 +163,28 @@ def tiny(comm: Communicator) -> Passes:
         scalar("s").set(total(u))
 
     sim = Simulation(grid, summed, communicator=comm, threads=1)
-    sim[u] = 1.0
-    return lambda count: sim.run(steps=count).loop_seconds / count
+    return StepBench(sim, sim.program)
 
 
 def between(comm: Communicator) -> dict[str, float | None]:
-    """Seconds of sweeps and exchanges, small ones and large ones; None for a method that is not taken."""
+    """Return the seconds of small and large sweeps and exchanges; None for a method that is not taken."""
     alone, ranks = Communicator(), comm.size
     small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
-    found: dict[str, Passes | None] = {
+    timers: dict[str, PassTimer | None] = {
         "begin": exchange((16, 16), 1, "self", alone, False),
         "sum alone": tiny(alone),
         "copy": exchange(large[1:] + large[1:2], RADIUS, "self", alone, True),
     }
     if ranks > 1:
-        found |= {
+        timers |= {
             "sum": tiny(comm),
             "signal": exchange(small, 1, "colocated", comm, False),
             "message": exchange(small, 1, "mpi", comm, False),
             "large colocated": exchange(large, RADIUS, "colocated", comm, True),
             "large message": exchange(large, RADIUS, "mpi", comm, True),
         }
-    rounds = {name: together(passes, comm) for name, passes in found.items() if passes is not None}
-    times = dict(zip(rounds, best(list(rounds.values())), strict=True))
-    return {name: times.get(name) for name in found}
+    times = best({name: timer for name, timer in timers.items() if timer is not None}, comm)
+    return {name: times.get(name) for name in timers}
 
 
 # -- tasks ---------------------------------------------------------------------------------------------------
@@ -215,27 +202,14 @@ def host(comm: Communicator) -> dict[str, Any]:
     }
 
 
-def passes_of(case: Mapping[str, Any], comm: Communicator) -> Passes:
-    """Passes of the loop of a problem."""
-    n = case["n"]
-    options = {name: case.get(name) for name in ("dim", "order", "scheme", "method")}
-    bench = problem_of(case["case"], [n], case.get("settings", ()), **options).bench(
-        communicator=comm, threads=1
-    )
-
-    def passes(count: int) -> float:
-        bench.passes = count
-        return bench.run()
-
-    return passes
-
-
 def run(task: dict[str, Any], comm: Communicator) -> Any:
-    """A task: "host", or a case that each rank runs by itself ("alone") or all together."""
+    """Do a task: "host", or a case that each rank runs by itself ("alone") or all together."""
     if task["do"] == "host":
         return host(comm)
-    own = Communicator() if task["alone"] else comm
-    return best([together(passes_of(task["case"], own), comm)])[0]
+    case, own = task["case"], Communicator() if task["alone"] else comm
+    options = {name: case.get(name) for name in ("dim", "order", "scheme", "method")}
+    problem = problem_of(case["case"], [case["n"]], case.get("settings", ()), **options)
+    return best({"case": problem.bench(communicator=own, threads=1)}, comm)["case"]
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from halocline.lang.program import (
     Program,
     ProgramFunction,
     Scalar,
+    labelled,
     loop,
     own_scalars,
     program,
@@ -29,6 +30,12 @@ BREAKDOWN = "the operator is not positive definite: p.Ap is not positive"
 NOT_FINITE = "the residual is not finite"
 BAD_START = "the residual of the initial guess is not finite, or too large to be squared"
 INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
+
+
+def _set(words: str, target: Field | Scalar, value: Any) -> None:
+    """Assign a field or scalar, with words as the label of the statement."""
+    with labelled(f"conjugate gradients: {words}"):
+        target.set(value)
 
 
 class NullSpace(NamedTuple):
@@ -64,22 +71,22 @@ def cg(
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
-    r.set(b - A(x))
+    _set("first residual r = b - A(x)", r, b - A(x))
     _project(r, null_space)
-    p.set(r)
-    rho.set(dot(r, r))
+    _set("first search direction p = r", p, r)
+    _set("rho = dot(r, r)", rho, dot(r, r))
     goal = _goal(rho, rtol, least)
     with loop(until=rho <= goal, limit=max_iterations, record=rho):
-        q.set(A(p))
-        curvature.set(dot(p, q))
+        _set("q = A(p)", q, A(p))
+        _set("curvature = dot(p, q)", curvature, dot(p, q))
         _check(curvature)
         alpha.set(rho / curvature)
-        x.set(x + alpha * p)
-        r.set(r - alpha * q)
-        next_rho.set(dot(r, r))
+        _set("solution x + alpha p", x, x + alpha * p)
+        _set("residual r - alpha q", r, r - alpha * q)
+        _set("next rho = dot(r, r)", next_rho, dot(r, r))
         beta.set(next_rho / rho)
         rho.set(next_rho)
-        p.set(r + beta * p)
+        _set("search direction p = r + beta p", p, r + beta * p)
 
 
 @program
@@ -101,22 +108,22 @@ def cg_fused(
     """
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = own_scalars("rho old alpha curvature")
-    r.set(b - A(x))
+    _set("first residual r = b - A(x)", r, b - A(x))
     _project(r, null_space)
-    p.set(0.0)
+    _set("no search direction yet, p = 0", p, 0.0)
     old.set(1.0)
-    rho.set(dot(r, r))
+    _set("rho = dot(r, r)", rho, dot(r, r))
     goal = _goal(rho, rtol, least)
     with loop(until=rho <= goal, limit=max_iterations, record=rho):
         new = stage(r + (rho / old) * p, "new_p", storage="inline")
-        curvature.set(dot(new, A(new)))
-        p.set(new)
+        _set("curvature = dot(p, A(p))", curvature, dot(new, A(new)))
+        _set("search direction p = r + (rho / old) p", p, new)
         old.set(rho)
         _check(curvature)
         alpha.set(rho / curvature)
-        x.set(x + alpha * p)
-        r.set(r - alpha * A(p))
-        rho.set(dot(r, r))
+        _set("solution x + alpha p", x, x + alpha * p)
+        _set("residual r - alpha A(p)", r, r - alpha * A(p))
+        _set("rho = dot(r, r)", rho, dot(r, r))
 
 
 def _project(r: Field, null_space: NullSpace | None) -> None:
@@ -124,11 +131,11 @@ def _project(r: Field, null_space: NullSpace | None) -> None:
     if null_space is None:
         return
     total, square = own_scalars("total square")
-    total.set(total_of(r))
-    square.set(dot(r, r))
+    _set("sum of the right-hand side", total, total_of(r))
+    _set("square = dot(r, r)", square, dot(r, r))
     stop(~(square < float("inf")), BAD_START)
     stop(total * total > null_space.allowed * square, INCOMPATIBLE)
-    r.set(r - null_space.share * total)
+    _set("residual without its mean", r, r - null_space.share * total)
 
 
 def _goal(rho: Scalar, rtol: Scalar, least: Operand) -> Scalar:
@@ -176,7 +183,7 @@ def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: boo
     scalars = _by_name(warm, rtol, least, most, *(constants or ()))
     with trace.tracing(Program(function.name)) as traced:
         traced.parameters.update(scalars)
-        x.set(where(warm > 0.0, x, 0.0))
+        _set("start from zero, or from the values of x", x, where(warm > 0.0, x, 0.0))
         function(A, x, b, rtol, most, least, constants)
     return traced
 
@@ -193,17 +200,17 @@ def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False
         traced.parameters.update(_by_name(*(constants or ())))
         r, p = x.like("r p", homogeneous=True)
         (norm,) = own_scalars("norm")
-        p.set(x)
-        x.set(0.0)
-        r.set(b - A(x))
+        _set("copy of x", p, x)
+        _set("start from zero", x, 0.0)
+        _set("right-hand side r = b - A(0)", r, b - A(x))
         if constants is None:
-            x.set(p)
+            _set("restore x", x, p)
         else:
             (mean,) = own_scalars("mean")
-            mean.set(constants.share * total_of(p))
-            x.set(p - mean)
+            _set("mean of x", mean, constants.share * total_of(p))
+            _set("restore x, without its mean", x, p - mean)
         _project(r, constants)  # may stop the program, after the values of x are restored
-        norm.set(dot(r, r))
+        _set("squared norm of the right-hand side, dot(r, r)", norm, dot(r, r))
     return traced
 
 

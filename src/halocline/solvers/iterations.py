@@ -1,28 +1,30 @@
-"""The iterations of a linear solve, in pieces: what checkpoints are of."""
+"""Iterations of a linear solve, as steps that advance its fields."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.program import Program, own_name
+from halocline.lang.stepping import Stepping
 from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
-from halocline.run.fields.state import State
+from halocline.run.simulation.session import Session
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-REACHED = "reached"  # the reason of a piece that ends with the tolerance
+REACHED = "reached"  # reason of a run that ends with the tolerance
 MOST = own_name("max_iterations")
 
 
-class Iterations:
-    """Iterations that a method does, and what it carries from one to the next. All ranks call its methods.
+class Iterations(Session):
+    """Iterations of a method, and the vectors and scalars of it. All ranks call its methods.
 
     Parameters
     ----------
@@ -32,23 +34,16 @@ class Iterations:
     prepared : Prepared
         The same, ready to run.
     values : mapping of str to float
-        Scalars that it is given: parameters and the tolerance.
-    judge : callable, optional
-        Called after each piece with its outcome and the iterations done; raises the error that ended it,
-        where one did.
+        Scalars of the solve: parameters and the tolerance.
+    continued : callable
+        Returns the program that continues the loop after a pause, ready to run.
+    judge : callable
+        Called with the outcome of each run and the iterations done; raises the error that ended the run.
 
     Attributes
     ----------
-    step : int
-        Iterations done.
     history : array (step, recorded scalars)
-    continued : Prepared or None
-        What goes on after a pause.
-    running : native engine or None
-        What runs now; any thread may ask.
     """
-
-    time, timed = 0.0, False
 
     def __init__(
         self,
@@ -56,78 +51,66 @@ class Iterations:
         program: Program,
         prepared: Prepared,
         values: Mapping[str, float],
-        continued: Prepared | None = None,
-        judge: Callable[[Outcome, int], None] | None = None,
+        continued: Callable[[], Prepared],
+        judge: Callable[[Outcome, int], None],
     ) -> None:
         import numpy as np
 
-        self.fields, self.program, self.continued = fields, program, continued
-        self.state = State(fields.store, fields.values)
-        self.ran_with: dict[str, float] = {}
-        self.step = 0
-        self.running: Any = None
+        super().__init__(fields, Stepping(program, None, None, False, frozenset()), prepared)
         self.history: NDArray[np.float64] = np.zeros((0, 1))
-        self._start, self._values, self._judge = prepared, dict(values), judge
-        self._left: dict[str, float] | None = None  # scalars that the last piece left
-
-    @property
-    def prepared(self) -> Prepared:
-        """What runs now."""
-        if self._left is None:
-            return self._start
-        if self.continued is None:
-            names = (*self.fields.values, *self._values, MOST)
-            self.continued = prepare(self.fields.store, self.program.continued(), names)
-        return self.continued
+        self._values, self._continued, self._judge = dict(values), continued, judge
+        self._has_begun = False
 
     @property
     def clock(self) -> Clock:
         """Clock of the iterations, which have no time step."""
         return VaryingStepClock(self.time, self.step, self.time)
 
-    def scalars(self) -> dict[str, float]:
-        """All scalars of the method, after a piece of it."""
-        own = self.fields.grid.scalar_values()
-        return {name: value for name, value in (self._left or {}).items() if name not in own}
+    @property
+    def time(self) -> float:
+        """Time, which iterations do not have."""
+        return 0.0
 
-    def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Go on from these."""
-        self._left = dict(values)
+    @property
+    def step(self) -> int:
+        """Number of iterations done."""
+        return len(self.history)
 
     def go_on_from(self, history: NDArray[np.float64]) -> None:
-        """Take over the history of the iterations before."""
-        self.history, self.step = history, len(history)
+        """Continue after the iterations of this history."""
+        self.history, self._has_begun = history, True
+        self.use(self._continued())
 
-    def advance(
-        self, until: float, pause: float, last: float, on_progress: Callable[[int], None] | None = None
-    ) -> Outcome:
-        """Iterate to the tolerance, or up to iteration `last`; the reason is "interrupted" where a signal
-        ended them."""
+    def unchecked(self, until: float) -> float:
+        """Return no limit of iterations: the program checks its residual itself."""
+        return math.inf
+
+    def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
+        """Return the values of scalars for a run; see `Session`."""
+        if self._has_begun:
+            self.use(self._continued())
+        return {**self._values, MOST: steps}
+
+    def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
+        """Add the history of a run; see `Session`."""
         import numpy as np
 
-        done, prepared = self.step, self.prepared
-        report = None if on_progress is None else (lambda count: on_progress(done + count))
-        values = {**(self._left or {}), **self._values, MOST: float(last - done)}
-        self.running = prepared.engine
-        try:
-            outcome = prepared.run(values, report)
-        finally:
-            self.running = None
-        self._left = outcome.scalars
+        self._has_begun = True
         self.history = np.concatenate((self.history, outcome.history))
-        self.step += len(outcome.history)
-        if self._judge is not None:
-            self._judge(outcome, self.step)
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
         return replace(outcome, reason=REACHED) if reached else outcome
 
-    def notes(self) -> dict[str, Any]:
-        """What a checkpoint holds of them, for JSON."""
+    def check(self, before: int, outcome: Outcome) -> None:
+        """Raise an error where the method failed; see `Session`."""
+        self._judge(outcome, self.step)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts for a checkpoint, as JSON data."""
         return {"history": [[float(value).hex() for value in row] for row in self.history]}
 
 
 def history_of(facts: Mapping[str, Any]) -> NDArray[np.float64]:
-    """What `Iterations.notes` left."""
+    """Return the history that `Iterations.facts` wrote."""
     import numpy as np
 
     rows = [[float.fromhex(text) for text in row] for row in facts["history"]]

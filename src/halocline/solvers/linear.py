@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,9 +28,9 @@ from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
-from halocline.run.fields.parameters import Parameters
 from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
@@ -41,7 +42,6 @@ from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
 from halocline.run.simulation.observers import RunArguments
-from halocline.run.tuning.overlap import Overlap
 from halocline.solvers.cg import (
     BAD_START,
     BREAKDOWN,
@@ -50,7 +50,7 @@ from halocline.solvers.cg import (
     reference_program,
     solve_program,
 )
-from halocline.solvers.iterations import Iterations, history_of
+from halocline.solvers.iterations import REACHED, Iterations, history_of
 from halocline.solvers.linearity import check_linear
 from halocline.solvers.matrix import Matrix
 from halocline.solvers.probe import Probe, ProbedProperties
@@ -68,20 +68,26 @@ STARTS = ("zero", "last")
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What a linear solve did, and the fields it left.
+@dataclass(frozen=True, repr=False)
+class Solution(Outcome):
+    """Result of a linear solve: what the run did, and the fields it left.
 
     Attributes
     ----------
-    converged : bool
-        The residual that the method carries along is at most rtol times the norm of the right-hand side, and
-        the true one at most twice that.
-    iterations : int
     reason : str
         "converged"; "rounding limit": the residual that the method carries along is small enough, but the
         true one is more than twice as large as allowed (further iterations would not reduce it);
         "iteration limit"; "interrupted": a signal came, also where it came too late to matter.
+    seconds, compute, exchange, reduction : float
+        Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
+        kernels, halo exchange and reductions.
+    overlap : Overlap
+        Whether computing and messages overlapped in the end, and why.
+    converged : bool
+        The residual that the method carries along is at most rtol times the norm of the right-hand side, and
+        the true one at most twice that.
+    iterations : int
+        Iterations from the very start, also of a resumed solve.
     residuals : array (iterations + 1,)
         Norms of the residual that the method carries along, the initial one first.
     true_residual : float
@@ -89,37 +95,32 @@ class Solution:
     rhs_norm : float
         Norm of the right-hand side b - A(0), which includes the boundary values and slopes of the unknown. It
         is the first residual norm of a start from zero.
-    seconds, compute, exchange, reduction : float
-        Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
-        kernels, halo exchange and reductions.
-    seconds_per_iteration : float or None
-        Of the iterations alone, without the first residual; None where there was none.
     fields : Fields
         The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
         ``.checksum(u)``.
     bytes_per_iteration : float
-        That must cross memory in one iteration, all ranks together.
-    overlap : Overlap
-        Whether computing and messages overlapped in the end, and why.
+        Bytes that must cross memory in one iteration, all ranks together.
     writing : Writing
-        What output and checkpoints took of this rank.
+        Cost of output and checkpoints on this rank.
     """
 
     converged: bool
     iterations: int
-    reason: str
-    residuals: NDArray[np.float64] = field(repr=False)
+    residuals: NDArray[np.float64]
     true_residual: float
     rhs_norm: float
-    seconds: float
-    compute: float
-    exchange: float
-    reduction: float
-    seconds_per_iteration: float | None
-    fields: Fields = field(repr=False)
+    fields: Fields
     bytes_per_iteration: float
-    overlap: Overlap
     writing: Writing
+
+    def __repr__(self) -> str:
+        relative = f"true_residual_relative={self.true_residual_relative:.2g}"
+        return f"Solution({self.reason!r}, iterations={self.iterations}, {relative})"
+
+    @property
+    def seconds_per_iteration(self) -> float | None:
+        """Seconds of an iteration, without the first residual; None where this solve made none."""
+        return self.loop_seconds / len(self.history) if len(self.history) else None
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:
@@ -130,11 +131,10 @@ class Solution:
     def bandwidth_share(self) -> float | None:
         """What the iterations reached of the speed of memory, measured now; all ranks call this. None where
         there was no iteration."""
-        each = self.seconds_per_iteration
-        if each is None:
+        seconds, store = self.seconds_per_iteration, self.fields.store
+        if seconds is None:
             return None
-        store = self.fields.store
-        return bandwidth_share(store.domain, store.memory_bytes, self.bytes_per_iteration / each)
+        return bandwidth_share(store.domain, store.memory_bytes, self.bytes_per_iteration / seconds)
 
     @property
     def residual_relative(self) -> float:
@@ -172,6 +172,23 @@ class LinearProblem(Sealed):
         changes one for the next solve, without recompilation.
     communicator, **execution
         See Simulation.
+
+    Attributes
+    ----------
+    unknown : Field
+    method : str
+    fields : Fields
+        Fields of the problem as arrays: ``problem.fields[u] = guess``.
+    parameters : Parameters
+        Parameters, which can be read and changed.
+    domain : Domain
+        This rank's share of the grid.
+    program : Program
+        Statements of a solve, as data.
+    prepared : Prepared
+        The program bound to the engine.
+    schedule, plan
+        The compiled program, and this rank's plan, as data.
 
     Raises
     ------
@@ -216,12 +233,14 @@ class LinearProblem(Sealed):
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
         store = FieldStore(Domain(grid, comm, Execution(**execution)))
+        self.domain = store.domain
         self.fields = Fields(store, {} if parameters is None else parameters)
+        self.parameters = self.fields.parameters
         b, filling = self._right_hand_side(rhs)
-        self._keep: Prepared | None = None
+        self._programs: dict[str, Prepared] = {}  # auxiliary programs
         if any(read is unknown_field for read, _ in reads_of(as_expr(b))):
             copy = self._rhs_field()
-            self._keep = prepare(store, keep.trace(copy, b), self.fields.values)
+            self._auxiliary("keep", partial(keep.trace, copy, b))
             b = copy
         self._rhs = as_expr(b)
 
@@ -245,11 +264,10 @@ class LinearProblem(Sealed):
             method, linear, unknown_field, self._rhs, null_space=self._may_be_singular
         )
         observers.made(self)
-        self._continued: Prepared | None = None  # what goes on after a pause
-        self._reference: Prepared | None = None
         self._probe: Probe | None = None
         self._knows_asymmetry = False
-        self._prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
+        self.prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
+        self.schedule, self.plan = self.prepared.schedule, self.prepared.plan
         self._true_residual = TrueResidual(self.fields, linear, unknown_field, b)
         self._rhs_given = None if filling is None else b
         if filling is not None:
@@ -301,31 +319,6 @@ class LinearProblem(Sealed):
         values."""
         u = self.unknown
         return u.grid.own_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
-
-    @property
-    def parameters(self) -> Parameters:
-        """The parameters, to be read and changed."""
-        return self.fields.parameters
-
-    @property
-    def domain(self) -> Domain:
-        """This rank's share of the grid."""
-        return self.fields.domain
-
-    @property
-    def schedule(self) -> Any:
-        """The compiled program, as data."""
-        return self._prepared.schedule
-
-    @property
-    def plan(self) -> Any:
-        """This rank's plan, as data."""
-        return self._prepared.plan
-
-    @property
-    def prepared(self) -> Any:
-        """The program bound to the engine."""
-        return self._prepared
 
     def solve(
         self,
@@ -402,8 +395,8 @@ class LinearProblem(Sealed):
         self.fields.check_inputs("before the solve")
         self._warn_of_asymmetry()
         inputs, norm_square = self._inputs(rtol), None
-        if resume is None and self._keep is not None:
-            self._keep.run(self.fields.values)
+        if resume is None and "keep" in self._programs:
+            self._programs["keep"].run(self.fields.values)
         if resume is None and start == "last":
             norm_square = self._norm_of_rhs(inputs)
             inputs |= {
@@ -415,10 +408,10 @@ class LinearProblem(Sealed):
         iterating = Iterations(
             self.fields,
             self.program,
-            self._prepared,
+            self.prepared,
             {**self.fields.values, **inputs},
-            self._continued,
-            judge=self._judge,
+            partial(self._auxiliary, "continued", self.program.continued),
+            self._judge,
         )
         if resume is not None:
             norm_square = self._resume(iterating, ledger, as_path(resume, "resume"), rtol)
@@ -426,47 +419,41 @@ class LinearProblem(Sealed):
         def rhs_square() -> float:
             return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
 
-        begun_at = iterating.step
+        def facts() -> dict[str, Any]:
+            return {
+                "method": self.method,
+                "rhs_square": rhs_square().hex(),
+                **iterating.facts(),
+                **observers.facts(self),
+            }
+
         files = ledger.files(
             iterating,
             self.method,
             dict(self.parameters),
             output=() if arguments.output is None else arguments.output,
             checkpoint=arguments.checkpoint,
-            also=lambda: {
-                "method": self.method,
-                "rhs_square": rhs_square().hex(),
-                **iterating.notes(),
-                **observers.facts(self),
-            },
+            also=facts,
         )
-        with files.ready(begun_at):
+        with files.ready(iterating.step):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), arguments.on_progress)
-        self._continued = iterating.continued
-        iterations = iterating.step
-        done = iterations - begun_at  # in this solve
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
-        ended = outcome.loops[0] == "condition"
-        residuals, true, rhs_norm = np.sqrt(squares), self._true_residual.norm(), math.sqrt(rhs_square())
-        converged = ended and true <= MARGIN * rtol * rhs_norm
+        is_small = outcome.loops[0] == "condition"
+        true, rhs_norm = self._true_residual.norm(), math.sqrt(rhs_square())
+        converged = is_small and true <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
-            reason = ("converged" if converged else "rounding limit") if ended else "iteration limit"
+            reason = ("converged" if converged else "rounding limit") if is_small else "iteration limit"
+        results = {**vars(outcome), "reason": reason}
         solution = Solution(
+            **results,
             converged=converged,
-            iterations=iterations,
-            reason=reason,
-            residuals=residuals,
+            iterations=iterating.step,
+            residuals=np.sqrt(squares),
             true_residual=true,
             rhs_norm=rhs_norm,
-            seconds=outcome.seconds,
-            compute=outcome.compute,
-            exchange=outcome.exchange,
-            reduction=outcome.reduction,
-            seconds_per_iteration=outcome.loop_seconds / done if done else None,
             fields=self.fields,
-            bytes_per_iteration=self._prepared.bytes_per_pass * self.unknown.grid.active_cells,
-            overlap=outcome.overlap,
+            bytes_per_iteration=self.prepared.bytes_per_pass * self.unknown.grid.active_cells,
             writing=files.writing,
         )
         if reason == "rounding limit" and self.domain.comm.rank == 0:
@@ -477,9 +464,17 @@ class LinearProblem(Sealed):
                 logging.INFO if limit_given else logging.WARNING,
                 "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, and "
                 "rtol=%g asks for less; raise max_iterations or rtol, or check the operator",
-                self.method, iterations, solution.residual_relative, rtol,
+                self.method, solution.iterations, solution.residual_relative, rtol,
             )  # fmt: skip
         return solution
+
+    def _auxiliary(self, name: str, trace_program: Callable[[], Program]) -> Prepared:
+        """Return an auxiliary program, which is prepared at its first use; all ranks call this."""
+        if name not in self._programs:
+            traced = trace_program()
+            known = (*self.fields.values, *traced.parameters)
+            self._programs[name] = prepare(self.fields.store, traced, known)
+        return self._programs[name]
 
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the inputs of the program for a solve from zero."""
@@ -499,13 +494,10 @@ class LinearProblem(Sealed):
 
         The unknown keeps its values; with a null space, its mean is removed.
         """
-        if self._reference is None:
-            reference = reference_program(
-                self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
-            )
-            names = (*self.fields.values, *reference.parameters)
-            self._reference = prepare(self.fields.store, reference, names)
-        outcome = self._reference.run({**self.fields.values, **inputs})
+        reference = partial(
+            reference_program, self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
+        )
+        outcome = self._auxiliary("reference", reference).run({**self.fields.values, **inputs})
         self._judge(outcome, 0)
         return outcome.scalars[own_name("norm")]
 
@@ -555,7 +547,7 @@ class LinearProblem(Sealed):
     def _judge(self, outcome: Outcome, iteration: int) -> None:
         """Raise an error where the iterations ended with one."""
         reason = outcome.reason
-        if reason in ("completed", "paused", "interrupted"):
+        if reason in (REACHED, "completed", "paused", "interrupted"):
             return
         if reason == BAD_START:
             raise InputError(f"{self.method}: {self._bad_start()}")
@@ -601,10 +593,10 @@ class LinearProblem(Sealed):
         """Restore a checkpoint of this problem, and return the squared norm of the right-hand side."""
         saved, _ = ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
         self._check_given(saved)
-        restart.take_over(iterating, saved, {})
         iterating.go_on_from(history_of(saved.facts))
+        restart.take_over(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
-        iterating.set_scalars({**iterating.scalars(), own_name("goal"): rtol * rtol * norm_square})
+        iterating.set_scalars({own_name("goal"): rtol * rtol * norm_square})
         ledger.resume(saved)
         return norm_square
 

@@ -14,7 +14,7 @@ from halocline.lang.grid import Field
 from halocline.lang.program import own_name, own_scalars, program, stage
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as largest_of
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.fields.fields import Fields
 from halocline.solvers.matrix import ROUNDING
 

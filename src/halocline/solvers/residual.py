@@ -15,9 +15,9 @@ from typing import Any
 from halocline.lang.boundary import with_wall_values
 from halocline.lang.expression import Expr, placed
 from halocline.lang.grid import Field
-from halocline.lang.program import own_name, own_scalars, program
+from halocline.lang.program import labelled, own_name, own_scalars, program
 from halocline.lang.reductions import dot
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.fields.fields import Fields
 
 # By the triangle inequality the two differ by more than the tolerance where the recursion fulfils it and the
@@ -32,7 +32,8 @@ def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
     (square,) = own_scalars("square")
     correction = {side: condition.homogeneous() for side, condition in x.boundary.items()}
     remainder = placed(with_wall_values(x, b - A(x), correction), x.staggered)
-    square.set(dot(remainder, remainder))
+    with labelled("squared norm of the true residual b - A(x)"):
+        square.set(dot(remainder, remainder))
 
 
 class TrueResidual:

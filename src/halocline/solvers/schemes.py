@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import Protocol
 
 from halocline.lang.expression import Expr, Operand
 from halocline.lang.grid import Field
-from halocline.lang.program import assign, own_scalars
+from halocline.lang.program import assign, labelled, own_scalars
 
 # the time derivatives as they are some part of a step after its start
 RightHandSide = Callable[[float], Mapping[Field, Expr]]
@@ -30,6 +30,14 @@ def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tupl
         for scalar, value in zip(scalars, row, strict=True):
             scalar.set(value)
         yield scalars
+
+
+def _keep_start(fields: Iterable[Field], make: Callable[[Field, str], Field]) -> dict[Field, Field]:
+    """Record copies of fields as they are at the start of a step, and return the copies."""
+    starts = {f: make(f, "start") for f in fields}
+    with labelled("copy at the start of the step: " + ", ".join(f.name for f in starts)):
+        assign({start: f for f, start in starts.items()})
+    return starts
 
 
 @dataclass(frozen=True)
@@ -108,8 +116,7 @@ class StrongStability:
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
         slopes = rhs(0.0)
-        starts = {f: make(f, "start") for f in slopes}
-        assign({start: f for f, start in starts.items()})
+        starts = _keep_start(slopes, make)
         assign({f: f + dt * slope for f, slope in slopes.items()})
         passed = 1.0
         numbers = self.shares[1:]
@@ -138,8 +145,7 @@ class RK4:
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
         slopes = rhs(0.0)
-        starts, gains = ({f: make(f, suffix) for f in slopes} for suffix in ("start", "gain"))
-        assign({start: f for f, start in starts.items()})
+        starts, gains = _keep_start(slopes, make), {f: make(f, "gain") for f in slopes}
         assign({f: f + 0.5 * dt * slope for f, slope in slopes.items()})
         slopes = rhs(0.5)
         # the first slope is what took the field here

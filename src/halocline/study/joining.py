@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.io.table import Table
 from halocline.plan.traffic import Traffic
 from halocline.study.engine import reported
 from halocline.study.measurement import Measurement, conditions, joined_repeats, source
@@ -17,11 +18,13 @@ from halocline.study.measuring.command import EXECUTION, RUN, common
 from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import Block, Column, Contents, Group, Report, Rows
+from halocline.study.reporting.report import Column, Group, Report, in_order, row_table
 from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
 from halocline.words import counted
 from halocline.words import joined as joined_words
+
+Conditions = tuple[tuple[str, str], ...]
 
 
 def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
@@ -36,7 +39,7 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     if duplicate is not None:
         raise InputError(f"{duplicate} is given twice: its measurements would count twice; leave one out")
     by_name, all_measurements = studies(), list[Measurement]()
-    formulas: dict[Any, Any] = {}  # exchanged data, by the conditions of a problem
+    exchanges: dict[Conditions, dict[int | None, Exchanged]] = {}
     for path in files:
         records, facts = read(path)
         measurements = [common(record) for record in records]
@@ -45,27 +48,24 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
             if m["study"] not in by_name:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(by_name)}")
             if "theory" in facts:
-                formulas.setdefault(held_conditions(by_name[m["study"]], m), {}).update(
-                    _exchanged(facts["theory"])
-                )
+                held = held_conditions(by_name[m["study"]], m)
+                exchanges.setdefault(held, {}).update(_exchanged(facts["theory"]))
     if not all_measurements:
         read_files = ", ".join(map(str, files))
         raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
+    problems: dict[Conditions, Group] = {
+        held_conditions(by_name[group.first["study"]], group.first): group
+        for group in Group(all_measurements).by(lambda m: held_conditions(by_name[m["study"]], m))
+    }
+    differing = _differing(problems)
     reports = []
-    groups = Group(all_measurements, None).by(lambda m: held_conditions(by_name[m["study"]], m))
-    held = [held_conditions(by_name[group.one["study"]], group.one) for group in groups]
-    for group, group_conditions in zip(groups, held, strict=True):
-        study = by_name[group.one["study"]]
-        siblings = [
-            dict(other_conditions)
-            for other_group, other_conditions in zip(groups, held, strict=True)
-            if (other_group.one["study"], other_group.one["case"]) == (group.one["study"], group.one["case"])
-        ]
-        differences = _differing(dict(group_conditions), siblings)
-        exchanged = formulas.get(group_conditions)
-        report = _of_problem(study, group.found, exchanged)
-        prefix = joined_words(f"{study.title}: {q.named(group.one)}", *differences)
-        if len(groups) > 1:
+    for held, group in problems.items():
+        study = by_name[group.first["study"]]
+        report = _of_problem(study, group.members, exchanges.get(held))
+        names = differing[_kind(group)]
+        values = [f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in held if name in names]
+        prefix = joined_words(f"{study.title}: {q.named(group.first)}", *values)
+        if len(problems) > 1:
             tables = [replace(t, heading=t.heading and f"{prefix}: {t.heading}") for t in report.tables]
             report = replace(report, tables=tables, said=[f"{prefix}: {text}" for text in report.said])
         reports.append(report)
@@ -80,7 +80,7 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     )
 
 
-def held_conditions(study: Study, measurement: Measurement) -> tuple[tuple[str, str], ...]:
+def held_conditions(study: Study, measurement: Measurement) -> Conditions:
     """Return the conditions that the tables of a study hold fixed, by name.
 
     Measurements that differ in a condition are not compared with each other. For an option that the study
@@ -91,10 +91,21 @@ def held_conditions(study: Study, measurement: Measurement) -> tuple[tuple[str, 
     return tuple(conditions(measurement, without=study.axes, instead=base).items())
 
 
-def _differing(own_conditions: Mapping[str, str], siblings: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the conditions that differ between the groups of a study and case, as texts."""
-    names = [name for name in own_conditions if len({sibling[name] for sibling in siblings}) > 1]
-    return [f"{name.replace('_', ' ')} {_in_words(own_conditions[name])}" for name in names]
+def _kind(group: Group) -> tuple[str, str]:
+    """Return the study and the case of a group."""
+    return group.first["study"], group.first["case"]
+
+
+def _differing(problems: Mapping[Conditions, Group]) -> dict[tuple[str, str], set[str]]:
+    """Return the names of the conditions that differ between the groups of each study and case."""
+    values: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for held, group in problems.items():
+        for name, value in held:
+            values.setdefault(_kind(group), {}).setdefault(name, set()).add(value)
+    return {
+        kind: {name for name, distinct in by_condition.items() if len(distinct) > 1}
+        for kind, by_condition in values.items()
+    }
 
 
 def _in_words(value: str) -> str:
@@ -107,14 +118,14 @@ def _in_words(value: str) -> str:
 
 def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
     return {
-        f"{number}-{file}": drawn
-        for number, each in enumerate(reports)
-        for file, drawn in each.figures().items()
+        f"{number}-{file}": figure
+        for number, report in enumerate(reports)
+        for file, figure in report.figures().items()
     }
 
 
 def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
-    """What is exchanged, as a file has it."""
+    """Return the exchanges of each order of differences, from the facts of a file."""
     return {
         order: Exchanged(
             Traffic(
@@ -128,18 +139,19 @@ def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
     }
 
 
-def _of_problem(study: Study, found: Sequence[Measurement], exchanged: Any) -> Report:
+def _of_problem(
+    study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, Exchanged] | None
+) -> Report:
     """Return the report of one problem; with several sources it has tables of each and of all."""
-    distinct = joined_repeats(sorted(found, key=q.grid))
-    repeats = _repeats(distinct)
-    parts = Group(distinct, None).by(source)
-    reports = [reported(study, part.found, _theory(exchanged, part.found)) for part in parts]
+    distinct = Group(joined_repeats(sorted(measurements, key=q.grid)))
+    repeats, parts = _repeats(distinct.members), distinct.by(source)
+    reports = [reported(study, part.members, _theory(exchanged, part.members)) for part in parts]
     if len(parts) == 1:
         return replace(reports[0], said=[*repeats, *reports[0].said])
-    group = Group(distinct, None)
-    tables, sentences = list(ACROSS.tables(group)), [*repeats, *ACROSS.said(group)]
+    whole = distinct.where(lambda m: m.get("only") is None)
+    tables, sentences = list(_of_sources(whole)), [*repeats, *_fastest(whole)]
     for part, report in zip(parts, reports, strict=True):
-        origin = source(part.one)
+        origin = source(part.first)
         tables += [replace(t, heading=t.heading and f"{t.heading} ({origin})") for t in report.tables]
         sentences += [f"{origin}: {sentence}" for sentence in report.said]
     return Report(
@@ -147,9 +159,11 @@ def _of_problem(study: Study, found: Sequence[Measurement], exchanged: Any) -> R
     )
 
 
-def _theory(exchanged: Any, found: Sequence[Measurement]) -> Theory | None:
-    """With the constants of this source."""
-    exchanges = [m for m in found if m.get("only") == "exchange"]
+def _theory(
+    exchanged: dict[int | None, Exchanged] | None, measurements: Sequence[Measurement]
+) -> Theory | None:
+    """Return the closed formula with the constants of one source."""
+    exchanges = [m for m in measurements if m.get("only") == "exchange"]
     return None if exchanged is None else Theory.of(exchanged, exchanges)
 
 
@@ -166,31 +180,21 @@ def _repeats(distinct: Sequence[Measurement]) -> list[str]:
     ]
 
 
-def _fastest(group: Group) -> list[str]:
-    sentences = []
-    for part in group.by(lambda m: (m["case"], q.grid(m))):
-        sentences.append(
-            f"{part.one['case']}, {q.size(part.one)}: fastest on {source(part.best)} "
-            f"with {q.layout(part.best)}."
-        )
-    return sentences
+def _case_and_grid(measurement: Measurement) -> Any:
+    return measurement["case"], q.grid(measurement)
 
 
-ACROSS = Contents(
-    (
-        Block(
-            (
-                Rows(
-                    "Machines, MPI libraries and commits",
-                    (Column("", lambda m, g: source(m)), c.LAYOUT, c.NS, c.SECONDS, c.SLOWER, c.SSSPNT),
-                    order=lambda m: (q.units(m), m["ranks"], source(m)),
-                    left=2,
-                ),
-            ),
-            by=lambda m: (m["case"], q.grid(m)),
-            heading=lambda g: f"{g.one['case']}, {q.size(g.one)}",
-        ),
-    ),
-    sentences=(_fastest,),
-    of=lambda group: group.those(lambda m: m.get("only") is None),
-)
+def _of_sources(group: Group) -> Iterator[Table]:
+    """Yield a table of all sources for each case and grid."""
+    columns = (Column("", lambda m, g: source(m)), c.LAYOUT, c.NS, c.SECONDS, c.SLOWER, c.SSSPNT)
+    for same in group.by(_case_and_grid):
+        rows = in_order(same, lambda m: (q.units(m), m["ranks"], source(m)))
+        heading = f"{same.first['case']}, {q.size(same.first)}"
+        yield row_table("Machines, MPI libraries and commits", columns, rows, left=2, heading=heading)
+
+
+def _fastest(group: Group) -> Iterator[str]:
+    """Yield a sentence on the fastest source for each case and grid."""
+    for same in group.by(_case_and_grid):
+        best = same.best
+        yield f"{best['case']}, {q.size(best)}: fastest on {source(best)} with {q.layout(best)}."

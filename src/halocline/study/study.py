@@ -1,7 +1,7 @@
-"""What a study is: what it varies, what it holds, what its report shows; and what it is asked for.
+"""Studies as declarations: the runs and the report of a study, and the request of a user for one.
 
-A study is a declaration in a file of its own in `halocline.study.studies`, named STUDY or listed in STUDIES:
-the command line, the engine, tables, plots and pages follow from it.
+A study is a value STUDY in a file of its own in a package that `halocline.applications` names: the command
+line, the engine, tables, plots and pages follow from it.
 """
 
 from __future__ import annotations
@@ -10,42 +10,39 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
 from halocline.lang.grid import near
 from halocline.problems.files import is_file
 from halocline.ranges import Range, whole_numbers
-from halocline.study.measurement import PLACE, Measurement
-from halocline.study.reporting.report import Contents, Group
-from halocline.words import joined, method
+from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, PLACE, Measurement, is_solve
+from halocline.study.registry import declared
+from halocline.study.reporting.quantities import nanoseconds, ns
+from halocline.study.reporting.report import Contents, Group, Report, report
+from halocline.words import duration, joined, method
 
 if TYPE_CHECKING:
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
-    from halocline.study.reporting.report import Report
 
 N = 64  # cells along the first axis, where none are given
 WARM_UP = 2  # steps, where there are more
-CLOCK = (
-    "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
-    "that warm up; the median of the runs."
-)
+ITERATIONS = 100  # of a linear problem, where parts of them are timed
+RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """An option of the command that a study varies.
+    """Option of the command that a study varies.
 
     Parameters
     ----------
     option : str
-        By its name with underscores: "patch".
+        Its name with underscores: "patch".
     form : str
-        What the study's own option looks like: "--patches B,B,...".
+        Form of the study's own option: "--patches B,B,...".
     help : str
     default : str
         The values, with commas between them.
@@ -64,7 +61,7 @@ class Sweep:
 
     @property
     def keyword(self) -> str:
-        """The name of the study's option, as Python has it."""
+        """Name of the study's option in Python."""
         return self.form.partition(" ")[0].lstrip("-").replace("-", "_")
 
     def values(self, text: str) -> list[Any]:
@@ -78,102 +75,19 @@ class Sweep:
         flag = self.form.partition(" ")[0]
         if self.numbers is not None:
             return whole_numbers(text, flag, self.numbers)
-        found = [each.strip() for each in text.split(";" if ";" in text else ",")]
-        for value in found:
+        values = [value.strip() for value in text.split(";" if ";" in text else ",")]
+        for value in values:
             if self.words and value not in self.words:
                 raise InputError(
                     f"{flag} {text}: {value!r} is unknown{near(value, self.words)}; expected a list of "
                     f"{', '.join(self.words)}"
                 )
-        return found
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study of any problem.
-
-    Parameters
-    ----------
-    name : str
-        As on the command line.
-    title : str
-        Of its page.
-    about : str
-        One line, for a list.
-    help : str
-        What it does, further.
-    examples : tuple of str
-    contents : tuple of Contents
-    sweeps : tuple of Sweep
-        Options that are varied beside sizes, ranks and threads.
-    variants : tuple of mapping, or function of what was asked
-        Sets of options, each of which is run at each place.
-    layouts : callable, optional
-        ``layouts(ranks, threads)`` gives the pairs that are run, of lists; all pairs by default.
-    grows : bool
-        Whether the grid grows with the ranks.
-    beside : mapping of str to str
-        What it takes for a problem beside cases and files, and the command that runs it.
-    files : tuple of str
-        Pictures that `report` draws.
-    report : callable, optional
-        Makes the report of measurements, in the place of `contents`.
-    plan : callable, optional
-        ``plan(asked)`` gives the runs, where they are no product of lists.
-    finish : callable, optional
-        ``finish(runs, measurements)`` gives the measurements with what follows from all of them.
-    options : tuple of (form, help, default)
-        Further options of the command line, for `variants` and `plan`.
-    to_the_end : bool
-        Whether each run goes to the end of the problem, on one number of ranks and threads.
-    ranks, threads : str
-        The lists by default.
-    formula : bool
-        Whether the closed formula stands beside, whose constants take a run of the exchange alone.
-    repeat : int
-        How often each run is done by default.
-    footer : str
-    says : callable, optional
-        What to say of a measurement when it is done.
-    compares : tuple of str
-        Conditions of a measurement that `plan` varies, beside sizes, ranks and threads.
-    """
-
-    name: str
-    title: str
-    about: str
-    help: str
-    examples: tuple[str, ...]
-    contents: tuple[Contents, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
-    variants: tuple[Mapping[str, Any], ...] | Callable[[Asked], list[dict[str, Any]]] = ({},)
-    layouts: Callable[[Sequence[int], Sequence[int]], list[tuple[int, int]]] | None = None
-    grows: bool = False
-    beside: Mapping[str, str] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
-    report: Callable[[Group], Report] | None = None
-    plan: Callable[[Asked], list[Run]] | None = None
-    finish: Callable[[Sequence[Run], list[Measurement]], list[Measurement]] | None = None
-    options: tuple[tuple[str, str, Any], ...] = ()
-    to_the_end: bool = False
-    ranks: str = "1,2"
-    threads: str = "1"
-    formula: bool = False
-    repeat: int = 1
-    footer: str = CLOCK
-    says: Callable[[Measurement], str] | None = None
-    compares: tuple[str, ...] = ()
-
-    @property
-    def axes(self) -> frozenset[str]:
-        """Conditions that may differ among the measurements of one table, beside those of `variants`."""
-        own = (*self.compares, *(sweep.option for sweep in self.sweeps))
-        return frozenset((*own, *(("n", "shape") if self.to_the_end else PLACE)))
+        return values
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a study.
+    """Run of a study.
 
     Parameters
     ----------
@@ -184,7 +98,7 @@ class Run:
         Cells along each axis.
     ranks, threads : int
     at : int, tuple of int or None
-        What --n takes.
+        Value of --n.
     facts : mapping
         For the measurement, beside what the command reports.
     extra : mapping of str to str
@@ -202,31 +116,31 @@ class Run:
 
     @property
     def words(self) -> str:
-        """What it is, for a line."""
-        own = self.command
-        device = own.words().get("--device")
+        """Description in one line."""
+        command = self.command
+        device = command.words().get("--device")
         where = joined(f"ranks {self.ranks}", f"threads {self.threads}", device and f"device {device}")
         cells = f"{'x'.join(map(str, self.shape))} cells"
-        part = "" if own.only is None else f", {own.only} alone"
-        part += "" if own.halo == "read" else ", with corners"
-        return joined(cells, *own.settings, method(own.order, None), where) + part
+        part = "" if command.only is None else f", {command.only} alone"
+        part += "" if command.halo == "read" else ", with corners"
+        return joined(cells, *command.settings, method(command.order, None), where) + part
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a study is asked for.
+    """Request for a study.
 
     Parameters
     ----------
     study : Study
     command : Command
-        What is measured.
+        The problem, and the options of all runs.
     sizes : tuple of int, optional
     ranks, threads : tuple of int
     given : mapping
         Options of this study alone.
     scratch : Path
-        A folder for what runs leave while the study goes on.
+        A folder for the files of runs during the study.
     drawn : Path, optional
         A folder for pictures that runs draw, where these are wanted.
     """
@@ -242,41 +156,54 @@ class Asked:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a user's file."""
+        """Whether the problem is a user's file."""
         return is_file(self.command.name)
 
     @cached_property
     def is_linear(self) -> bool:
-        """Whether it is a linear problem: solved to its end, whose iterations are its steps."""
+        """Whether the problem is linear: solved to its end, with iterations as its steps."""
         from halocline.problems.files import case_names
         from halocline.problems.problem import Problem
 
         name = self.command.name
         return not self.is_file and name in case_names() and Problem(name).is_linear
 
-    def ready(self, n: int | None, **options: Any) -> Problem:
-        """The problem on its grid: what cannot be is found before anything runs."""
-        own = self.command.but(**options) if options else self.command
+    def ready(self, n: int | None) -> Problem:
+        """Return the problem on its grid; InputError, before anything runs, where it cannot be."""
         from halocline.problems.problem import problem_of
 
-        cells = None if n is None else [n]
-        return problem_of(own.name, cells, own.settings, dim=own.dim, order=own.order, scheme=own.scheme)
+        command, cells = self.command, None if n is None else [n]
+        return problem_of(
+            *(command.name, cells, command.settings),
+            dim=command.dim,
+            order=command.order,
+            scheme=command.scheme,
+        )
 
     @cached_property
     def problems(self) -> list[tuple[int | None, Problem]]:
-        """The problem of each size, with what --n takes for it."""
+        """Value of --n and problem of each size."""
         default = None if self.is_file or self.is_linear else N
         return [(n, self.ready(n)) for n in (self.sizes or (default,))]
 
-    @property
-    def layouts(self) -> list[tuple[int, int]]:
-        """The pairs of ranks and threads."""
-        if self.study.layouts is not None:
-            return self.study.layouts(self.ranks, self.threads)
-        return list(itertools.product(self.ranks, self.threads))
+    def size_of_file(self, ready: Any) -> int:
+        """Return the cells along the first axis of a file, which it has as its name n or in hc.cells.
 
-    def chosen(self) -> Asked:
-        """With steps, warm-up, order and scheme of the case where they are not given."""
+        Raises
+        ------
+        InputError
+            The file sets no whole number n.
+        """
+        n = ready.shape[0] if ready.has_settings else ready.values.get(RESOLUTION)
+        if type(n) is not int:
+            raise InputError(
+                f"{self.command.name} sets no whole number {RESOLUTION} at its top, from which a larger grid "
+                f"could be made for more ranks: write {RESOLUTION} = 128 there, and make the grid of it"
+            )
+        return n
+
+    def with_defaults(self) -> Asked:
+        """Return the request with steps, warm-up, order and scheme of the case where they are not given."""
         if self.is_file or self.is_linear:
             return self
         ready = self.problems[0][1]
@@ -291,17 +218,170 @@ class Asked:
             raise InputError(
                 f"--warm-up {warm_up}: expected a whole number from 0, fewer than the {steps} steps"
             )
-        own = {} if ready.is_program else {"order": ready.order, "scheme": ready.scheme}
-        return replace(self, command=self.command.but(steps=steps, warm_up=warm_up, **own))
+        differences = {} if ready.is_program else {"order": ready.order, "scheme": ready.scheme}
+        return replace(self, command=self.command.but(steps=steps, warm_up=warm_up, **differences))
+
+
+@dataclass(frozen=True)
+class Study:
+    """Study of any problem; a study with its own runs or report derives from this class.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    title : str
+        Title of its page.
+    about : str
+        One line, for a list.
+    help : str
+        Further help text.
+    examples : tuple of str
+    contents : tuple of Contents
+    sweeps : tuple of Sweep
+        Options that are varied beside sizes, ranks and threads.
+    variants : tuple of mapping, or function of the request
+        Sets of options, each of which is run at each place.
+    options : tuple of (form, help, default)
+        Further options of the command line, for `variants` and `runs`.
+    verb : {"run", "bench"}
+        The command that is measured.
+    to_the_end : bool
+        Whether each run goes to the end of the problem, on one number of ranks and threads.
+    ranks, threads : str
+        The lists by default.
+    formula : bool
+        Whether the closed formula stands beside, whose constants take a run of the exchange alone.
+    repeat : int
+        Repetitions of each run by default.
+    compares : tuple of str
+        Conditions of a measurement that `runs` varies, beside sizes, ranks and threads.
+    """
+
+    name: str
+    title: str
+    about: str
+    help: str
+    examples: tuple[str, ...]
+    contents: tuple[Contents, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
+    variants: tuple[Mapping[str, Any], ...] | Callable[[Asked], list[dict[str, Any]]] = ({},)
+    options: tuple[tuple[str, str, Any], ...] = ()
+    verb: str = "run"
+    to_the_end: bool = False
+    ranks: str = "1,2"
+    threads: str = "1"
+    formula: bool = False
+    repeat: int = 1
+    compares: tuple[str, ...] = ()
+
+    footer: ClassVar[str] = (
+        "Time is that of the loop over steps, from a barrier before to one after, without those at the start "
+        "that warm up; the median of the runs."
+    )
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """Conditions that may differ among the measurements of one table, beside those of `variants`."""
+        varied = (*self.compares, *(sweep.option for sweep in self.sweeps))
+        return frozenset((*varied, *(("n", "shape") if self.to_the_end else PLACE)))
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        """Names of the files of all figures."""
+        return tuple(dict.fromkeys(file for part in self.contents for file in part.figures))
+
+    # -- runs ------------------------------------------------------------------------------------------------
+
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return the runs of each size on each layout, with each set of options."""
+        asked = asked.with_defaults()
+        varied = self.sets_of_options(asked)
+        commands = [_varied(asked.command, options) for options in varied]
+        if asked.is_linear and any(command.only for command in commands):  # parts of a solve have no end
+            commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
+        runs = []
+        for (at, ready), (ranks, threads) in itertools.product(asked.problems, self.layouts(asked)):
+            place = self.place(asked, at, ready, ranks, threads)
+            runs += [
+                replace(place, command=command, facts={**place.facts, **_varied_facts(asked, options)})
+                for command, options in zip(commands, varied, strict=True)
+            ]
+        if self.formula and not any(run.command.only == "exchange" for run in runs):
+            runs += _exchange(asked, runs)
+        return runs
+
+    def layouts(self, asked: Asked) -> list[tuple[int, int]]:
+        """Return the pairs of ranks and threads."""
+        return list(itertools.product(asked.ranks, asked.threads))
+
+    def place(self, asked: Asked, at: int | None, ready: Problem, ranks: int, threads: int) -> Run:
+        """Return the run of a problem on a layout, for one set of options."""
+        n = at if asked.is_file and at is not None else ready.shape[0]
+        return Run(asked.command, n, ready.shape, ranks, threads, at if asked.is_file else ready.shape)
+
+    def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
+        """Return the sets of options that are run at each place."""
+        bases = self.variants(asked) if callable(self.variants) else self.variants
+        swept = [
+            [{sweep.option: value} for value in sweep.values(asked.given.get(sweep.keyword) or sweep.default)]
+            for sweep in self.sweeps
+        ]
+        return [
+            dict(base) | {name: value for options in sets for name, value in options.items()}
+            for base in bases
+            for sets in itertools.product(*swept)
+        ]
+
+    # -- measurements ----------------------------------------------------------------------------------------
+
+    def says(self, measurement: Measurement) -> str:
+        """Return the result of a run in a few words."""
+        if is_solve(measurement):
+            return f"{measurement['iterations']:,} iterations, {duration(measurement['seconds'])}"
+        if measurement["ns_per_cell_step"] is None:
+            return duration(measurement["seconds"])
+        return f"{nanoseconds(ns(measurement))} ns a cell and step"
+
+    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+        """Return the measurements with the results that follow from all of them."""
+        return measurements
+
+    def report(self, group: Group) -> Report:
+        """Return the report of measurements."""
+        return report(self.contents, group)
+
+
+def _varied(command: Command, options: Mapping[str, Any]) -> Command:
+    """Return a command with other options; "environment" and "python" are its own fields."""
+    fields = {name: value for name, value in options.items() if name in ("environment", "python")}
+    return replace(command, **fields).but(**{k: v for k, v in options.items() if k not in fields})
+
+
+def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the study varied in a run, and their values in its other runs.
+
+    Parts of a solve run a given number of iterations, unlike the solve. Both get the values of the solve.
+    """
+    command = asked.command
+    base = {name: getattr(command, name) for name in options}
+    if asked.is_linear:
+        base |= {name: command.options.get(name) for name in (*OUTCOMES_OF_SOLVES, *ONLY_OF_SOLVES)}
+    return {"varied": options, "base": base}
+
+
+def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
+    """Return the run that measures 1/β: the exchange alone of the largest grid on the fewest ranks.
+
+    There is none on one rank, nor of a linear problem, of which only whole runs are timed.
+    """
+    between = [run for run in runs if run.ranks > 1]
+    if not between or asked.is_linear:
+        return []
+    one = min(between, key=lambda run: (run.ranks, -run.n, run.threads))
+    return [replace(one, command=one.command.but(only="exchange"))]
 
 
 def studies() -> dict[str, Study]:
-    """All studies by name, in the order of their files."""
-    home = import_module("halocline.study.studies")
-    found: dict[str, Study] = {}
-    for module in sorted(each.name for each in iter_modules(home.__path__)):
-        declared = import_module(f"halocline.study.studies.{module}")
-        one = getattr(declared, "STUDY", None)
-        for study in (*(() if one is None else (one,)), *getattr(declared, "STUDIES", ())):
-            found[study.name] = study
-    return found
+    """Return all studies by name, in the order of their files."""
+    return {study.name: study for study in declared("STUDY")}

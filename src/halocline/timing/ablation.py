@@ -21,10 +21,11 @@ from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import SETS, UNFIT_ON_DEVICES
-from halocline.problems.step_bench import StepBench
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
+from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.ranks.mpi import world
+from halocline.run.tuning.turns import in_turn
 from halocline.timing.exchange import Bench, exchange_schedule, moved
 from halocline.timing.overlap import heat
 from halocline.words import amount, duration
@@ -152,11 +153,11 @@ def measure(
     """
     REPEATS.check("repeats", repeats)
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
-    ready: list[tuple[Variant, Bench | StepBench]] = []
+    ready: list[tuple[Variant, PassTimer]] = []
     taken: set[tuple[str, ...]] = set()
     on_devices = chosen_devices(execution.get("device")).interface != "cpu"
     for variant in variants(fields, radius, len(shape)):
-        bench: Bench | StepBench
+        bench: PassTimer
         named = variant.options.get("methods", "").split(",")
         if variant.group == "transfer methods" and (
             (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(named))
@@ -178,16 +179,13 @@ def measure(
             continue  # nor this
         taken.add(methods)
         ready.append((variant, bench))
-    times: list[list[float]] = [[] for _ in ready]
-    for done in range(repeats + 1):
-        for (_, bench), own in zip(ready, times, strict=True):
-            own.append(bench.run())
-        if on_progress is not None:
-            on_progress(done)
+    for _, bench in ready:
+        bench.run()
+    times = in_turn({n: bench.run for n, (_, bench) in enumerate(ready)}, repeats, on_progress)
     found: list[Measured] = []
     first: dict[str, float] = {}
-    for (variant, bench), own in zip(ready, times, strict=True):
-        seconds = statistics.median(own[1:])
+    for n, (variant, bench) in enumerate(ready):
+        seconds = statistics.median(times[n])
         base = first.setdefault(variant.group, seconds)
         messages, bytes_by_method = moved(bench.prepared)
         found.append(
@@ -240,11 +238,18 @@ def place(
     return found
 
 
+def groups_of(found: Sequence[Measured]) -> dict[str, list[Measured]]:
+    """Return the variants of each group."""
+    groups: dict[str, list[Measured]] = {}
+    for measured in found:
+        groups.setdefault(measured.group, []).append(measured)
+    return groups
+
+
 def table(found: Sequence[Measured]) -> list[Table]:
-    """One table for each group."""
-    made = []
-    for group in dict.fromkeys(m.group for m in found):
-        own = [m for m in found if m.group == group]
+    """Return one table for each group."""
+    tables = []
+    for group, members in groups_of(found).items():
         rows = tuple(
             (
                 m.name,
@@ -254,49 +259,45 @@ def table(found: Sequence[Measured]) -> list[Table]:
                 duration(m.seconds),
                 f"{m.ratio:.2f}",
             )
-            for m in own
+            for m in members
         )
-        note = "Predicted by running the plan on the machine file." if own[0].predicted else ""
-        if own[0].whole:
-            note = WHOLE
-        heads = ("", "subdomains", "messages", "into a rank", own[0].unit, f"faster than\n{own[0].name}")
-        made.append(Table(group.capitalize(), heads, rows, left=2, note=note))
-    return made
+        first = members[0]
+        note = "Predicted by running the plan on the machine file." if first.predicted else ""
+        heads = ("", "subdomains", "messages", "into a rank", first.unit, f"faster than\n{first.name}")
+        tables.append(Table(group.capitalize(), heads, rows, left=2, note=WHOLE if first.whole else note))
+    return tables
 
 
 def plot(found: Sequence[Measured]) -> Figure:
-    """The time of every variant, group by group."""
+    """Draw the time of every variant, group by group."""
     from matplotlib.figure import Figure
 
     from halocline.io.style import COLOURS, MUTED
 
-    groups = list(dict.fromkeys(m.group for m in found))
-    heights = [sum(m.group == group for m in found) for group in groups]
-    figure = Figure(figsize=(8.4, 0.9 + 0.42 * sum(heights)), layout="constrained")
-    for axes, group in zip(
-        figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0], groups, strict=True
-    ):
-        own = [m for m in found if m.group == group]
-        places = range(len(own))
-        axes.barh(places, [1e3 * m.seconds for m in own], color=MUTED if own[0].predicted else COLOURS[0])
-        axes.set_yticks(places, [m.name for m in own])
+    groups = groups_of(found)
+    heights = [len(members) for members in groups.values()]
+    figure = Figure(figsize=(8.4, 0.9 + 0.42 * len(found)), layout="constrained")
+    all_axes = figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for axes, (group, members) in zip(all_axes, groups.items(), strict=True):
+        predicted, places = members[0].predicted, range(len(members))
+        axes.barh(places, [1e3 * m.seconds for m in members], color=MUTED if predicted else COLOURS[0])
+        axes.set_yticks(places, [m.name for m in members])
         axes.invert_yaxis()
-        axes.set_title(group.capitalize() + (" (predicted)" if own[0].predicted else ""), loc="left")
+        axes.set_title(group.capitalize() + (" (predicted)" if predicted else ""), loc="left")
         axes.set_xlim(0, None)
     figure.supxlabel("milliseconds an exchange, or a step where kernels run too")
     return figure
 
 
 def verdicts(found: Sequence[Measured]) -> list[str]:
-    """What the study shows, a sentence for each group."""
-    said = []
-    for group in dict.fromkeys(m.group for m in found):
-        own = [m for m in found if m.group == group]
-        best = min(own, key=lambda m: m.seconds)
+    """Return a sentence for each group: its fastest variant, and how much slower the others are."""
+    sentences = []
+    for group, members in groups_of(found).items():
+        best = min(members, key=lambda m: m.seconds)
         how = f"is {'predicted to be ' * best.predicted}fastest, {duration(best.seconds)} {best.unit}"
-        others = [m.seconds for m in own if m is not best]
+        others = [m.seconds for m in members if m is not best]
         more = statistics.median(others) / best.seconds if others else 1.0
-        said.append(
+        sentences.append(
             f"{group.capitalize()}: {best.name} {how}; the others take {more:.2f} times as long (median)."
         )
-    return said
+    return sentences

@@ -10,17 +10,20 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from halocline.io.table import Table
 from halocline.lang.grid import unknown
 from halocline.physics.heat import Heat
 from halocline.plan.transfer import UNFIT_ON_DEVICES
-from halocline.problems.step_bench import KINDS, StepBench
+from halocline.problems.step_bench import StepBench
 from halocline.ranges import ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
+from halocline.run.engine.pass_timer import KINDS
 from halocline.run.engine.prepared import Prepared
 from halocline.run.simulation.simulation import Simulation
+from halocline.run.tuning.turns import in_turn
 from halocline.solvers.schemes import Euler
 from halocline.timing.exchange import moved
 from halocline.words import amount, duration
@@ -139,30 +142,33 @@ def measure(
     InputError
     """
     REPEATS.check("repeats", repeats)
-    benches: dict[str, StepBench] = {}
-    taken: set[tuple[str, ...]] = set()
+    by_transfers: dict[tuple[str, ...], tuple[str, StepBench]] = {}
     for name in methods:
         if name not in METHODS:
             raise unknown("method", name, list(METHODS))
         if name in UNFIT_ON_DEVICES and chosen_devices(execution.get("device")).interface != "cpu":
             continue
         bench = make(methods=METHODS[name], **execution)
-        found = bench.prepared.plan.transfers.methods
-        if bench.prepared.domain.devices and name not in found:
-            continue
-        if found not in taken:  # else the one that it names cannot be had here
-            benches[name] = bench
-            bench.calibrate()
-        taken.add(found)
-    times: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in KINDS} for name in benches}
-    for turn in range(repeats):
-        for name, bench in benches.items():
-            order = list(KINDS.items())
-            for kind, options in order if turn % 2 == 0 else reversed(order):
-                times[name][kind].append(bench.run(**options))
-        if on_progress is not None:
-            on_progress(turn + 1)
-    return [_hidden(name, bench.prepared, times[name]) for name, bench in benches.items()]
+        transfers = bench.prepared.plan.transfers.methods
+        if name in transfers or not bench.prepared.domain.devices:
+            # where a method cannot be had, the one that is taken instead is timed once
+            by_transfers.setdefault(transfers, (name, bench))
+    benches = dict(by_transfers.values())
+    for bench in benches.values():
+        bench.calibrate()
+    times = in_turn(
+        {
+            (name, kind): partial(bench.run, **options)
+            for name, bench in benches.items()
+            for kind, options in KINDS.items()
+        },
+        repeats,
+        on_progress,
+    )
+    return [
+        _hidden(name, bench.prepared, {kind: times[name, kind] for kind in KINDS})
+        for name, bench in benches.items()
+    ]
 
 
 def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hidden:

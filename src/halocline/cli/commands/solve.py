@@ -1,63 +1,95 @@
-"""`halocline solve`."""
+"""Solve a case and report how it went: iterations, error, time, share of the bandwidth, checksum.
 
-from __future__ import annotations
+Examples
+--------
+halocline solve poisson --n 512
+"""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
+from halocline import ranges
 from halocline.cli import options
-from halocline.cli.commands import POISSON
-from halocline.cli.declare import Command, Commands
+from halocline.cli.commands import command, group
+from halocline.cli.options import how, place, problem, results, whole
 from halocline.errors import InputError
 
-if TYPE_CHECKING:
-    from halocline.cli.keeping import Kept
+app = group(__doc__)
+METHOD = how(
+    "--method cg|cg-fused",
+    help=f"{options.METHODS_OF_LINEAR} (default: cg-fused, or with --resume that of the checkpoint).",
+)
+RTOL = how("--rtol X", options.POSITIVE, options.TOLERANCE)
+MAX_ITERATIONS = how("--max-iterations K", whole(ranges.STEPS), options.MOST_ITERATIONS)
 
 
+@dataclass
+class Results:
+    """Options of the results of a solve.
+
+    Attributes
+    ----------
+    pictures
+        Draw solution.png and error.png in that folder, and timeline.png with --trace.
+    """
+
+    json: Annotated[str | None, options.JSON] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+
+
+@command(app, "poisson", options.Execution, options.Keeping, Results)
 def poisson(
-    *, n: int | None, method: str | None, rtol: float, max_iterations: int | None, kept: Kept, **rest: Any
+    n: Annotated[int | None, problem("--n N", whole(ranges.POINTS))] = None,
+    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None,
+    method: Annotated[str | None, METHOD] = None,
+    rtol: Annotated[float, RTOL] = 1e-6,
+    max_iterations: Annotated[int | None, MAX_ITERATIONS] = None,
+    ranks: Annotated[int | None, options.RANKS] = None,
+    **values: Any,
 ) -> None:
-    """Run the case poisson: the short form of ``halocline run poisson``."""
-    if n is None and kept.resume is None:
-        raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
+    """The elliptic problem -Δu = f with u = 0 on the boundary of the unit interval, square or cube, and the
+    exact solution u = Π sin²(π x); see UMBC HPCF-2018-10.
+
+    The short form of `halocline run poisson`. The result has the same bits for any number of ranks and
+    threads, any decomposition and patch: compare the checksum.
+
+    Parameters
+    ----------
+    n
+        Interior points along each axis; with --resume those of the checkpoint.
+    dim
+        Axes of the problem (default: 2, or with --resume those of the checkpoint).
+
+    Examples
+    --------
+    halocline solve poisson --n 512
+    halocline solve poisson --n 1024 --ranks 4 --decomposition 2x2 --threads 1
+    halocline solve poisson --n 128 --dim 3 --rtol 1e-8 --pictures out
+    halocline solve poisson --n 8192 --device cuda:0,1 --ranks 2
+    mpiexec -n 64 halocline solve poisson --n 16384 --json result.json
+    """
+    from halocline.cli.keeping import kept
     from halocline.cli.run import run
+    from halocline.cli.texts import execution_of
     from halocline.solvers.cg import method_named
 
+    execution, to_keep = execution_of(values), kept(**options.take(options.Keeping, values))
+    if n is None and to_keep.resume is None:
+        raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     given: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
         method_named(method)  # whose message is of --method, and not of --set
         given["method"] = method
-    run("poisson", n=None if n is None else [n], given=given, steps=max_iterations, kept=kept, **rest)
-
-
-SOLVE = Commands(
-    name="solve",
-    help="Solve a case and report how it went: iterations, error, time, share of the bandwidth, checksum.",
-    examples=["halocline solve poisson --n 512"],
-    commands=[
-        Command(
-            name="poisson",
-            does=poisson,
-            help=f"{POISSON}\n\nThe short form of `halocline run poisson`. The result has the same bits for "
-            "any number of ranks and threads, any decomposition and patch: compare the checksum.",
-            examples=[
-                "halocline solve poisson --n 512",
-                "halocline solve poisson --n 1024 --ranks 4 --decomposition 2x2 --threads 1",
-                "halocline solve poisson --n 128 --dim 3 --rtol 1e-8 --pictures out",
-                "halocline solve poisson --n 8192 --device cuda:0,1 --ranks 2",
-                "mpiexec -n 64 halocline solve poisson --n 16384 --json result.json",
-            ],
-            takes=(
-                options.N.but(
-                    "Interior points along each axis; with --resume those of the checkpoint.", default=None
-                ),
-                options.DIM.but(
-                    "Axes of the problem (default: 2, or with --resume those of the checkpoint).",
-                    default=None,
-                ),
-                (options.METHOD_OR_RESUMED, options.RTOL, options.MAX_ITERATIONS),
-                (options.RANKS, options.EXECUTION.also(options.TRACE), options.KEPT),
-                (options.JSON, options.SOLUTION),
-            ),
-        )
-    ],
-)
+    cells = None if n is None else [n]
+    run(
+        "poisson",
+        n=cells,
+        given=given,
+        dim=dim,
+        steps=max_iterations,
+        ranks=ranks,
+        **values,
+        execution=execution,
+        kept=to_keep,
+    )

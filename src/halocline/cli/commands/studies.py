@@ -1,247 +1,276 @@
 """The commands of `halocline study`: one for each declared study, and those for papers and reports."""
 
-from __future__ import annotations
+from dataclasses import dataclass
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any
 
-from functools import partial
+import typer
+from typer.core import TyperGroup
 
+from halocline import ranges
 from halocline.cli import options
-from halocline.cli.commands import CaseByName
-from halocline.cli.declare import (
-    PLACE,
-    REQUIRED,
-    TEXT,
-    TEXTS,
-    Command,
-    Commands,
-    FromLine,
-    Group,
-    Kind,
-    Option,
+from halocline.cli.commands import EXAMPLES, ablation, command, group, overlap, parameters
+from halocline.cli.options import (
+    Execution,
+    how,
+    keyword,
     one_of,
+    panel,
+    place,
+    problem,
+    results,
+    take,
+    where,
     whole,
 )
-from halocline.ranges import RANKS_PER_NODE, SOME_STEPS
 from halocline.study.study import Study, studies
 
-PROBLEM = Option(
-    None, "problem CASE|FILE.py", "A case of `halocline cases`, or a Python file.", TEXT, REQUIRED
+app = group("")
+RTOL = how("--rtol X", options.POSITIVE, f"{options.TOLERANCE} Of a linear problem.")
+MAX_ITERATIONS = how(
+    "--max-iterations K", whole(ranges.STEPS), f"{options.MOST_ITERATIONS} Of a linear problem."
 )
-EACH_N = options.problem(
-    "--n N,N,...",
-    "Points or cells along the first axis, the others in the problem's own proportion, for each run; by "
-    "default what suits the study.",
-)
-DIM = options.DIM.but("Axes, where a problem can have several numbers of them.", default=None)
-LINEAR = (
-    options.METHOD_OF_CASE,
-    options.RTOL.but(f"{options.RTOL.help} Of a linear problem.", default=None),
-    options.MAX_ITERATIONS.but(f"{options.MAX_ITERATIONS.help} Of a linear problem."),
-)
-STEPS = (
-    options.STEPS.but("Steps of each run; by default those of the case.", kind=whole(SOME_STEPS)),
-    options.WARM_UP.but(
-        "The first K steps are not timed; by default two, where there are more.", default=None
-    ),
-    *(options.ORDER_OF_CASE, options.SCHEME_OF_CASE),
-)
-RUNS = (options.DEVICE, options.DECOMPOSITION, options.PATCH)
-RESULTS = Group(
-    "results",
-    (*options.REPORT, options.results("--pictures FOLDER", "Draw the plots in that folder.", PLACE)),
-)
-SUBMIT = Group(
-    "submit",
-    tuple(
-        Option("On a cluster", form, help, kind)
-        for form, help, kind in (
-            (
-                "--submit slurm|pbs",
-                "Do not run the study, but write one job script for each K; the names of the scripts hold "
-                "what the study varies.",
-                TEXT,
-            ),
-            ("--nodes K,K,...", "Nodes of each job (default: 1).", TEXT),
-            (
-                "--per-node R",
-                "Ranks of a node; by default those of --ranks, if that is one number.",
-                whole(RANKS_PER_NODE),
-            ),
-            (
-                "--time HH:MM:SS",
-                "Time limit of a job; an hour by default. Slurm also takes D-HH:MM:SS and minutes.",
-                TEXT,
-            ),
-            ("--partition NAME", "Of the cluster: a partition of Slurm, a queue of PBS.", TEXT),
-            ("--account NAME", "Whom the jobs are charged to.", TEXT),
-            ("--overwrite", "Replace scripts and results of another study that have the same names.", TEXT),
-        )
-    ),
-)
+of_study = panel("The study")
+cluster = panel("On a cluster")
 
 
-def command_of(study: Study, name: str, problem: Option | FromLine = PROBLEM) -> Command:
-    """The command that carries a study out."""
-    lists = (
-        options.RANKS.but(
-            "Processes; one run for each.", form="--ranks R,R,...", kind=TEXT, default=study.ranks
-        ),
-        options.THREADS.but(
-            "Threads of each rank; one run for each.",
-            form="--threads T,T,...",
-            kind=TEXT,
-            default=study.threads,
-        ),
+@dataclass
+class OfProblem:
+    """Options of the problem that each run solves.
+
+    Attributes
+    ----------
+    n
+        Points or cells along the first axis, the others in the problem's own proportion, for each run; by
+        default what suits the study.
+    dim
+        Axes, where a problem can have several numbers of them.
+    """
+
+    n: Annotated[str | None, problem("--n N,N,...")] = None
+    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None
+    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
+
+
+@dataclass
+class OfSteps:
+    """Options of runs that are a number of steps.
+
+    Attributes
+    ----------
+    steps
+        Steps of each run; by default those of the case.
+    warm_up
+        The first K steps are not timed; by default two, where there are more.
+    """
+
+    steps: Annotated[int | None, problem("--steps S", whole(ranges.SOME_STEPS))] = None
+    warm_up: Annotated[int | None, problem("--warm-up K", whole(ranges.STEPS))] = None
+    order: Annotated[int | None, options.ORDER_OF_CASE] = None
+    scheme: Annotated[str | None, options.SCHEME_OF_CASE] = None
+
+
+@dataclass
+class OfLinear:
+    """Options of a linear problem."""
+
+    method: Annotated[str | None, options.METHOD_OF_CASE] = None
+    rtol: Annotated[float | None, RTOL] = None
+    max_iterations: Annotated[int | None, MAX_ITERATIONS] = None
+
+
+@dataclass
+class OfRuns:
+    """Options of each run, beside those of `halocline.cli.options.Execution`."""
+
+    ranks: Annotated[int | None, options.RANKS] = None
+    repeat: Annotated[int | None, options.REPEAT] = None
+
+
+@dataclass
+class Results:
+    """Options of the results of a study.
+
+    Attributes
+    ----------
+    pictures
+        Draw the plots in that folder.
+    """
+
+    json: Annotated[str | None, options.JSON] = None
+    csv: Annotated[Path | None, options.CSV] = None
+    html: Annotated[Path | None, options.HTML] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+
+
+@dataclass
+class Submit:
+    """Options of the jobs that run a study on a cluster.
+
+    Attributes
+    ----------
+    submit
+        Do not run the study, but write one job script for each K; the names of the scripts hold what the
+        study varies.
+    nodes
+        Nodes of each job (default: 1).
+    per_node
+        Ranks of a node; by default those of --ranks, if that is one number.
+    time
+        Time limit of a job; an hour by default. Slurm also takes D-HH:MM:SS and minutes.
+    partition
+        Of the cluster: a partition of Slurm, a queue of PBS.
+    account
+        Whom the jobs are charged to.
+    overwrite
+        Replace scripts and results of another study that have the same names.
+    """
+
+    submit: Annotated[str | None, cluster("--submit slurm|pbs")] = None
+    nodes: Annotated[str | None, cluster("--nodes K,K,...")] = None
+    per_node: Annotated[int | None, cluster("--per-node R", whole(ranges.RANKS_PER_NODE))] = None
+    time: Annotated[str | None, cluster("--time HH:MM:SS")] = None
+    partition: Annotated[str | None, cluster("--partition NAME")] = None
+    account: Annotated[str | None, cluster("--account NAME")] = None
+    overwrite: Annotated[bool, cluster("--overwrite")] = False
+
+
+@dataclass
+class Problem:
+    """Problem of a study.
+
+    Attributes
+    ----------
+    problem
+        A case of `halocline cases`, or a Python file.
+    """
+
+    problem: Annotated[str, typer.Argument(metavar="CASE|FILE.py")]
+
+
+def add(app: typer.Typer, study: Study, name: str) -> None:
+    """Add the command of a study to a group."""
+    sweeps = [(sweep.form, sweep.help, sweep.default) for sweep in study.sweeps]
+    options = [_parameter(of_study, *option) for option in (*sweeps, *study.options)]
+    if study.to_the_end:
+        layout = [*parameters(OfRuns, "ranks"), *parameters(Execution, "threads")]
+    else:
+        ranks = "--ranks R,R,...", "Processes; one run for each.", study.ranks
+        threads = "--threads T,T,...", "Threads of each rank; one run for each.", study.threads
+        layout = [_parameter(where, *ranks), _parameter(where, *threads)]
+
+    @command(
+        app,
+        name,
+        *([] if name == "CASE" else [Problem]),
+        *(options, OfProblem),
+        *([] if study.to_the_end else [OfSteps]),
+        *(OfLinear, layout, parameters(Execution, "device", "decomposition", "patch")),
+        *(parameters(OfRuns, "repeat"), Results, Submit),
+        text=f"{study.about}\n\n{study.help}{EXAMPLES}" + "\n".join(study.examples),
     )
-    own = [Option("The study", each.form, each.help, TEXT, each.default) for each in study.sweeps]
-    own += [Option("The study", form, help, _kind(form), default) for form, help, default in study.options]
-    return Command(
-        name=name,
-        does=partial(_study, study.name),
-        help=f"{study.about}\n\n{study.help}",
-        examples=study.examples,
-        takes=(
-            (problem, tuple(own), EACH_N, DIM, options.SETTINGS),
-            () if study.to_the_end else STEPS,
-            LINEAR,
-            (options.RANKS, options.THREADS) if study.to_the_end else lists,
-            (RUNS, options.REPEAT.but(default=None), RESULTS, SUBMIT),
-            FromLine("source", "get_parameter_source"),
-        ),
-    )
+    def run(context: typer.Context, **values: Any) -> None:
+        from halocline.cli.study import study as carry_out
+
+        problem = values.pop("problem", context.info_name)
+        results, submit = take(Results, values), take(Submit, values)
+        source = context.get_parameter_source
+        carry_out(study.name, problem, results=results, submit=submit, source=source, **values)
 
 
-def _kind(form: str) -> Kind:
-    """What an option of a study takes: one of some values, or a text."""
-    values = form.partition(" ")[2].split("|")
-    return one_of(*values) if len(values) > 1 else TEXT
+def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
+    """Return the parameter of an option of a study, whose metavar may list the values that it takes."""
+    metavar = form.partition(" ")[2]
+    reader = one_of(*metavar.split("|")) if "|" in metavar else None
+    kind: Any = str | None if metavar else bool
+    annotation = Annotated[kind, option(form, reader, help)]
+    return Parameter(keyword(form), Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _study(name: str, problem: str, **given: object) -> None:
-    from halocline.cli.study import study
-
-    study(name, problem, **given)  # type: ignore[arg-type]
-
-
-PER_RANK = options.CELLS.but("Cells along an axis for each rank.", default=128)
-EXCHANGE = Command(
-    name="exchange",
-    does="halocline.cli.ablation:ablation",
-    help="Time the exchange of some fields on a periodic grid with one thing changed at a time: the "
-    "transfer methods (+remote, +colo, +peer, +self of Pearson et al. 2020, and mailboxes), edges "
-    "and corners, halos of one width or of each field's own, decompositions; and predict what the "
-    "placement of subdomains is worth on a node of another machine.",
-    examples=[
-        "halocline study ablation exchange --n 128 --ranks 2 --subdomains-per-rank 2",
-        "halocline study ablation exchange --n 96 --ranks 4 --ranks-per-node 2 --html ablation.html",
-    ],
-    takes=(
-        (PER_RANK, options.DIM.but(default=3), options.RADIUS, options.FIELDS, options.DTYPE),
-        options.MACHINE.but("The machine on whose node placements are compared.", default="summit"),
-        (options.REPEAT.but(default=7), options.RANKS),
-        options.EXECUTION.only(
-            *(options.THREADS, options.DEVICE, options.SUBDOMAINS_PER_RANK),
-            *(options.RANKS_PER_NODE, options.MAILBOXES),
-        ),
-        options.REPORT,
-    ),
-)
-HIDDEN = (
-    "Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without "
-    "kernels, all in turn, by each transfer method between ranks. What is hidden is "
-    "1 - (step - compute alone) / exchange alone."
-)
-HIDDEN_BY = (
-    options.REPEAT.but(default=15),
-    options.RANKS,
-    options.EXECUTION.without(options.METHODS, options.OVERLAP, *options.TO_COMPARE),
-    options.JSON,
-)
-OVERLAP = Commands(
-    name="overlap",
-    help="How much of the exchange of halos is hidden behind computing, from runs of each alone.",
-    examples=[
-        "halocline study overlap heat --n 128 --ranks 2",
-        "halocline study overlap acoustic.py --ranks 2",
-    ],
-    cls=CaseByName,
-    commands=[
-        Command(
-            name="heat",
-            does="halocline.cli.overlap:heat",
-            help=f"Explicit steps of heat in a periodic box, order 2 R in space.\n\n{HIDDEN}",
-            examples=[
-                "halocline study overlap heat --n 128 --ranks 2",
-                "halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype "
-                "float32",
-            ],
-            takes=(
-                (PER_RANK, options.DIM.but(default=3), options.RADIUS.but(default=1)),
-                (options.FIELDS.but(default=1), options.DTYPE.but(default="float64")),
-                HIDDEN_BY,
-            ),
-        ),
-        Command(
-            name="CASE",
-            does="halocline.cli.overlap:case",
-            help=f"Steps or iterations of a case of `halocline cases`, or of a Python file.\n\n{HIDDEN}",
-            examples=[
-                "halocline study overlap poisson --n 1024 --ranks 2",
-                "halocline study overlap mhd-benchmark --n 64 --ranks 2",
-            ],
-            takes=(options.CASE, options.OF_CASE, options.METHOD_OF_CASE, HIDDEN_BY),
-        ),
-    ],
-)
-PAPER = Command(
-    name="paper",
-    does="halocline.cli.study:paper",
-    help="A table or figure of a paper: what is published, what the model predicts for its machine, and the "
-    "same measured here, reduced to what this machine has. `halocline study papers` lists them.",
-    examples=["halocline study paper umbc-4.1 --n 1024 --nodes 1,2", "halocline study paper astaroth-fig12"],
-    takes=(
-        Option(None, "name NAME", "Of the table or figure: umbc-4.1.", TEXT, REQUIRED),
-        options.problem("--n N,N,...", "Sizes that are predicted; by default one or a few of the paper's."),
-        options.where("--nodes K,K,...", "Nodes that are predicted; by default all of the paper's."),
-        options.MACHINE.but("Another machine to predict for.", default=None),
-        Option("Where it runs", "--here/--not-here", "Whether the study is measured here too.", default=True),
-        options.RANKS.but("Ranks that are measured here.", form="--ranks R,R,...", kind=TEXT),
-        options.THREADS.but("Threads that are measured here.", form="--threads T,T,...", kind=TEXT),
-        RESULTS,
-    ),
-)
-REPORT = Command(
-    name="report",
-    does="halocline.cli.study:report",
-    help="Join measurement files, which --json of studies has left on any machines, with any MPI and at any "
-    "commit, into one set of tables and one page.",
-    examples=["halocline study report here.json cluster/*.json --html report.html"],
-    takes=(Option(None, "files FILES...", "Measurement files.", TEXTS, REQUIRED), RESULTS),
-)
-PAPERS = Command(
-    name="papers",
-    does="halocline.cli.study:list_papers",
-    help="List the tables and figures of papers.",
-    examples=["halocline study papers"],
-    takes=(),
-)
+for declared in studies().values():
+    if declared.name == "ablation":
+        add(ablation.app, declared, "CASE")
+    else:
+        add(app, declared, declared.name)
+app.add_typer(ablation.app, name="ablation")
+app.add_typer(overlap.app, name="overlap")
 
 
-BESIDE = {"ablation": EXCHANGE}  # commands that follow the word of a study, beside cases
+@command(app, "paper", Results)
+def paper(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    n: Annotated[str | None, problem("--n N,N,...")] = None,
+    nodes: Annotated[str | None, where("--nodes K,K,...")] = None,
+    machine: Annotated[str | None, where("--machine NAME|FILE")] = None,
+    here: Annotated[bool, where("--here/--not-here")] = True,
+    ranks: Annotated[str | None, where("--ranks R,R,...")] = None,
+    threads: Annotated[str | None, where("--threads T,T,...")] = None,
+    **values: Any,
+) -> None:
+    """A table or figure of a paper: what is published, what the model predicts for its machine, and the same
+    measured here, reduced to what this machine has. `halocline study papers` lists them.
+
+    Parameters
+    ----------
+    name
+        Of the table or figure: umbc-4.1.
+    n
+        Sizes that are predicted; by default one or a few of the paper's.
+    nodes
+        Nodes that are predicted; by default all of the paper's.
+    machine
+        Another machine to predict for.
+    here
+        Whether the study is measured here too.
+    ranks
+        Ranks that are measured here.
+    threads
+        Threads that are measured here.
+
+    Examples
+    --------
+    halocline study paper umbc-4.1 --n 1024 --nodes 1,2
+    halocline study paper astaroth-fig12
+    """
+    from halocline.cli.study import paper
+
+    measured = {"ranks": ranks, "threads": threads}
+    paper(name, n=n, nodes=nodes, machine=machine, here=here, results=values, **measured)
 
 
-def commands() -> list[Command | Commands]:
-    """The commands of all studies, and those that are none of a declared study."""
-    return [*map(_of_study, studies().values()), OVERLAP, PAPER, PAPERS, REPORT]
+@command(app, "papers")
+def papers() -> None:
+    """List the tables and figures of papers.
+
+    Examples
+    --------
+    halocline study papers
+    """
+    from halocline.cli.study import list_papers
+
+    list_papers()
 
 
-def _of_study(study: Study) -> Command | Commands:
-    if study.name not in BESIDE:
-        return command_of(study, study.name)
-    beside = BESIDE[study.name]
-    return Commands(
-        name=study.name,
-        help=study.about,
-        examples=(*study.examples, *beside.examples[:1]),
-        commands=[beside, command_of(study, "CASE", FromLine("problem", "info_name"))],
-        cls=CaseByName,
-    )
+@command(app, "report", Results)
+def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **values: Any) -> None:
+    """Join measurement files, which --json of studies has left on any machines, with any MPI and at any
+    commit, into one set of tables and one page.
+
+    Parameters
+    ----------
+    files
+        Measurement files.
+
+    Examples
+    --------
+    halocline study report here.json cluster/*.json --html report.html
+    """
+    from halocline.cli.study import report
+
+    report(files, results=values)
+
+
+made = typer.main.get_command(app)
+assert isinstance(made, TyperGroup)
+commands = made.commands

@@ -1,21 +1,21 @@
-"""Handing a plan to the engine: three axes, storages for fields, numbers for names."""
+"""Bind a plan to the engine: three axes, storages for fields, numbers for names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.schedule import Await, Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.compile.schedule import Await, Fill, Loop, Operation, Scalars, Schedule, Stop, Sweep
+from halocline.native import native
 from halocline.plan.box import Box, three
 from halocline.plan.exchange import TAGS, Message
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
-from halocline.run.domain.execution import Execution
+from halocline.run.devices.links import Ends
 from halocline.run.domain.peers import SharedMemoryPeers
-from halocline.run.domain.threads import SPINS
-from halocline.run.ranks.communicator import Communicator
+from halocline.run.memory.store import FieldStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,189 +24,174 @@ if TYPE_CHECKING:
 AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row: passes/whole.py
 
 
-def _box(box: Box) -> tuple[list[int], list[int]]:
-    return three(box.lo), three(box.hi, 1)
-
-
-def patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
-    """Patches as rows of lo, hi, top on three axes."""
-    import numpy as np
-
-    table = np.asarray(plan.patches.table, dtype=np.int64)
-    missing = 3 - table.shape[2]
-    whole = np.zeros((len(table), 3, 3), dtype=np.int64)
-    whole[:, 1, :missing] = 1
-    whole[:, :, missing:] = table
-    return whole.reshape(len(table), 9)
-
-
 def build_engine(
-    native: ModuleType,
-    library: Path,
-    schedule: Schedule,
-    plan: RankPlan,
-    storages: Mapping[str, Sequence[Any]],
-    scalars: NDArray[np.float64],
-    comm: Communicator,
-    spins: int = SPINS["usual"],
-    peers: SharedMemoryPeers | None = None,
-    peer_storages: Mapping[str, Mapping[int, Any]] | None = None,
-    how: Execution | None = None,
+    store: FieldStore, schedule: Schedule, plan: RankPlan, library: Path, scalars: NDArray[np.float64]
 ) -> Any:
-    """An engine that executes `schedule` as `plan` says.
+    """Return an engine that executes a schedule on the host.
 
     Parameters
     ----------
-    storages : mapping of field name to native Storages
-        One for each subdomain of the plan.
+    store : FieldStore
+        It has a storage of each field of the schedule for each subdomain of the plan.
+    schedule : Schedule
+    plan : RankPlan
+    library : path
+        The compiled kernels.
     scalars : array of float64
         One per scalar of the schedule; the engine reads and writes it.
-    spins : int
-        How often a thread that waits looks again at once, before it sleeps in between.
-    peers : SharedMemoryPeers, optional
-        Where there are colocated messages.
-    peer_storages : mapping of field name to mapping of int to native Storage, optional
-        Views of the memory of these peers, by subdomain.
-    how : Execution, optional
-        Its schedule and mailboxes.
     """
-    how = how or Execution()
-    peers, views = peers or SharedMemoryPeers(), peer_storages or {}
+    domain, code = store.domain, native()
     names = [f.name for f in schedule.fields]
-    engine = native.Engine(
+    peers = domain.peers or SharedMemoryPeers()
+    engine = code.Engine(
         str(library),
         [
-            native.Subdomain(
-                [storages[name][n] for name in names],
-                three(own.box.lo),
-                patch_table(own),
-                own.patches.owners,
+            code.Subdomain(
+                [store.storages[name][n] for name in names],
+                three(subdomain.box.lo),
+                _patch_table(subdomain),
+                subdomain.patches.owners,
                 peers.counters,
                 n,
             )
-            for n, own in enumerate(plan.subdomains)
+            for n, subdomain in enumerate(plan.subdomains)
         ],
         scalars,
         three(plan.decomposition.shape, 1),
         plan.threads,
-        spins,
-        comm.handle,
+        domain.spins,
+        domain.comm.handle,
         [
-            native.Neighbour(rank, [views[name][number] for name in names], peers.signals[rank], local)
+            code.Neighbour(
+                rank, [store.peer_storages[name][number] for name in names], peers.signals[rank], local
+            )
             for number, (rank, local) in peers.homes.items()
         ],
-        how.mailboxes if "rma" in plan.transfers.methods else 0,
-        how.schedule,
+        domain.how.mailboxes if "rma" in plan.transfers.methods else 0,
+        domain.how.schedule,
     )
-    append(engine, schedule.operations, Binder(native, plan, {n: i for i, n in enumerate(peers.homes)}))
+    neighbours = {number: n for n, number in enumerate(peers.homes)}
+    HostBinder(code, plan, neighbours).append(engine, schedule.operations)
     return engine
 
 
-def append(
-    engine: Any, operations: tuple[Operation, ...], binder: Binder, numbers: Iterator[int] | None = None
-) -> None:
-    """Append operations to an engine. No closure: one that calls itself would keep the engine, and the memory
-    of its fields, until Python looks for cycles."""
-    numbers = count() if numbers is None else numbers
-    for operation in operations:
-        if isinstance(operation, Sweep):
-            binder.sweep(engine, operation, next(numbers))
-        elif isinstance(operation, Scalars):
-            engine.scalars(operation.function)
-        elif isinstance(operation, Await):
-            engine.await_results()
-        elif isinstance(operation, Stop):
-            engine.stop(operation.condition, operation.reason)
-        elif isinstance(operation, Loop):
-            binder.loop(engine, operation)
-            append(engine, operation.body, binder, numbers)
-            engine.end()
+def _patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
+    """Return the patches as rows of lo, hi, top on three axes."""
+    import numpy as np
+
+    table = np.zeros((len(plan.patches), 3, 3), dtype=np.int64)
+    table[:, 1] = 1
+    table[:, :, 3 - plan.decomposition.ndim :] = plan.patches.table
+    return table.reshape(-1, 9)
 
 
-class Binder:
-    """Turns sweeps of a plan into what native code takes."""
+class Binder(ABC):
+    """Conversion of the operations of a schedule, as a plan has them, into those of an engine.
 
-    def __init__(self, native: ModuleType, plan: RankPlan, neighbours: Mapping[int, int]) -> None:
-        self.native, self.plan, self.neighbours = native, plan, neighbours
-        self.local = {own.number: n for n, own in enumerate(plan.subdomains)}
-        self.tags = TAGS * len(plan.subdomains[0].sweeps)
+    Parameters
+    ----------
+    native : module
+    plan : RankPlan
+    neighbours : mapping of int to int
+        The engine's number of each subdomain of another process whose memory this one reads.
+    ends : Ends, optional
+        The ends of colocated messages between devices.
+    """
 
-    def sweep(self, engine: Any, sweep: Sweep, number: int) -> None:
-        """Append a sweep, the `number`-th of the schedule."""
-        todo = [own.sweeps[number] for own in self.plan.subdomains]
-        engine.sweep(
-            kernel=sweep.kernel,
-            operands=list(sweep.operands),
-            shares=[
-                self.share(sweep, own, each) for own, each in zip(self.plan.subdomains, todo, strict=True)
-            ],
-            reductions=[(r.kind, r.scalar) for r in sweep.reductions],
-            halo_kernel=sweep.halo_kernel if any(each.halos for each in todo) else None,
-            swaps=list(sweep.swaps),
-            scratch_bytes=max(each.scratch_bytes for each in todo) + (AFTER_ROWS if sweep.scratch else 0),
-            backward=todo[0].backward,
-            in_place=todo[0].in_place,
-        )
+    def __init__(
+        self, native: ModuleType, plan: RankPlan, neighbours: Mapping[int, int], ends: Ends | None = None
+    ) -> None:
+        self.native, self.plan, self.neighbours, self.ends = native, plan, neighbours, ends
+        self._plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
+        self._tags = TAGS * len(plan.subdomains[0].sweeps)
+
+    def append(self, engine: Any, operations: Iterable[Operation]) -> None:
+        """Append operations, and those inside loops, in the order of the program text."""
+        for operation in operations:
+            if isinstance(operation, Sweep):
+                plans = next(self._plans)
+                parts = zip(self.plan.subdomains, plans, strict=True)
+                self.sweep(engine, operation, plans, [self.share(operation, *part) for part in parts])
+            elif isinstance(operation, Scalars):
+                engine.scalars(operation.function)
+            elif isinstance(operation, Await):
+                engine.await_results()
+            elif isinstance(operation, Stop):
+                engine.stop(operation.condition, operation.reason)
+            elif isinstance(operation, Loop):
+                self.loop(engine, operation)
+                self.append(engine, operation.body)
+                engine.end()
+
+    @abstractmethod
+    def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
+        """Append a sweep, with its plan and its native share in each subdomain."""
+
+    @abstractmethod
+    def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
+        """Return the native form of the work of a sweep in one subdomain."""
 
     def loop(self, engine: Any, loop: Loop) -> None:
         """Begin a loop."""
         engine.loop(loop.until, loop.limit, loop.count, list(loop.record))
 
-    def share(self, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> Any:
-        """What a sweep does in one subdomain."""
-        import numpy as np
+    def exchange(self, subdomain: SubdomainPlan, plan: SweepPlan) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the sends, receives and copies of a subdomain before a sweep."""
+        home = self.plan.layout.home
+        copies = [
+            (c.field, three(c.source.lo), three(c.target.lo), three(c.source.shape, 1), home(c.subdomain)[1])
+            for c in plan.copies
+        ]
+        sends = [self.message(m, subdomain.number, m.peer) for m in plan.sends]
+        return sends, [self.message(m, m.peer, subdomain.number) for m in plan.receives], copies
 
-        fills, rims = [], []
-        for boxes in todo.fills:
-            fill = sweep.fills[boxes.fill]
-            if boxes.core:
-                fills.append(self.native.Fill(fill.kernel, list(fill.operands), *_box(boxes.core), fill.axis))
-            rims += [
-                self.native.Fill(fill.kernel, list(fill.operands), *_box(rim.box), fill.axis)
-                for rim in boxes.rims
-            ]
-        halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in todo.halos]
-        # a halo box that reads rims must wait for every message that they wait for
-        halo_needs = [h.needs | (todo.rim_needs if h.rims else 0) for h in todo.halos]
-        return self.native.Share(
-            sends=[self.message(m, m.peer) for m in todo.sends],
-            receives=[self.message(m, own.number) for m in todo.receives],
-            copies=self.copies(todo),
-            fills=fills,
-            rims=rims,
-            needs=np.ascontiguousarray(todo.patch_needs, dtype=np.uint32),
-            needs_rims=np.ascontiguousarray(todo.patch_rims, dtype=np.bool_),
-            halo_boxes=np.asarray(halos, dtype=np.int64).reshape(-1, 9),
-            halo_needs=np.asarray(halo_needs, dtype=np.uint32),
+    def message(self, message: Message, sender: int, receiver: int) -> Any:
+        """Return the native form of a message between two subdomains, one of which belongs to this rank."""
+        home = self.plan.layout.home
+        peer, there = home(message.peer)
+        # two subdomains of one rank may both have a message from there in one direction
+        tag = home(receiver)[1] * self._tags + message.tag
+        link = None
+        if message.method == "rma":
+            tag = there * TAGS + message.code
+        elif message.method == "colocated" and self.ends is not None:
+            link = self.ends[sender, receiver, message.tag]
+        elif message.method == "colocated":
+            peer, tag = self.neighbours[message.peer], message.code
+        parts = [(number, *box.on_three_axes) for number, box in message.parts]
+        sources = [three(box.lo) for box in message.sources]
+        return self.native.Message(peer, tag, parts, sources, message.method, message.packed, link)
+
+
+class HostBinder(Binder):
+    """Conversion for an engine whose threads compute."""
+
+    def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
+        engine.sweep(
+            kernel=sweep.kernel,
+            operands=list(sweep.operands),
+            shares=shares,
+            reductions=[(r.kind, r.scalar) for r in sweep.reductions],
+            halo_kernel=sweep.halo_kernel if any(plan.halos for plan in plans) else None,
+            swaps=list(sweep.swaps),
+            scratch_bytes=max(plan.scratch_bytes for plan in plans) + (AFTER_ROWS if sweep.scratch else 0),
+            backward=plans[0].backward,
+            in_place=plans[0].in_place,
         )
 
-    def copies(self, todo: SweepPlan) -> list[tuple[Any, ...]]:
-        """What a subdomain copies from those of its rank."""
-        return [
-            (
-                c.field,
-                three(c.source.lo),
-                three(c.target.lo),
-                three(c.source.shape, 1),
-                self.local[c.subdomain],
-            )
-            for c in todo.copies
-        ]
+    def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
+        import numpy as np
 
-    def message(self, message: Message, receiver: int) -> Any:
-        """A message to the subdomain `receiver`."""
-        if message.method == "colocated":
-            sources = message.sources or [box for _, box in message.parts]
-            parts = [
-                (number, *_box(box), three(source.lo))
-                for (number, box), source in zip(message.parts, sources, strict=True)
-            ]
-            return self.native.Message.colocated(self.neighbours[message.peer], message.code, parts)
-        home = self.plan.layout.home
-        rank, there = home(message.peer)
-        whole = [(number, *_box(box)) for number, box in message.parts]
-        if message.method == "rma":
-            return self.native.Message.rma(rank, there * TAGS + message.code, whole)
-        # two subdomains of one rank may both have a message from there in one direction
-        tag = home(receiver)[1] * self.tags + message.tag
-        return self.native.Message(rank, tag, whole, packed=message.packed)
+        halos = [[*three(h.box.lo), *three(h.box.hi, 1), *three(h.top)] for h in plan.halos]
+        return self.native.Share(
+            *self.exchange(subdomain, plan),
+            fills=[self._fill(sweep.fills[n], box) for n, box in plan.cores],
+            rims=[self._fill(sweep.fills[n], box) for n, box in plan.rims],
+            needs=np.ascontiguousarray(plan.patch_needs, dtype=np.uint32),
+            needs_rims=np.ascontiguousarray(plan.patch_rims, dtype=np.bool_),
+            halo_boxes=np.asarray(halos, dtype=np.int64).reshape(-1, 9),
+            halo_needs=np.asarray(plan.halo_needs, dtype=np.uint32),
+        )
+
+    def _fill(self, fill: Fill, box: Box) -> Any:
+        return self.native.Fill(fill.kernel, list(fill.operands), *box.on_three_axes, fill.axis)

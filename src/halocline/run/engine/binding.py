@@ -1,11 +1,10 @@
-"""A planned program bound to the engine, which is made anew where the memory of fields has changed."""
+"""A planned program bound to the engine, which is built again where the memory of fields has changed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.schedule import AROUND, Schedule
-from halocline.native import native
 from halocline.plan.rank import wraps_rows
 from halocline.run.devices.devices import compile_for
 from halocline.run.engine.bind import build_engine
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Binding:
-    """The engine of a planned program.
+    """Engine of a planned program.
 
     Parameters
     ----------
@@ -27,7 +26,7 @@ class Binding:
     schedule : Schedule
     planned : Planned
     name : str
-        Of the program.
+        Name of the program.
 
     Attributes
     ----------
@@ -36,7 +35,7 @@ class Binding:
     modules : dict
         Kernels by device.
     made : native Engine or None
-        The engine where it is made already; any thread may read it.
+        The engine where it is built already; any thread may read it.
     """
 
     def __init__(self, store: FieldStore, schedule: Schedule, planned: Planned, name: str) -> None:
@@ -53,50 +52,23 @@ class Binding:
 
     @property
     def engine(self) -> Any:
-        """The native engine, made anew where storages have changed."""
+        """The native engine, built again where storages have changed."""
         if self.made is None or self._generation != self.store.generation:
+            parts = self.store, self.schedule, self.planned.plan, self.planned.library, self.values
             if self.store.domain.devices:
-                self.made = None  # what it takes of the devices' memory goes first
-                self.made = self._on_devices()
+                self.made = None  # its memory of the devices is freed first
+                self.made = build_device_engine(*parts, self._modules(), self.name)
             else:
-                self.made = self._on_host()
+                self.made = build_engine(*parts)
             self._generation = self.store.generation
         return self.made
 
-    def _on_host(self) -> Any:
-        domain = self.store.domain
-        return build_engine(
-            native(),
-            self.planned.library,
-            self.schedule,
-            self.planned.plan,
-            self.store.storages,
-            self.values,
-            domain.comm,
-            domain.spins,
-            domain.peers,
-            self.store.peer_storages,
-            domain.how,
-        )
-
-    def _on_devices(self) -> Any:
+    def _modules(self) -> list[Any]:
+        """Return the kernels for the device of each subdomain; all ranks call this."""
         domain, device = self.store.domain, self.schedule.device
         assert device is not None
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
             if not self.modules:
-                own = list(dict.fromkeys(domain.devices))
-                self.modules = {each: compile_for(each, device.source) for each in own}
-        devices = [domain.device_of(n) for n in range(len(self.planned.plan.subdomains))]
-        return build_device_engine(
-            native(),
-            self.planned.library,
-            self.schedule,
-            self.planned.plan,
-            self.store.storages,
-            self.values,
-            domain.comm,
-            devices,
-            [self.modules[each] for each in devices],
-            domain.spins,
-            self.name,
-        )
+                distinct = dict.fromkeys(domain.devices)
+                self.modules = {present: compile_for(present, device.source) for present in distinct}
+        return [self.modules[domain.device_of(n)] for n in range(len(self.planned.plan.subdomains))]

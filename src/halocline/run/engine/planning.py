@@ -1,9 +1,8 @@
-"""From a program to the plan of this rank: compiled, cut, planned, its kernels in a library."""
+"""Compilation of a program, and its plan for one rank with a library of kernels."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,38 +18,38 @@ from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers
 from halocline.run.domain.domain import Domain
-from halocline.run.engine import measured
 from halocline.run.host.caches import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.tuning.patches import TUNE, Tuned
+from halocline.run.tuning.patches import Tuned
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What this rank runs, and in which patches.
+    """Plan of one rank and its compiled kernels.
 
     Attributes
     ----------
     plan : RankPlan
     library : path
-        Of the kernels.
+        Library of the kernels.
     tuned : Tuned or None
-        What is known of the speed of patches, where that decided.
+        Measured speed of patches, where the measurement chose the shape of the patches.
     """
 
     plan: RankPlan
     library: Path
-    tuned: Tuned | None
+    tuned: Tuned | None = None
 
 
-def compiled(store: FieldStore, program: Program, make: measured.Make) -> Schedule:
-    """The schedule of a program on the grid of a store; all ranks call this."""
-    of = functools.partial(_compiled, store, program)
-    return of(measured.strategy(store, program.name, of, make))
+def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
+    """Compile a program for the grid of a store; all ranks call this.
 
-
-def _compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
+    Parameters
+    ----------
+    strategy : Strategy or None
+        Mapping of cells to threads of devices; None on the CPU.
+    """
     domain = store.domain
     schedule = compile_program(
         program, domain.grid, halo=domain.how.halo, device=strategy, shared=domain.shared_bytes
@@ -59,12 +58,14 @@ def _compiled(store: FieldStore, program: Program, strategy: Strategy | None) ->
 
 
 def check_scalars(
-    schedule: Schedule, program: Program, grid_values: Iterable[str], given: Iterable[str]
+    names: Iterable[str], program: Program, grid_values: Iterable[str], given: Iterable[str]
 ) -> None:
-    """InputError for a scalar of the program that nothing gives a value.
+    """Raise InputError for a scalar of the program that nothing gives a value.
 
     Parameters
     ----------
+    names : names
+        Of the scalars that the program reads.
     grid_values : names
         Of the scalars of the grid.
     given : names
@@ -72,7 +73,7 @@ def check_scalars(
     """
     given = list(given)
     known = {*given, *grid_values, *program.scalars_set()}
-    for name in schedule.scalars:
+    for name in names:
         if name not in known and OWN not in name:
             raise _missing(name, program.meanings.get(name), sorted(n for n in given if OWN not in n))
 
@@ -84,40 +85,32 @@ def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError
     return InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(given)}")
 
 
-def planned(
-    store: FieldStore,
-    schedule: Schedule,
-    name: str,
-    make: measured.Make,
-    patch: Sequence[int] | str | None = None,
-) -> Planned:
+Patch = int | Sequence[int] | Mapping[str, int] | None  # shape of patches; None: by cache size
+
+
+def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = None) -> Planned:
     """Plan a schedule for this rank, and compile its kernels. All ranks call this with the same schedule.
 
     Parameters
     ----------
     name : str
-        Of the program.
-    make : callable
-        Makes of a schedule what can run, where patches are to be measured.
-    patch : sequence of int, or {"caches"}, optional
-        Instead of what `Execution.patch` says.
+        Name of the program.
+    patch : int, sequence or mapping of int, optional
+        Shape of the patches; by cache size by default.
     """
-    domain = store.domain
-    comm, transfers = domain.comm, _transfers(store, schedule, name)
-    how = domain.how if patch is None else replace(domain.how, patch=patch)
-    plan_with = functools.partial(
-        plan_rank, schedule, transfers, comm.rank, threads=domain.threads, caches=caches()
-    )
-    plan = plan_with(patch=how.patch_shape)
+    comm = store.domain.comm
+    plan = rank_plan(store, schedule, _transfers(store, schedule, name), patch)
     # one library for all ranks, also where those of another node hold less
     streaming = any(comm.allgather(exceeds_cache(plan, comm.ranks_of_node)))
-    library = compile_once(schedule.source, comm, streaming=streaming)
-    tuned = None
-    if has_loop(schedule) and how.patch in (None, TUNE) and not domain.devices:
-        tuned = measured.tuned_patches(store, schedule, name, library.stem, plan.transfers, make)
-    if tuned is not None and tuned.patch is not None:
-        plan = plan_with(patch=tuned.patch)
-    return Planned(plan, library, tuned)
+    return Planned(plan, compile_once(schedule.source, comm, streaming=streaming))
+
+
+def rank_plan(store: FieldStore, schedule: Schedule, transfers: Transfers, patch: Patch = None) -> RankPlan:
+    """Plan a schedule for this rank, with patches of a shape or by cache size."""
+    domain = store.domain
+    return plan_rank(
+        schedule, transfers, domain.comm.rank, threads=domain.threads, caches=caches(), patch=patch
+    )
 
 
 def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:

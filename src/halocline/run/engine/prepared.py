@@ -1,125 +1,84 @@
-"""A program prepared to run on a grid any number of times."""
+"""Runs of a program that is bound to the engine."""
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.compile.schedule import Schedule
 from halocline.errors import RunError
-from halocline.lang.program import Program
 from halocline.native import native
-from halocline.plan.rank import RankPlan
 from halocline.run.devices.devices import device_errors
-from halocline.run.domain.domain import Domain
 from halocline.run.engine.binding import Binding
 from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.planning import check_scalars, compiled, has_loop, planned
+from halocline.run.engine.planning import Planned, has_loop
 from halocline.run.engine.watch import interruption, watching
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import OverlapTrial
-from halocline.run.tuning.patches import Tuned
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
 
-def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
-    """Compile and plan a program; all ranks call this with the same program.
+class Prepared(Binding):
+    """Program bound to the engine, ready to run any number of times; all ranks make it and call its methods.
 
     Parameters
     ----------
     store : FieldStore
-        Takes the fields of the program that it does not have yet.
-    program : Program
-    given : names
-        The scalars that have a value when it runs. InputError for one that is used and has none.
-    """
-    schedule = compiled(store, program, Prepared)
-    check_scalars(schedule, program, store.domain.grid.scalar_values(), given)
-    return Prepared(store, schedule, program.name)
-
-
-class Prepared:
-    """A program compiled, planned and bound to the engine, ready to run any number of times.
-
-    Parameters
-    ----------
-    store : FieldStore
+        Memory of the fields; fields of the program that have none take it here.
     schedule : Schedule
+    planned : Planned
     name : str
-    patch : sequence of int, or {"caches"}, optional
-        Instead of what `Execution.patch` says.
+        Name of the program.
+
+    Attributes
+    ----------
+    domain : Domain
+        This rank's share of the grid.
+    plan : RankPlan
+        Plan of this rank.
+    library : path
+        Library of the kernels.
+    tuned : Tuned or None
+        Measured speed of patches, where the measurement chose the shape of the patches.
     """
 
-    def __init__(
-        self, store: FieldStore, schedule: Schedule, name: str, patch: Sequence[int] | str | None = None
-    ) -> None:
-        self.store, self.schedule, self.name = store, schedule, name
-        self._planned = planned(store, schedule, name, Prepared, patch)
-        self.binding = Binding(store, schedule, self._planned, name)
+    def __init__(self, store: FieldStore, schedule: Schedule, planned: Planned, name: str) -> None:
+        super().__init__(store, schedule, planned, name)
+        self.domain = store.domain
+        self.plan, self.library, self.tuned = planned.plan, planned.library, planned.tuned
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
         self.allocate()
 
     def allocate(self) -> None:
-        """Make the memory of fields that have none; all ranks call this."""
+        """Allocate the fields that have no memory; all ranks call this."""
         self.store.allocate(self.schedule.fields, self.plan, self.name)
 
     def release(self) -> None:
-        """Give up the engine, and the memory of fields that only the engine holds; a run makes another."""
-        self.binding.made = None
+        """Free the engine, and the memory of fields that only the engine holds; a run makes another."""
+        self.made = None
 
-    @property
-    def domain(self) -> Domain:
-        """This rank's share of the grid."""
-        return self.store.domain
+    def scalars(self) -> dict[str, float]:
+        """Return all scalars of the program; another thread may call this during a run."""
+        return dict(zip(self.schedule.scalars, self.values.tolist(), strict=True))
 
-    @property
-    def plan(self) -> RankPlan:
-        """Of this rank."""
-        return self._planned.plan
+    def set_scalars(self, values: Mapping[str, float]) -> None:
+        """Set those scalars of the program that have a value here."""
+        for number, name in enumerate(self.schedule.scalars):
+            if name in values:
+                self.values[number] = values[name]
 
-    @property
-    def library(self) -> Path:
-        """Of its kernels."""
-        return self._planned.library
-
-    @property
-    def tuned(self) -> Tuned | None:
-        """What is known of the speed of patches, where that decided."""
-        return self._planned.tuned
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """Of each scalar of the schedule; the engine reads and writes it."""
-        return self.binding.values
-
-    @property
-    def running(self) -> Any:
-        """The native engine where it is made already; any thread may ask."""
-        return self.binding.made
-
-    @property
-    def engine(self) -> Any:
-        """The native engine, made anew where storages have changed."""
-        return self.binding.engine
-
-    def _guarded(self) -> AbstractContextManager[None]:
-        """Around what runs: an error of a device is a RunError, and so is a lack of memory for mailboxes."""
+    def guarded(self) -> AbstractContextManager[None]:
+        """Return the context of a run: errors of devices, and lack of memory for mailboxes, are RunErrors."""
         transfers = self.domain.transfers
-        guarded = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
-        return device_errors(f"program {self.name!r}") if guarded else nullcontext()
+        has_errors = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
+        return device_errors(f"program {self.name!r}") if has_errors else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
@@ -158,22 +117,30 @@ class Prepared:
             sorted(given.items()),
             "all ranks must give the same values",
         )
-        for number, name in enumerate(self.schedule.scalars):
-            if name in given:
-                self.values[number] = given[name]
-        engine = self.engine
+        self.set_scalars(given)
         timeline = self.domain.timeline if has_loop(self.schedule) else None
         if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
             timeline = None
         outcomes: list[Outcome] = []
-        undecided = self._overlap.open
-        with watching(engine, on_progress), self._guarded():
-            for report in self._overlap.run(engine, traced=timeline is not None):
+        trial, was_open = self._overlap, self._overlap.open
+        engine = self.engine
+        with watching(engine, on_progress), self.guarded():
+            is_cut = True
+            while is_cut:
+                overlap, passes = trial.piece()
+                report = engine.run(
+                    traced=timeline is not None, overlap=overlap, passes=passes, resumed=bool(outcomes)
+                )
                 outcomes.append(self._outcome(report))
                 if timeline is not None:
                     timeline.add(self.domain.comm.rank, self.schedule, report)
-        if undecided and not self._overlap.open and self.domain.comm.rank == 0:
-            log.info("overlap in program %r: %s", self.name, self._overlap.choice)
+                is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
+                sweeps = sum(report["sweep_counts"])
+                # the end of a run may cut a piece, which counts too: times are compared by the sweep
+                if passes and sweeps and report["reason"] in ("paused", "completed"):
+                    trial.note(report["loop_seconds"], sweeps)
+        if was_open and not trial.open and self.domain.comm.rank == 0:
+            log.info("overlap in program %r: %s", self.name, trial.choice)
         if timeline is not None:
             timeline.write(self.domain.comm)
         # where ranks must agree, a signal that came after the run's last word is the next run's
@@ -190,30 +157,6 @@ class Prepared:
             whole = replace(whole, reason="paused")
         return whole
 
-    def timed(
-        self,
-        values: Mapping[str, float],
-        *,
-        messages: bool = True,
-        kernels: bool = True,
-        overlap: bool = True,
-    ) -> float:
-        """Seconds that the outermost loops take on the slowest rank, perhaps without messages or kernels:
-        fields then hold nonsense. All ranks call this.
-
-        Raises
-        ------
-        KeyboardInterrupt
-        """
-        for number, name in enumerate(self.schedule.scalars):
-            if name in values:
-                self.values[number] = values[name]
-        with watching(self.engine), self._guarded():
-            report = self.engine.run(messages=messages, kernels=kernels, overlap=overlap)
-        if report["stopped"]:
-            raise interruption()
-        return float(report["loop_seconds"])
-
     def _outcome(self, report: Mapping[str, Any]) -> Outcome:
         import numpy as np
 
@@ -221,7 +164,7 @@ class Prepared:
             reason=report["reason"],
             loops=tuple(ended or "" for ended in report["loops"]),
             history=np.asarray(report["history"]),
-            scalars=dict(zip(self.schedule.scalars, self.values.tolist(), strict=True)),
+            scalars=self.scalars(),
             seconds=report["seconds"],
             compute=report["compute"],
             exchange=report["exchange"],

@@ -39,8 +39,10 @@ from halocline.lang.program import Program, own_name
 from halocline.lang.values import plain, real_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.parameters import Parameters
+from halocline.run.fields.pointwise import Pointwise, pointwise
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
@@ -103,7 +105,7 @@ class Fields(Sealed):
         self._changes: Counter[Field] = Counter()
         self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
         # keyed by the fields and expressions that they evaluate; the most recently used program is the last
-        self._programs: OrderedDict[tuple[Any, ...], Prepared] = OrderedDict()
+        self._programs: OrderedDict[tuple[Any, ...], Prepared | Pointwise] = OrderedDict()
         self._generation = store.generation  # of the storages that the engines of these programs hold
         self._held: dict[tuple[str, str], Field] = {}  # fields that `holding` assigns, by location and dtype
 
@@ -441,19 +443,48 @@ class Fields(Sealed):
             for n, (field, formula) in enumerate(formulas.items()):
                 field.set(program.own(f"number{n}") if formula is None else formula)
 
-        prepared = self._prepared("initial_values", tuple(formulas.items()), assign)
-        prepared.run({**self.values, **numbers})
+        self._evaluated("initial_values", tuple(formulas.items()), assign, {**self.values, **numbers})
         self._check_range(pending)
 
     def _release_stale(self) -> None:
         """Drop engines that hold the memory that fields had before their halos grew."""
         if self._generation != self.store.generation:
             for prepared in self._programs.values():
-                prepared.release()
+                if isinstance(prepared, Prepared):
+                    prepared.release()
             self._generation = self.store.generation
 
+    def _evaluated(
+        self,
+        name: str,
+        what: tuple[Any, ...],
+        statements: Callable[[Program], None],
+        values: Mapping[str, float],
+    ) -> Mapping[str, float]:
+        """Run the program that evaluates some expressions, and return all scalars.
+
+        The program is evaluated point by point where that takes less time than to compile it.
+
+        Parameters
+        ----------
+        name, what, statements
+            As `_prepared` takes them.
+        values : mapping of str to float
+            Parameters and other scalars.
+        """
+        program = self._known_program(name, what)
+        if isinstance(program, Prepared):
+            return program.run(values).scalars
+        if program is None:
+            program = pointwise(self.store, _traced(name, statements), self.values)
+            if program is not None:
+                self._keep_program((name, *what), program)
+        if program is not None and program.is_worthwhile:
+            return program.run(values)
+        return self._prepared(name, what, statements).run(values).scalars
+
     def _prepared(self, name: str, what: tuple[Any, ...], statements: Callable[[Program], None]) -> Prepared:
-        """Return the program that evaluates some expressions: the compiled one where there is one.
+        """Return the compiled program that evaluates some expressions, the known one where there is one.
 
         Parameters
         ----------
@@ -465,20 +496,28 @@ class Fields(Sealed):
         statements : callable
             Records the statements in the program, which is being traced.
         """
+        program = self._known_program(name, what)
+        if not isinstance(program, Prepared):
+            program = prepare(self.store, _traced(name, statements), self.values)
+            self._keep_program((name, *what), program)
+        return program
+
+    def _known_program(self, name: str, what: tuple[Any, ...]) -> Prepared | Pointwise | None:
+        """Return the program that evaluated the same expressions before; all ranks call this."""
         self.domain.comm.check_same(
             f"the expressions of program {name!r} are", _digests(what), "all ranks must evaluate the same"
         )
         key = name, *what
-        prepared = self._programs.get(key)
-        if prepared is None:
-            program = Program(name)
-            with trace.tracing(program):
-                statements(program)
-            prepared = self._programs[key] = prepare(self.store, program, self.values)
-            if len(self._programs) > MOST_PROGRAMS:
-                self._programs.popitem(last=False)
+        if key in self._programs:
+            self._programs.move_to_end(key)
+        return self._programs.get(key)
+
+    def _keep_program(self, key: tuple[Any, ...], program: Prepared | Pointwise) -> None:
+        """Keep a program as the most recently used one."""
+        self._programs[key] = program
         self._programs.move_to_end(key)
-        return prepared
+        if len(self._programs) > MOST_PROGRAMS:
+            self._programs.popitem(last=False)
 
     def _forget_programs(self) -> None:
         """Compile programs anew from here on: the plans of those that are known are no longer valid."""
@@ -531,7 +570,7 @@ class Fields(Sealed):
             for number, expression in enumerate(wanted):
                 program.own(f"result{number}").set(expression)
 
-        scalars = self._prepared("evaluate", wanted, assign).run(self.values).scalars
+        scalars = self._evaluated("evaluate", wanted, assign, self.values)
         numbers = iter([scalars[own_name(f"result{number}")] for number in range(len(wanted))])
         values = tuple(
             tuple(islice(numbers, len(e))) if isinstance(e, (tuple, list)) else next(numbers)
@@ -668,6 +707,14 @@ class Fields(Sealed):
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
+
+
+def _traced(name: str, statements: Callable[[Program], None]) -> Program:
+    """Return the program of some statements."""
+    program = Program(name)
+    with trace.tracing(program):
+        statements(program)
+    return program
 
 
 def _component_of(function: Callable[..., Any], number: int, count: int, what: str) -> Callable[..., Any]:

@@ -1,46 +1,79 @@
-"""Which checkpoints a run leaves, as its user says."""
+"""Checkpoints that a run leaves: each is a store with one time, complete before a pointer names it."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
-from halocline.archive.files import as_path, check_text
-from halocline.errors import InputError
+from halocline import __version__, forks
+from halocline.archive import arrays
+from halocline.archive.files import (
+    as_path,
+    check_text,
+    is_file,
+    make_folder,
+    remove_folder,
+    sync,
+    write_json,
+)
+from halocline.archive.reader import FACTS
+from halocline.archive.reader import facts as facts_of
+from halocline.errors import InputError, RunError
+from halocline.lang.values import json_value
 from halocline.ranges import CHECKPOINTS, IO_THREADS
+from halocline.run.fields.regions import Whole
+from halocline.run.host.command_line import command_line
+from halocline.run.memory.contents import checksum
 from halocline.run.output.every import Every, wall_clock
+from halocline.run.output.restart import Resumable, identity
+from halocline.run.output.saved import DIGEST, FORMAT, KIND, POINTER, Saved, digest, folders, step_of
+from halocline.run.output.statistics import PREFIX
+from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import shown
 
-MARGIN = 60.0  # seconds before its time is up in which a run ends by itself, at least
+if TYPE_CHECKING:
+    from halocline.run.output.output_store import OutputStore
+
+MARGIN = 60.0  # least time, in seconds, between the end of a run and the end of its time limit
+STOP = "stop"  # name of a file in the folder of checkpoints that ends the run
+_own_runs: set[str] = set()  # runs of this process that wrote checkpoints or restarted from one
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Checkpoints of a run, from which `resume` goes on with the same bits on any number of ranks.
+    """Checkpoints of a run, from which `resume` restarts with the same bits on any number of ranks.
 
     Parameters
     ----------
     path : str or path
-        A folder that holds them.
+        Folder of the checkpoints.
     every : float, hc.steps or str, optional
         Interval between two checkpoints: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of
         steps or iterations, and a text such as "30 min" wall-clock time. The run writes a checkpoint at the
         end too, and at a request to stop: by SIGTERM, SIGUSR1 or SIGINT, by a file named "stop" in the
         folder, or shortly before its time is up.
     keep : int
-        How many remain, the newest ones.
+        Number of checkpoints that remain, the newest ones.
     overwrite : bool
-        Whether checkpoints that another run left in the folder may be removed.
+        Whether the run may remove checkpoints that another run left in the folder.
     time_limit : str, optional
-        How long the run may take, such as "11 h 50 min", from the start of the process on. Where not given,
-        the end of the job as Slurm has it.
+        Time from the start of the process until the run must end, such as "11 h 50 min". By default the run
+        ends before the end of its Slurm job.
     io_threads : int
-        Threads of each rank that compress and write while the run goes on.
+        Threads of each rank that compress and write while the run computes.
 
     Raises
     ------
     InputError
-        A number or text that cannot be.
+        A number or text is outside of its range.
     """
 
     path: str | Path
@@ -56,10 +89,274 @@ class Checkpoint:
         object.__setattr__(self, "io_threads", IO_THREADS.check("io_threads", self.io_threads))
         if self.every is not None:
             Every.parse("every", self.every)
-        if self.time_limit is not None:
-            given = wall_clock("time_limit", self.time_limit)
-            if given <= MARGIN:
+        if self.time_limit is not None and wall_clock("time_limit", self.time_limit) <= MARGIN:
+            raise InputError(
+                f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as "
+                "long before its time is up"
+            )
+
+
+class Checkpoints(RunStore):
+    """Checkpoints that a session writes to a folder. All ranks call its methods.
+
+    Parameters
+    ----------
+    how : Checkpoint
+    session : Resumable
+    parameters : mapping of str to float
+        Parameters that the user gave the run.
+    run : str
+        Identifier of the run.
+    resumed : Saved or None
+        Checkpoint that the run restarts from.
+    outputs : sequence of OutputStore
+        Outputs of the run. A checkpoint is complete only when all of their earlier rows are on disk, since a
+        run that restarts from it does not write these rows again.
+    also : callable, optional
+        Returns further facts for the checkpoint, for JSON.
+
+    Attributes
+    ----------
+    last : path or None
+        Newest checkpoint that this run has completed.
+    longest : float
+        Longest time, in seconds, that the run spent on assembling a checkpoint.
+    """
+
+    def __init__(
+        self,
+        how: Checkpoint,
+        session: Resumable,
+        parameters: Mapping[str, float],
+        run: str,
+        resumed: Saved | None,
+        outputs: Sequence[OutputStore],
+        also: Callable[[], Mapping[str, Any]] | None,
+    ) -> None:
+        super().__init__(how.path, "checkpoints", session.fields.store, how.io_threads)
+        self.how, self.session, self.parameters, self.outputs = how, session, dict(parameters), outputs
+        self.last: Path | None = None
+        self.longest = 0.0
+        self._run, self._resumed, self._also = run, resumed, also
+        self._identity = identity(session.fields.grid, session.program)
+        self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
+        self._open: tuple[Path, dict[str, Any]] | None = None  # being written, with its metadata
+        self._rows: list[int] = []  # rows of the outputs before this checkpoint
+
+    @property
+    def stop_file(self) -> Path:
+        """File that asks the run to stop."""
+        return self.path / STOP
+
+    def check(self) -> None:
+        """Check that the run may write to the folder; nothing is changed.
+
+        Raises
+        ------
+        InputError
+            The folder holds checkpoints of another run, or is something else.
+        RunError
+            This process is a fork of a process that has written stores.
+        """
+        with self.comm.agreement(f"look at {self.path} for checkpoints"):
+            if self.comm.rank != 0:
+                return
+            forks.check(forks.STORES)
+            if is_file(self.path / arrays.GROUP):
                 raise InputError(
-                    f"time_limit is {shown(self.time_limit)}; expected more than {MARGIN:g} s: a run ends as "
-                    "long before its time is up"
+                    f"{self.path} is itself a checkpoint or a store; expected a folder for checkpoints, such "
+                    f"as {self.path.parent}"
                 )
+            others = self._of_others()
+            if others and not self.how.overwrite:
+                raise InputError(
+                    f"{self.path} holds checkpoints of another run, the newest {others[-1].name}: go on from "
+                    "it (--resume), choose another folder, or overwrite it (--overwrite)"
+                )
+
+    def _of_others(self) -> list[Path]:
+        """Return the complete checkpoints of other runs."""
+        return [each for each in folders(self.path, complete=True) if facts_of(each).get("run") != self._run]
+
+    def begin(self, step: int) -> None:
+        """Prepare the folder before the run computes anything.
+
+        Checkpoints of runs of other processes are removed. Checkpoints of earlier runs of this process stay
+        until this run has completed its first checkpoint; until then the newest of them remains the newest.
+        The checkpoint that the run restarts from becomes the newest of the folder, since the run is about to
+        remove output of later steps.
+
+        Raises
+        ------
+        RunError
+            The folder cannot be written to.
+        """
+        with self.comm.agreement(f"prepare {self.path} for checkpoints"):
+            if self.comm.rank != 0:
+                return
+            others = self._of_others()
+            self._earlier = [other for other in others if facts_of(other).get("run") in _own_runs]
+            _own_runs.add(self._run)
+            for other in others:
+                if other not in self._earlier:
+                    remove_folder(other, arrays.GROUP)
+            resumed = self._resumed
+            if resumed is not None and resumed.folder.parent.resolve() == self.path.resolve():
+                write_json(self.path / POINTER, {"checkpoint": resumed.folder.name})
+            elif not folders(self.path, complete=True):
+                (self.path / POINTER).unlink(missing_ok=True)
+            self.stop_file.unlink(missing_ok=True)
+
+    def write(self) -> None:
+        """Begin to write a checkpoint of the present state; `finish` completes it."""
+        self.finish()
+        session, began = self.session, perf_counter()
+        facts = self._facts()
+        self._rows = [output.count for output in self.outputs]
+        folder = self.path / self.comm.bcast(f"step-{session.step:012d}-{secrets.token_hex(4)}")
+        grid = session.fields.grid
+        parts = {f.name: Part.of(f, Whole().choose(grid, f.staggered)) for f in session.state.fields}
+        specs = {name: part.spec for name, part in parts.items()}
+        lines = {
+            dimension: coordinate(grid, axis, line, dimension)
+            for part in parts.values()
+            for dimension, (axis, line) in part.lines.items()
+            if dimension not in grid.fields
+        }
+        with self._removing(folder):
+            if self.comm.rank == 0:
+                make_folder(folder)
+                arrays.create_all(folder, specs, lines)
+        fields = {
+            f.name: {
+                "dtype": f.dtype,
+                "location": f.location,
+                "checksum": checksum(self.store, f),
+                "work": grid.is_own(f) or f.name.startswith(PREFIX),
+            }
+            for f in session.state.fields
+        }
+        facts["fields"] = fields
+        all_specs = specs | {dimension: spec for dimension, (spec, _) in lines.items()}
+        self._open = (
+            folder,
+            arrays.group_metadata({FACTS: {**facts, DIGEST: digest(facts)}}, dict(sorted(all_specs.items()))),
+        )
+        with self._removing(folder):
+            self.attach(folder, specs)
+        for name, part in parts.items():
+            self.put(name, part)
+        seconds = perf_counter() - began
+        self.longest, self._seconds = max(self.longest, seconds), self._seconds + seconds
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the facts of the session now, without the fields; for JSON."""
+        session, blocks = self.session, self.session.fields.store.blocks
+        try:
+            also = json.dumps({} if self._also is None else self._also(), allow_nan=False, default=json_value)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"notes of a checkpoint cannot be written as JSON: {error}") from None
+        return {
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": __version__,
+            "command": command_line(),
+            "identity": self._identity,
+            "parameters": _exact(self.parameters),
+            "time": session.time.hex(),
+            "values": _exact(session.state.values),
+            # values that statements leave for the next step, and that no user gives
+            "scalars": _exact(session.scalars()),
+            "ran_with": _exact(session.ran_with),
+            "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
+            **json.loads(also),
+            "run": self._run,
+            "rows": {output.owner: output.count for output in self.outputs},
+            "kind": KIND,
+            "format": FORMAT,
+            "step": session.step,
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """True while a checkpoint is being written."""
+        return self._open is not None
+
+    def poll(self) -> None:
+        """Complete the checkpoint that is being written where all of its data is on disk."""
+        is_written = self._open is not None and not self.comm.most(not self.writer.done)
+        if is_written and all(output.committed >= count for output, count in self._missing()):
+            self.finish()
+
+    def finish(self) -> None:
+        """Wait until the checkpoint that is being written is complete, and name it the newest.
+
+        Raises
+        ------
+        RunError
+            The checkpoint cannot be written, or rows of output before it are lost. The one before remains
+            the newest.
+        """
+        if self._open is None:
+            return
+        for output, _ in self._missing():
+            output.finish()
+        folder, group = self._open
+        if lost := self._missing():
+            with contextlib.suppress(RunError):
+                self.writer.finish()
+            with self._removing(folder):
+                raise RunError(
+                    f"{folder} is given up, since output {lost[0][0].path} before it could not be written"
+                )
+        with self.timing():
+            with self._removing(folder):
+                self.writer.finish()
+            with self._removing(folder):
+                if self.comm.rank == 0:
+                    write_json(folder / arrays.GROUP, group)
+                    sync(folder)
+                    write_json(self.path / POINTER, {"checkpoint": folder.name})
+                    self._remove_old(folder)
+            self.last, self._open = folder, None
+
+    def write_last(self) -> None:
+        """Write a checkpoint of the present state, and wait until it is complete."""
+        self.session.fields.check_all("before a checkpoint was written")
+        self.write()
+        self.finish()
+
+    def _missing(self) -> list[tuple[OutputStore, int]]:
+        """Return the outputs whose rows before the checkpoint are not all on disk, with these rows."""
+        counts = zip(self.outputs, self._rows, strict=False)
+        return [(output, count) for output, count in counts if output.synced < count]
+
+    def _remove_old(self, newest: Path) -> None:
+        """Remove old checkpoints, those of earlier runs, and incomplete ones."""
+        older = [
+            folder
+            for folder in folders(self.path, complete=True)
+            if folder not in (newest, *self._earlier) and step_of(folder) <= step_of(newest)
+        ]
+        retained = {newest, *older[max(0, len(older) + 1 - self.how.keep) :]}
+        for folder in folders(self.path):
+            if folder not in retained:
+                remove_folder(folder, arrays.GROUP)
+        self._earlier = []
+
+    @contextmanager
+    def _removing(self, folder: Path) -> Iterator[None]:
+        """Agree on a phase; a checkpoint that cannot be written leaves nothing behind."""
+        try:
+            with self.comm.agreement(f"write checkpoint {folder}"):
+                yield
+        except RunError as error:
+            self._open = None
+            if self.comm.rank == 0:
+                remove_folder(folder, arrays.GROUP)
+            before = "" if self.last is None else f"; the newest checkpoint is {self.last}"
+            raise RunError(f"checkpoint: {error}{before}") from None
+
+
+def _exact(values: Mapping[str, float]) -> dict[str, str]:
+    """Return numbers as texts that keep every bit."""
+    return {name: float(value).hex() for name, value in values.items()}

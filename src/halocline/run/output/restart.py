@@ -1,28 +1,23 @@
-"""What a checkpoint holds of a session beside its fields, and how a session takes it over.
+"""Restart of a session from a checkpoint.
 
-With the same program, a session that has taken over a state goes on with the same bits as the one that left
-it, on whatever ranks and devices.
+With the same program, a restarted session computes the same bits as the session that left the checkpoint, on
+any number of ranks and devices.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Collection, Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Protocol
 
-from halocline import __version__
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.blocks import Blocks
 from halocline.lang.clock import STATE, WANTED_STEP
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
-from halocline.lang.values import json_value
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
-from halocline.run.host.command_line import command_line
 from halocline.run.output.saved import Saved
 from halocline.run.output.statistics import PREFIX
 
@@ -31,18 +26,18 @@ DT = "dt"  # a parameter too, where it is a number
 
 
 class OtherProgramError(InputError):
-    """A checkpoint was left by another program than the one that is to go on from it."""
+    """Error for a checkpoint of another program."""
 
 
 class Resumable(Protocol):
-    """What checkpoints are of: a state, and the program that advances it.
+    """Session that a checkpoint describes: a state, and the program that advances it.
 
     Attributes
     ----------
     fields : Fields
     state : State
     ran_with : dict of str to float
-        The parameters that what is left for the next step is of.
+        Parameters of the values that the last step left for the next one.
     """
 
     fields: Fields
@@ -51,29 +46,29 @@ class Resumable(Protocol):
 
     @property
     def program(self) -> Program:
-        """What advances it."""
+        """Program that advances the state."""
 
     @property
     def time(self) -> float:
-        """The simulated time reached."""
+        """Simulated time that the session has reached."""
 
     @property
     def step(self) -> int:
-        """Steps, or iterations, done so far."""
+        """Number of steps or iterations done."""
 
     @property
     def timed(self) -> bool:
-        """Whether it advances in time, and not in steps alone."""
+        """True where the session advances in time, and not in steps alone."""
 
     def scalars(self) -> dict[str, float]:
-        """All scalars of the program."""
+        """Return all scalars of the program."""
 
     def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Set scalars of the program, those too that only its statements set."""
+        """Set scalars of the program, including those that only its statements set."""
 
 
 def identity(grid: Grid, program: Program) -> dict[str, str]:
-    """What must be the same for a run to go on, as texts."""
+    """Return the texts that must be equal for a run to restart."""
     return {
         "grid": equations.grid_text(grid),
         "fields": equations.fields(grid, program),
@@ -81,43 +76,11 @@ def identity(grid: Grid, program: Program) -> dict[str, str]:
     }
 
 
-def facts(session: Resumable, parameters: Mapping[str, float], also: Mapping[str, Any]) -> dict[str, Any]:
-    """What a checkpoint of a session holds beside its fields; for JSON.
-
-    Parameters
-    ----------
-    parameters : mapping of str to float
-        As the run was given them; it may have changed them since.
-    also : mapping
-        Of the user of the session.
-    """
-    state, blocks = session.state, session.fields.store.blocks
-    return {
-        "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "version": __version__,
-        "command": command_line(),
-        "identity": identity(session.fields.grid, session.program),
-        "parameters": _exact(parameters),
-        "time": session.time.hex(),
-        "values": _exact(state.values),
-        # what statements leave for the next step, and no other run of the program is given
-        "scalars": _exact(session.scalars()),
-        "ran_with": _exact(session.ran_with),
-        "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
-        **_copied(also),  # as it is now: it is written while the run goes on
-    }
-
-
-def _copied(also: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(json.dumps(dict(also), allow_nan=False, default=json_value))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"notes of a checkpoint cannot be written as JSON: {error}") from None
-    return found
-
-
 def check(saved: Saved, grid: Grid, program: Program) -> None:
-    """Raise InputError where another program wrote a checkpoint; the message shows the differences."""
+    """Raise InputError where another program wrote a checkpoint; the message shows the differences.
+
+    The grid must have all fields of the checkpoint.
+    """
     theirs = saved.facts["identity"]
     # earlier versions of Halocline count time with other statements
     is_older = saved.facts["values"].keys().isdisjoint(STATE)
@@ -132,12 +95,18 @@ def check(saved: Saved, grid: Grid, program: Program) -> None:
                 f"checkpoint {saved.folder} is of another program: its {what} {verb} (-: there, +: here)\n"
                 f"{lines}"
             )
+    for name, described in _fields(saved).items():
+        field = grid.fields.get(name)
+        if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
+            there = f"{described['dtype']}, {described['location']}"
+            here = "none" if field is None else f"{field.dtype}, {field.location}"
+            raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
 
 
 def _difference(theirs: str, ours: str) -> Iterator[str]:
-    """The lines that differ, shortened."""
-    found = difflib.unified_diff(theirs.splitlines(), ours.splitlines(), lineterm="", n=0)
-    lines = [line for line in found if not line.startswith(("---", "+++", "@@"))]
+    """Yield the lines that differ, shortened."""
+    diff = difflib.unified_diff(theirs.splitlines(), ours.splitlines(), lineterm="", n=0)
+    lines = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
     for line in lines[:SHOWN]:
         yield f"  {line}" if len(line) < 200 else f"  {line[:200]}..."
     if len(lines) > SHOWN:
@@ -147,19 +116,19 @@ def _difference(theirs: str, ours: str) -> Iterator[str]:
 def changed(
     saved: Saved, parameters: Mapping[str, float], change: Collection[str]
 ) -> dict[str, tuple[float, float]]:
-    """The parameters that are changed on purpose, each with its value then and now.
+    """Return the parameters that change, each with its value in the checkpoint and its new value.
 
     Parameters
     ----------
     parameters : mapping of str to float
-        As they are given here.
+        Parameters of this run.
     change : collection of str
-        Those that may differ from what the checkpoint was left with.
+        Parameters that may differ from those of the checkpoint.
 
     Raises
     ------
     InputError
-        Others differ.
+        Another parameter differs.
     """
     then = {name: float.fromhex(text) for name, text in saved.facts["parameters"].items()}
     if unknown := sorted({*then} ^ {*parameters}):
@@ -178,18 +147,8 @@ def changed(
 
 
 def _fields(saved: Saved) -> dict[str, dict[str, str]]:
-    """Those of a checkpoint without what outputs count, which is theirs to take over."""
+    """Return the fields of a checkpoint except the statistics, which outputs take over."""
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
-
-
-def check_fields(saved: Saved, grid: Grid) -> None:
-    """Raise InputError where a checkpoint holds a field that a grid does not have."""
-    for name, described in _fields(saved).items():
-        field = grid.fields.get(name)
-        if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
-            there = f"{described['dtype']}, {described['location']}"
-            here = "none" if field is None else f"{field.dtype}, {field.location}"
-            raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
 
 
 def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
@@ -213,16 +172,11 @@ def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[floa
 
 
 def blocks_of(saved: Saved, grid: Grid) -> Blocks | None:
-    """Which blocks were active; None where the grid has none."""
-    found = saved.facts.get("blocks")
-    if found is None:
+    """Return the active blocks of a checkpoint; None where the grid has none."""
+    blocks = saved.facts.get("blocks")
+    if blocks is None:
         return None
-    return Blocks(grid.shape, tuple(found["counts"]), bytes.fromhex(found["active"]))
-
-
-def _exact(values: Mapping[str, float]) -> dict[str, str]:
-    """Numbers as texts that keep every bit."""
-    return {name: float(value).hex() for name, value in values.items()}
+    return Blocks(grid.shape, tuple(blocks["counts"]), bytes.fromhex(blocks["active"]))
 
 
 def _numbers(texts: Mapping[str, str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: each a folder of its own, whole before a pointer names it the newest."""
+"""Checkpoints on disk, for readers: each is a folder, and a pointer names the newest one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from halocline.archive import arrays
 from halocline.archive.files import is_file, read_object
 from halocline.archive.reader import Store
-from halocline.archive.series import facts as facts_of
+from halocline.archive.reader import facts as facts_of
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.run.memory.assembly import fetch
@@ -21,14 +21,14 @@ from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
 from halocline.words import invalid
 
-FORMAT, KIND = 1, "checkpoint"  # of the facts; a reader of another refuses them
+FORMAT, KIND = 1, "checkpoint"  # of the facts; readers reject other formats
 POINTER = "newest.json"
 DIGEST = "digest"  # key of the hash of the other facts
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
 
 
 class Saved:
-    """A checkpoint on disk.
+    """Checkpoint on disk, of which the facts are read at once.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ class Saved:
     Raises
     ------
     InputError
-        There is none, or one that this version cannot read.
+        The folder is no checkpoint, or this version cannot read the checkpoint.
 
     Attributes
     ----------
     facts : dict
-        Numbers and texts.
+        Numbers and texts; see `halocline.run.output.saved_facts`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,21 +58,30 @@ class Saved:
             )
         if problem := _problem(self.facts):
             raise InputError(f"{folder / arrays.GROUP} is damaged: {problem}{_others(folder)}")
-        # checkpoints of earlier versions have no digest
-        if DIGEST in self.facts and self.facts[DIGEST] != digest(self.facts):
-            raise InputError(
-                f"{folder / arrays.GROUP} is damaged: its facts of the run are not those that were "
-                f"written{_others(folder)}"
-            )
-        self._store: Store | None = None
 
     @property
     def step(self) -> int:
         """Step at which the checkpoint was written."""
         return int(self.facts["step"])
 
+    def check_arrays(self) -> None:
+        """Raise InputError where a field of the checkpoint lacks chunks or its metadata is damaged.
+
+        One rank checks for all; the other ranks open the arrays without a check.
+        """
+        store = Store(self.folder)
+        for name in self.facts["fields"]:
+            if name not in store.arrays:
+                raise InputError(f"checkpoint {self.folder} is damaged: it has no field {name!r}")
+            try:
+                store.open(name)
+            except InputError as error:
+                raise InputError(f"{error}{_others(self.folder)}") from None
+
     def fetch(self, store: FieldStore, field: Field) -> None:
-        """Set a field to its values in the checkpoint; all ranks call this.
+        """Set a field to its values in the checkpoint; each rank reads its own points.
+
+        All ranks call this method, after one of them has called `check_arrays`.
 
         Raises
         ------
@@ -80,14 +89,7 @@ class Saved:
             The checkpoint is damaged.
         """
         with store.domain.comm.agreement(f"read field {field.name!r}"):
-            self._store = self._store or Store(self.folder)
-            if field.name not in self._store.arrays:
-                raise InputError(f"checkpoint {self.folder} is damaged: it has no field {field.name!r}")
-            try:
-                array = self._store.open(field.name)
-            except InputError as error:
-                raise InputError(f"{error}{_others(self.folder)}") from None
-            fetch(store, field, array)
+            fetch(store, field, arrays.read(self.folder / field.name))
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
@@ -96,7 +98,7 @@ class Saved:
 
 
 def _problem(facts: Mapping[str, Any]) -> str:
-    """Return a text on the first fact that cannot be, or an empty string."""
+    """Return a text on the first fact that is damaged, or an empty string."""
     from pydantic import ValidationError
 
     from halocline.run.output.saved_facts import SavedFacts
@@ -108,6 +110,8 @@ def _problem(facts: Mapping[str, Any]) -> str:
         return (
             f"it lacks {'.'.join(map(str, first['loc']))}" if first["type"] == "missing" else invalid(first)
         )
+    if facts.get(DIGEST, digest(facts)) != digest(facts):  # checkpoints of earlier versions have no digest
+        return "its facts of the run are not those that were written"
     return ""
 
 
@@ -118,45 +122,49 @@ def digest(facts: Mapping[str, Any]) -> str:
 
 
 def newest(path: Path) -> Path:
-    """The newest whole checkpoint in a folder, or the folder itself where it is a checkpoint.
+    """Return the newest complete checkpoint in a folder, or the folder itself where it is a checkpoint.
 
     Raises
     ------
     InputError
-        There is none.
+        There is no checkpoint.
     """
     if is_file(path / arrays.GROUP):
         return path
     if not path.is_dir():
         raise InputError(f"no checkpoint in {path}: there is no such folder")
-    if not is_file(path / POINTER):
-        if not any(is_file(each / arrays.GROUP) for each in folders(path)):
+    pointer = path / POINTER
+    if not is_file(pointer):
+        if not folders(path, complete=True):
             raise InputError(f"no checkpoint in {path}: no checkpoint was ever completed there")
-        raise InputError(f"{path} has no {POINTER}, which names the newest{_others(path / POINTER)}")
+        raise InputError(f"{path} has no {POINTER}, which names the newest{_others(pointer)}")
     try:
-        name = read_object(path / POINTER).get("checkpoint")
+        name = read_object(pointer).get("checkpoint")
     except InputError as error:
-        raise InputError(f"{error}{_others(path / POINTER)}") from None
+        raise InputError(f"{error}{_others(pointer)}") from None
     if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not is_file(path / name / arrays.GROUP):
-        raise InputError(
-            f"{path / POINTER} names {name!r}, which is no checkpoint there{_others(path / POINTER)}"
-        )
+        raise InputError(f"{pointer} names {name!r}, which is no checkpoint there{_others(pointer)}")
     return path / name
 
 
-def _others(folder: Path) -> str:
-    """The whole checkpoints beside one, in words."""
-    others = [each for each in folders(folder.parent) if each != folder and is_file(each / arrays.GROUP)]
+def _others(path: Path) -> str:
+    """Return a text that lists the complete checkpoints beside a path."""
+    others = [folder for folder in folders(path.parent, complete=True) if folder != path]
     if not others:
         return "; there are no others"
     return f"; whole ones there, the latest last: {', '.join(map(str, others))}"
 
 
-def folders(path: Path) -> list[Path]:
-    """The checkpoints in a folder, whole or not, by step and age."""
-    found = []
-    for each in path.glob("step-*") if path.is_dir() else ():
+def folders(path: Path, *, complete: bool = False) -> list[Path]:
+    """Return the checkpoints in a folder by step and age, incomplete ones too unless `complete` is true."""
+    entries = []
+    for folder in path.glob("step-*") if path.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):  # another process may be removing it
-            if _FOLDER.fullmatch(each.name):
-                found.append((int(each.name.split("-")[1]), each.stat().st_mtime, each))
-    return [each for _, _, each in sorted(found)]
+            if _FOLDER.fullmatch(folder.name) and (not complete or is_file(folder / arrays.GROUP)):
+                entries.append((step_of(folder), folder.stat().st_mtime, folder))
+    return [folder for _, _, folder in sorted(entries)]
+
+
+def step_of(folder: Path) -> int:
+    """Return the step of a checkpoint from the name of its folder."""
+    return int(folder.name.split("-")[1])

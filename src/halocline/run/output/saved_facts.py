@@ -65,7 +65,7 @@ class SavedIdentity(_Part):
 
 
 class SavedFacts(_Part):
-    """Facts of a checkpoint; see `halocline.run.output.restart.facts`."""
+    """Facts of a checkpoint; see `halocline.run.output.checkpoint.Checkpoints`."""
 
     identity: SavedIdentity
     parameters: dict[str, Exact]

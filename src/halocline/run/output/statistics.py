@@ -10,7 +10,7 @@ from halocline.errors import InputError
 from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.functions import maximum, minimum, where
 from halocline.lang.grid import STATISTIC, Field, Grid, by_component
-from halocline.lang.program import Scalar, assign, present
+from halocline.lang.program import Scalar, assign, labelled, present
 from halocline.run.fields.fields import location_and_dtype
 
 PREFIX = STATISTIC  # start of the names of fields that hold statistics; a user's field cannot have it
@@ -172,5 +172,6 @@ class Statistics:
             changes[own[0]] = mean
             if kind == "variance":
                 changes[own[1]] = where(begins, 0.0 * e, own[1] + weight * (e - own[0]) * (e - mean))
-        assign(changes)
+        with labelled("statistics over time: " + ", ".join(self.values)):
+            assign(changes)
         self.weight.set(total)

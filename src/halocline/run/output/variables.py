@@ -1,9 +1,8 @@
-"""What an output consists of: fields, expressions and numbers, computed by generated code when written."""
+"""Contents of an output: fields, expressions and numbers, which generated code computes when written."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.arrays import ArraySpec
@@ -17,14 +16,16 @@ from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
 from halocline.lang.program import Program, stage
 from halocline.lang.values import as_name, by_name
-from halocline.plan.chunks import chunk_shape
-from halocline.run.engine.prepared import Prepared, prepare
-from halocline.run.fields.dimensions import FACE, axis_attributes, dimensions
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
+from halocline.run.fields.dimensions import FACE, dimensions
 from halocline.run.fields.fields import Fields, location_and_dtype
-from halocline.run.fields.regions import Chosen, Points, Region, Stencils
+from halocline.run.fields.regions import Points, Stencils
 from halocline.run.memory.points import PointValues
+from halocline.run.output.output import Output
 from halocline.run.output.saved import Saved
 from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
+from halocline.run.output.store import Part, coordinate
 from halocline.words import shown
 
 if TYPE_CHECKING:
@@ -33,86 +34,50 @@ if TYPE_CHECKING:
 RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), POINT)
 
 
-@dataclass(frozen=True)
-class Part:
-    """An array that holds points of a field.
-
-    Attributes
-    ----------
-    field : Field
-        That holds what is written when it is.
-    chosen : Chosen
-    spec : ArraySpec
-        Without any time.
-    """
-
-    field: Field
-    chosen: Chosen
-    spec: ArraySpec
-
-
 class OutputContents:
-    """The arrays of an output, by name. All ranks make it, and call its methods.
+    """Arrays of an output, by name. All ranks create it, and call its methods.
 
     Parameters
     ----------
+    how : Output
     fields : Fields
-    given : sequence, mapping or None
-        As `Output.fields` has it.
-    region : Region
     owner : str
-        A name of this output that no other output of the run has; an identifier.
+        Name of this output that no other output of the run has; an identifier.
     number : int
-        Of the output among those of the run.
+        Number of the output among those of the run.
     axis : {"time", "step"}
-        What arrays grow with.
-    dtype, compression, units
-        As `Output` has them.
+        Dimension that the arrays grow along.
 
     Attributes
     ----------
+    specs : dict of str to ArraySpec
+        All arrays, without any time.
     parts : dict of str to Part
         Arrays of points of fields.
-    specs : dict of str to ArraySpec
-        All arrays, those of numbers too, without any time.
-    widths : dict of str to (int, str, int)
-        Those of numbers: how many for each time, their dtype, and axes.
-    statistics : Statistics or None
-        What steps are to count in.
-    narrows : bool
-        True where the store holds some values in a lower precision than the run computes.
+    columns : dict of str to ArraySpec
+        Arrays that have few numbers for each time: numbers, and values at points.
     number_bytes : int
         Bytes of the numbers of one time.
+    statistics : Statistics or None
+        Statistics over time, which steps add up.
+    narrows : bool
+        True where the store holds some values in a lower precision than the run computes.
     """
 
-    def __init__(
-        self,
-        fields: Fields,
-        given: Any,
-        region: Region,
-        *,
-        owner: str,
-        number: int,
-        axis: str,
-        dtype: str | None,
-        compression: str,
-        units: Mapping[str, str],
-    ) -> None:
-        self.fields, self.grid, self.region, self._number = fields, fields.grid, region, number
-        self.axis, self.dtype, self.compression = axis, dtype, compression
-        self.units = by_name(units, "units of")
+    def __init__(self, how: Output, fields: Fields, owner: str, number: int, *, axis: str) -> None:
+        self.fields, self.grid, self.region, self._number = fields, fields.grid, how.region, number
+        self.axis, self.dtype, self.compression = axis, how.dtype, how.compression
+        self.units = by_name(how.units, "units of")
         self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
-        region.check(self.grid)
+        how.region.check(self.grid)
         self.parts: dict[str, Part] = {}
         self.specs: dict[str, ArraySpec] = {}
-        self.widths: dict[str, tuple[int, str, int]] = {}
-        self._scalars: dict[str, str] = {}  # scalars of the program, by array of numbers
-        self._numbers: list[Expr] = []  # of these
+        self._numbers: dict[str, tuple[str, Expr]] = {}  # scalar of the program, and its expression
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
         self._values: PointValues | None = None
-        self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # the axis of each dimension, and coordinates
+        self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # axis and coordinates of each dimension
         self._prepared: Prepared | None = None
-        program, computed_fields, named = Program("output"), list[Field](), self._named(given)
+        program, computed_fields, named = Program("output"), list[Field](), self._named(how.fields)
         self._check_units(named)
         counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
         self._texts = {name: _text(what) for name, what in named.items()}
@@ -125,50 +90,50 @@ class OutputContents:
                     what = self.statistics.values[name]
                 if not isinstance(what, Field) and not what.varies:
                     self._add_number(program, name, what)
-                elif isinstance(region, Points):
-                    self._add_points(region, name, self._held(program, name, what, computed_fields), kind)
                 else:
-                    self._add_part(name, self._held(program, name, what, computed_fields), kind)
+                    self._add_field(name, self._held(program, name, what, computed_fields), kind)
+        self.columns = {name: spec for name, spec in self.specs.items() if name not in self.parts}
+        self.number_bytes = 8 * sum(spec.row_size for spec in self.columns.values())
         self.narrows = any(
             part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
-        ) or any(dtype != "float64" for _, dtype, _ in self.widths.values())
-        self.number_bytes = 8 * sum(width for width, _, _ in self.widths.values())
+        ) or any(spec.dtype != "float64" for spec in self.columns.values())
         self._program, self._computed = program, computed_fields
         for f in computed_fields:  # no state: they are computed whenever they are written
             self.grid.fields.pop(f.name)
 
-    # --- what is asked for ---
+    # --- declaration ---
 
-    def _named(self, given: Any) -> dict[str, Expr | Field | Statistic]:
-        """What is written, by name."""
-        if given is None:
-            mine = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
-            seen = [f for f in mine if not f.name.startswith(PREFIX)]
-            return {f.name: f for f in seen if f.name in self.fields.store.storages}
-        if isinstance(given, (Field, Vector, str)) or not isinstance(given, (Sequence, Mapping)):
+    def _named(self, fields: Any) -> dict[str, Expr | Field | Statistic]:
+        """Return the contents of the arrays by name, from the declaration of an output."""
+        if fields is None:
+            users = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
+            users = [f for f in users if not f.name.startswith(PREFIX)]
+            return {f.name: f for f in users if f.name in self.fields.store.storages}
+        if isinstance(fields, (Field, Vector, str)) or not isinstance(fields, (Sequence, Mapping)):
             raise InputError(
-                f"fields is {shown(given)}; expected a list of fields, or a mapping of names to expressions"
+                f"fields is {shown(fields)}; expected a list of fields, or a mapping of names to expressions"
             )
-        if not given:
+        if not fields:
             raise InputError("fields is empty; expected a field or an expression, or None for all fields")
-        found: dict[str, Expr | Field | Statistic] = {}
-        for name, what in self._pairs(given):
-            if name in found:
+        named: dict[str, Expr | Field | Statistic] = {}
+        for name, what in self._pairs(fields):
+            if name in named:
                 raise InputError(f"output {name!r} is given twice: name one of them otherwise")
-            found[name] = self._one(name, what)
-        for name in found:
+            named[name] = self._checked(name, what)
+        for name in named:
             if not name.isidentifier() or name in RESERVED:
                 raise InputError(
                     f"output name {name!r}: expected an identifier other than {', '.join(RESERVED)}"
                 )
-        return found
+        return named
 
-    def _pairs(self, given: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    def _pairs(self, fields: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         """Yield names and the contents of their arrays; of vectors the components."""
-        named = given.items() if isinstance(given, Mapping) else ((None, each) for each in given)
-        for name, what in named:
-            own = what if isinstance(what, str) else getattr(what, "name", None)
-            base = name if name is not None else own
+        pairs = fields.items() if isinstance(fields, Mapping) else ((None, what) for what in fields)
+        for name, what in pairs:
+            base = name
+            if base is None:
+                base = what if isinstance(what, str) else getattr(what, "name", None)
             if not isinstance(base, str) or not base:
                 raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
             base = as_name(base, "output name")
@@ -178,7 +143,8 @@ class OutputContents:
             else:
                 yield from zip(component_names(base, len(components)), components, strict=True)
 
-    def _one(self, name: str, what: Any) -> Expr | Field | Statistic:
+    def _checked(self, name: str, what: Any) -> Expr | Field | Statistic:
+        """Return the content of an array; raise InputError where it is of another grid."""
         if isinstance(what, Statistic):
             return what
         if isinstance(what, (Field, str)):
@@ -188,10 +154,10 @@ class OutputContents:
             raise InputError(f"output {name!r} is of another grid, {expression.grid!r}")
         return expression
 
-    # --- how it is computed ---
+    # --- computation ---
 
     def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
-        """A field that holds it, or its averages, when the program has run."""
+        """Return the field that holds the values, or their averages, when the program has run."""
         block = self.region.block
         if isinstance(what, Field) and block == 1:
             return what
@@ -215,51 +181,42 @@ class OutputContents:
         held.set(_average(values, block))
         return held
 
-    def _add_part(self, name: str, held: Field, kind: str | None) -> None:
+    def _add_field(self, name: str, held: Field, kind: str | None) -> None:
         """Add an array of a field, or of a statistic of a kind."""
-        chosen = self.region.choose(self.grid, held.staggered)
-        dtype, every = self.dtype or held.dtype, dimensions(held.staggered)
-        kept = [every[axis] for axis in chosen.kept]
-        self._lines.update(zip(kept, zip(chosen.kept, chosen.coordinates, strict=True), strict=True))
-        blocks = [f"{AXES[axis]}: mean" for axis in chosen.kept] if self.region.block > 1 else []
-        attributes = {**self._attributes(name, kind, blocks), **chosen.at}
-        chunk = chunk_shape(chosen.shape, ITEMSIZE[dtype])
-        self.specs[name] = ArraySpec(
-            (0, *chosen.shape), (1, *chunk), dtype, (self.axis, *kept), attributes, self.compression
-        )
-        self.parts[name] = Part(held, chosen, self.specs[name])
-
-    def _add_points(self, region: Points, name: str, held: Field, kind: str | None) -> None:
-        """Add an array of a field, or of a statistic of a kind, at single points."""
-        # values that are not interpolated have the coordinates, and axis names, of the field's points
-        is_nearest = region.interpolate == "nearest"
-        axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
-        self._lines.update(zip(axes, enumerate(region.coordinates(self.grid, held.staggered)), strict=False))
-        attributes = {
-            **self._attributes(name, kind, (), *axes), "interpolation": region.interpolate,
-        }  # fmt: skip
-        self._stencils[name] = held, region.stencils(self.grid, held.staggered)
-        count, dtype = len(region.places), self.dtype or held.dtype
-        self.specs[name] = ArraySpec(
-            (0, count),
-            (rows_of(count, ITEMSIZE[dtype]), count),
-            dtype,
-            (self.axis, POINT),
-            attributes,
-            self.compression,
-        )
-        self.widths[name] = count, dtype, 2
+        region = self.region
+        if isinstance(region, Points):
+            # values that are not interpolated have the coordinates, and axis names, of the field's points
+            is_nearest = region.interpolate == "nearest"
+            axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
+            lines = region.coordinates(self.grid, held.staggered)
+            self._lines.update(zip(axes, enumerate(lines), strict=False))
+            attributes = {**self._attributes(name, kind, (), *axes), "interpolation": region.interpolate}
+            self._stencils[name] = held, region.stencils(self.grid, held.staggered)
+            self._add_column(name, (len(region.places),), self.dtype or held.dtype, attributes)
+            return
+        chosen = region.choose(self.grid, held.staggered)
+        blocks = [f"{AXES[axis]}: mean" for axis in chosen.kept] if region.block > 1 else []
+        part = Part.of(
+            held, chosen, (self.axis,), dtype=self.dtype, compression=self.compression,
+            attributes=self._attributes(name, kind, blocks),
+        )  # fmt: skip
+        self._lines |= part.lines
+        self.parts[name], self.specs[name] = part, part.spec
 
     def _add_number(self, program: Program, name: str, number: Expr) -> None:
         """Add an array of one number for each time."""
         scalar = program.own(name)
         scalar.set(as_number(number))
-        self._scalars[name] = scalar.name
-        self._numbers.append(as_number(number))
-        dtype = self.dtype or "float64"
-        attributes = self._attributes(name)
-        self.specs[name] = ArraySpec((0,), (ROWS,), dtype, (self.axis,), attributes, self.compression)
-        self.widths[name] = 1, dtype, 1
+        self._numbers[name] = scalar.name, as_number(number)
+        self._add_column(name, (), self.dtype or "float64", self._attributes(name))
+
+    def _add_column(
+        self, name: str, shape: tuple[int, ...], dtype: str, attributes: Mapping[str, Any]
+    ) -> None:
+        """Add an array of a number, or of values at points, for each time; its chunks have several times."""
+        rows = rows_of(shape[0], ITEMSIZE[dtype]) if shape else ROWS
+        names = (self.axis, POINT)[: 1 + len(shape)]
+        self.specs[name] = ArraySpec((0, *shape), (rows, *shape), dtype, names, attributes, self.compression)
 
     def _attributes(
         self, name: str, kind: str | None = None, means: Sequence[str] = (), *coordinates: str
@@ -281,41 +238,41 @@ class OutputContents:
         return {**self._places(*coordinates), **self._units(name), **cell_methods}
 
     def _places(self, *coordinates: str) -> dict[str, str]:
-        """Return the coordinates that no axis of an array is named after, as an attribute."""
+        """Return an attribute with the coordinates that no axis of an array is named after."""
         names = " ".join((*self._steps, *coordinates))
         return {"coordinates": names} if names else {}
 
     def _units(self, name: str) -> dict[str, str]:
-        """Its own, or those of the vector that it is a component of."""
+        """Return the units of an array as an attribute: its own, or those of its vector."""
         vector = name.removesuffix(f"_{name[-1]}")
-        found = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
-        return {} if found is None else {"units": found}
+        units = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
+        return {} if units is None else {"units": units}
 
     def _check_units(self, named: Collection[str]) -> None:
-        """Raise InputError for a unit of what is not written."""
+        """Raise InputError for a unit of an array that the output does not have."""
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
             if name not in known:
                 raise unknown("name in units", name, known)
 
-    # --- what is used of it ---
+    # --- use in a run ---
 
     @property
     def numbers(self) -> tuple[Expr, ...] | None:
-        """Numbers of a row in the order of `widths`, where the output has nothing else; else None."""
+        """Expressions of the numbers of a row, where the output has no other arrays; else None."""
         only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
-        return tuple(self._numbers) if only_numbers else None
+        return tuple(number for _, number in self._numbers.values()) if only_numbers else None
 
     def take_over(self, saved: Saved) -> None:
-        """Go on with the statistics that a checkpoint holds."""
+        """Continue the statistics of a checkpoint."""
         assert self.statistics is not None
         weight = self.statistics.weight.name
         self.fields.load(self.statistics.fields, lambda field: saved.fetch(self.fields.store, field))
         self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
 
     def prepare(self) -> None:
-        """Compile what is computed, and take memory for it until `release`; all ranks call this."""
+        """Compile the computed fields and numbers, with memory until `release`; all ranks call this."""
         if self._program.statements:
             if self.statistics is not None:
                 self.fields.values.setdefault(self.statistics.weight.name, 0.0)
@@ -334,44 +291,36 @@ class OutputContents:
             self.fields.store.forget(f.name)
 
     def compute(self) -> Sequence[float]:
-        """Compute the fields of all parts, and return the numbers in the order of `widths`.
+        """Compute the fields of all parts, and return the numbers in the order of `columns`.
 
         All ranks call this. With values at points, ranks other than the first return no numbers.
         """
         import numpy as np
 
         self.fields.settle()
-        scalars: Mapping[str, float] = {}
-        if self._prepared is not None:
-            scalars = self._prepared.run(self.fields.values).scalars
+        scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
         if not self._stencils:
-            return [scalars[scalar] for scalar in self._scalars.values()]
+            return [scalars[scalar] for scalar, _ in self._numbers.values()]
         if self._values is None:
             points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
             self._values = PointValues(self.fields.store, points)
         values = self._values.gather()
         if values is None:
             return []
-        numbers: dict[str, Any] = {name: [scalars[scalar]] for name, scalar in self._scalars.items()}
+        numbers: dict[str, Any] = {name: [scalars[scalar]] for name, (scalar, _) in self._numbers.items()}
         numbers |= {name: stencils.apply(values[name]) for name, (_, stencils) in self._stencils.items()}
-        return np.concatenate([numbers[name] for name in self.widths])  # type: ignore[return-value]
+        return np.concatenate([numbers[name] for name in self.columns])  # type: ignore[return-value]
 
     def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
         """Return the coordinates of all points by dimension; those of single points by axis."""
-        dimension = POINT if isinstance(self.region, Points) else None
+        along = POINT if isinstance(self.region, Points) else None
         return {
-            name: (
-                ArraySpec(
-                    line.shape, line.shape, "float64", (dimension or name,),
-                    {**axis_attributes(self.grid, axis), **self._units(AXES[axis])},
-                ),
-                line,
-            )
+            name: coordinate(self.grid, axis, line, along or name, self._units(AXES[axis]))
             for name, (axis, line) in self._lines.items()
-        }  # fmt: skip
+        }
 
     def described(self, program: Program) -> dict[str, Any]:
-        """What two stores have in common that hold the same of a run of this program; for JSON."""
+        """Return the facts that are equal in two stores with the same contents; for JSON."""
         return {
             "region": repr(self.region),
             "expressions": self._texts,
@@ -381,19 +330,19 @@ class OutputContents:
 
 
 def _text(what: Expr | Field | Statistic) -> str:
-    """What is written, as text."""
+    """Return the content of an array as text."""
     if isinstance(what, Statistic):
         return f"{what.kind} over time of {equations.expression(as_expr(what.expression))}"
     return what.name if isinstance(what, Field) else equations.expression(what)
 
 
 def _average(f: Field, block: int) -> Expr:
-    """The average of a block of cells, the first of which is this one: along one axis after the other."""
-    ndim, thing = f.grid.ndim, f
+    """Return the average over a block of cells that begins at this cell, along one axis after the other."""
+    ndim, values = f.grid.ndim, f
     for axis in range(ndim):
         offsets = [tuple(n if a == axis else 0 for a in range(ndim)) for n in range(block)]
-        total: Any = thing[offsets[0]]
+        total: Any = values[offsets[0]]
         for offset in offsets[1:]:
-            total = total + thing[offset]
-        thing = stage(total) if axis + 1 < ndim else total
-    return as_expr(thing / float(block**ndim))
+            total = total + values[offset]
+        values = stage(total) if axis + 1 < ndim else total
+    return as_expr(values / float(block**ndim))

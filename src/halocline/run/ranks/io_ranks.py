@@ -6,10 +6,40 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from halocline.archive.writer import BUFFERS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 HEADER, DATA, DONE = 11, 12, 13  # tags
 PAUSE = 1e-3  # seconds between two looks where nothing happens
+
+
+class RemoteWrite:
+    """Future of a chunk that an I/O rank writes.
+
+    Attributes
+    ----------
+    failure : str or None
+        Error of the I/O rank, empty where the chunk is on disk; None until the I/O rank has answered.
+    """
+
+    def __init__(self, ranks: IORanks) -> None:
+        self._ranks = ranks
+        self.failure: str | None = None
+
+    def done(self) -> bool:
+        """Return whether the I/O rank has answered."""
+        self._ranks.progress()
+        return self.failure is not None
+
+    def result(self) -> None:
+        """Wait for the answer; raise OSError where the chunk could not be written."""
+        self._ranks.wait(lambda: self.failure is not None)
+        if self.failure:
+            raise OSError(self.failure)
 
 
 class IORanks:
@@ -31,27 +61,26 @@ class IORanks:
         self.post, self.ranks, self.concurrent = post, ranks, concurrent
         self._next = post.rank  # not all begin with the same
         self._number = 0
-        self._sending: deque[tuple[list[Any], Any, Callable[[], None]]] = deque()
-        self._awaited: dict[int, Callable[[str], None]] = {}
+        self._sending: deque[tuple[list[Any], NDArray[Any]]] = deque()  # requests, and the memory they read
+        self._unsent = 0  # bytes of this memory
+        self._awaited: dict[int, RemoteWrite] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def send(
-        self, where: tuple[Any, ...], values: Any, sent: Callable[[], None], answered: Callable[[str], None]
-    ) -> None:
-        """Begin to send an array, contiguous in memory.
+    def send(self, where: tuple[Any, ...], values: NDArray[Any]) -> RemoteWrite:
+        """Begin to send an array, which must not change any more; wait while others fill the memory.
 
         Parameters
         ----------
         where : tuple
-            What `io_server` is to know of it.
-        sent : callable
-            Called when its memory is free again, by whichever thread looks, one at a time.
-        answered : callable
-            Called in the same way with why it could not be written, "" where it is on disk.
+            Place of the values on disk; see `io_server`.
+        values : array
+            Contiguous in memory.
         """
         from mpi4py import MPI
 
+        self.wait(lambda: not self._unsent or self._unsent + values.nbytes <= BUFFERS)
+        write = RemoteWrite(self)
         with self._lock:
             rank = self.ranks[self._next % len(self.ranks)]
             self._next, self._number = self._next + 1, self._number + 1
@@ -60,11 +89,13 @@ class IORanks:
                 self.post.isend(header, rank, HEADER),
                 self.post.Isend([values, MPI.BYTE], rank, DATA),
             ]
-            self._sending.append((requests, values, sent))
-            self._awaited[self._number] = answered
+            self._sending.append((requests, values))
+            self._unsent += values.nbytes
+            self._awaited[self._number] = write
         if self.concurrent and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._go_on, name="halocline-writer", daemon=True)
             self._thread.start()
+        return write
 
     def progress(self) -> None:
         """Let go of what is sent, and take answers."""
@@ -72,11 +103,11 @@ class IORanks:
 
         with self._lock:
             while self._sending and MPI.Request.Testall(self._sending[0][0]):
-                self._sending.popleft()[2]()
+                self._unsent -= self._sending.popleft()[1].nbytes
             for rank in self.ranks if self._awaited else ():
                 while self.post.Iprobe(rank, DONE):
                     number, failure = self.post.recv(source=rank, tag=DONE)
-                    self._awaited.pop(number)(failure)
+                    self._awaited.pop(number).failure = failure
 
     def wait(self, reached: Callable[[], bool]) -> None:
         """Until something has been sent, or answered."""

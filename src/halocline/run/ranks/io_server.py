@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.arrays import ArraySpec, attach, context, why_not_written
+from halocline.archive.arrays import ArraySpec, attach, context
 from halocline.archive.writer import BUFFERS
 from halocline.errors import RunError
 from halocline.run.ranks.io_ranks import DATA, DONE, HEADER, PAUSE
@@ -34,8 +34,7 @@ def serve(post: Any, sources: int) -> None:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(each, signal.SIG_IGN)
     threads, left, held = context(THREADS), sources, 0
-    # source, number, bytes, where, and what says whether it is written
-    writing: deque[tuple[int, int, int, str, Any]] = deque()
+    writing: deque[tuple[int, int, int, Any]] = deque()  # source, number, bytes, future or error
     answers: list[Any] = []
     while left or writing or answers:
         busy = False
@@ -49,34 +48,34 @@ def serve(post: Any, sources: int) -> None:
                 values = np.empty(shape, dtype)
                 post.Recv([values, MPI.BYTE], source, DATA)
                 begun = _begun(folder, spec, lo, values, threads)
-                writing.append((source, number, values.nbytes, folder, begun))
+                writing.append((source, number, values.nbytes, begun))
                 held += values.nbytes
         for _ in range(len(writing)):
-            source, number, size, folder, future = writing.popleft()
+            source, number, size, future = writing.popleft()
             if isinstance(future, str) or future.done():
                 busy, held = True, held - size
-                answers.append(post.isend((number, _failure(folder, future)), source, DONE))
+                answers.append(post.isend((number, _failure(future)), source, DONE))
             else:
-                writing.append((source, number, size, folder, future))
+                writing.append((source, number, size, future))
         answers = [request for request in answers if not request.Test()]
         if not busy:
             time.sleep(PAUSE)
 
 
 def _begun(folder: str, spec: ArraySpec, lo: tuple[int, ...], values: NDArray[Any], threads: Any) -> Any:
-    """What says whether it is written; or why it cannot be."""
+    """Begin to write a chunk; return its future, or the error that prevents it."""
     try:
         return attach(Path(folder), spec, threads).write(lo, values)
     except RunError as error:
         return str(error)
 
 
-def _failure(folder: str, future: Any) -> str:
-    """Why something was not written; empty where it was."""
+def _failure(future: Any) -> str:
+    """Return the error of a chunk, empty where it is on disk."""
     if isinstance(future, str):
         return future
     try:
         future.result()
     except (ValueError, OSError) as error:
-        return f"{folder} cannot be written: {why_not_written(error)}"
+        return str(error)
     return ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from halocline.errors import HaloclineError, RunError, Stopped
 from halocline.lang.clock import Clock, Limits
@@ -17,10 +17,10 @@ from halocline.run.engine.watch import STOPPING, noting, stopping_on
 from halocline.run.output.checkpoint import MARGIN
 from halocline.run.output.every import Every
 from halocline.run.output.ledger import RunFiles
-from halocline.run.output.output import OutputStore
-from halocline.run.output.restart import Resumable
-from halocline.run.simulation.occasions import Occasion, limits
+from halocline.run.output.output_store import OutputStore
+from halocline.run.simulation.occasions import NEVER, Occasion, limits
 from halocline.run.simulation.requests import Requests
+from halocline.run.simulation.session import Session
 
 log = logging.getLogger("halocline")
 
@@ -28,92 +28,59 @@ WRITES = 3.0  # time that a run keeps free at its end, in durations of the longe
 PUBLISH = 1.0  # seconds until readers see a row; until a run checks whether a checkpoint is whole
 
 
-class Advancing(Resumable, Protocol):
-    """Session or iterations that a course advances."""
-
-    @property
-    def clock(self) -> Clock:
-        """Time and step reached."""
-
-    @property
-    def running(self) -> Any:
-        """The native engine that runs now, or None; any thread may ask."""
-
-    def advance(
-        self, until: float, pause: float, last: float, on_progress: Callable[[int], None] | None
-    ) -> Outcome:
-        """Run to a time or step; see `Session.advance`."""
-
-
 class Course:
     """A run from here to its end. All ranks call its methods.
 
     Parameters
     ----------
-    session : Advancing
+    session : Session
     files : RunFiles
         What it writes.
     recorded : sequence of OutputStore
         Outputs whose numbers the steps compute.
     """
 
-    def __init__(self, session: Advancing, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
+    def __init__(self, session: Session, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
         self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
         self._in_callback = False
-        self._at_end: list[tuple[Occasion | None, Callable[[], None], bool]] = []
         checkpoints = self.checkpoints
         stop_file = time_limit = None
         if checkpoints is not None:
-            stop_file, time_limit = checkpoints.folder.stop_file, checkpoints.how.time_limit
+            stop_file, time_limit = checkpoints.stop_file, checkpoints.how.time_limit
         comm = session.fields.domain.comm
         self.requests = Requests(
-            comm, lambda: session.running, stop_file, time_limit, ends=checkpoints is not None
+            comm, lambda: session.prepared.made, stop_file, time_limit, ends=checkpoints is not None
         )
         self._look = self.requests.alarm() if files.outputs or checkpoints is not None else None
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
-            every = None if output.how.every is None else Every.parse("every", output.how.every)
-            last = every is None
+            every = NEVER if output.how.every is None else Every.parse("every", output.how.every)
             act = partial(self._write, output)
             if output in recorded:
-                assert every is not None
-                last_step = partial(getattr, output, "last_step")
-                self.occasions.append(Occasion(every, act, last_recorded=last_step))
+                self.add(every, act, last_recorded=partial(getattr, output, "last_step"))
             else:
+                last = every is NEVER
                 self.add(every, act, exact=output.how.exact, at_end=last, at_stop=last)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
 
     def call(self, callback: Callable[[], Any]) -> None:
-        """Call a function of the user's: what it raises, it may raise on this rank alone."""
+        """Call a function of the user, which may raise an error on this rank alone."""
         self._in_callback = True
         callback()
         self._in_callback = False
 
-    def add(
-        self,
-        every: Every | None,
-        act: Callable[[], None],
-        *,
-        exact: bool = False,
-        at_end: bool = False,
-        at_stop: bool = False,
-    ) -> None:
-        """Let something happen so often, and perhaps at the end too, where it has not just happened; with
-        `at_stop` also where the program itself ends the run."""
-        occasion = None if every is None else self._occasion(every, act, exact=exact)
-        if occasion is not None:
-            self.occasions.append(occasion)
-        if at_end:
-            self._at_end.append((occasion, act, at_stop))
+    def add(self, every: Every, act: Callable[[], None], **how: Any) -> None:
+        """Add a recurring event; see `Occasion`."""
+        self.occasions.append(self._occasion(every, act, **how))
 
-    def _occasion(self, every: Every, act: Callable[[], None], *, exact: bool = False) -> Occasion:
+    def _occasion(self, every: Every, act: Callable[[], None], **how: Any) -> Occasion:
         alarm = None if every.seconds is None else self.requests.alarm()
-        return Occasion(every, act, exact=exact, alarm=alarm)
+        return Occasion(every, act, alarm=alarm, **how)
 
     def run(self, until: float, last: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
         """Run to a time or a step; see `Simulation.run`."""
@@ -122,16 +89,45 @@ class Course:
             self._saving = self._occasion(Every.parse("every", checkpoints.how.every), self._checkpoint)
         for occasion in self._all:
             occasion.begin(self.session.clock, until)
-        with ExitStack() as stack:
-            # where there is a checkpoint to leave, a signal is a request like others, for whole steps
-            stack.enter_context(stopping_on() if checkpoints is None else noting((*STOPPING, signal.SIGUSR1)))
-            stack.enter_context(self.requests.listening())
-            try:
-                for output in self.outputs:
-                    if output.count == 0:
-                        self._write(output)
+        total: Outcome | None = None
+        with self._under_way():
+            for output in self.outputs:
+                if output.count == 0:
+                    self._write(output)
+            self._look_after_files()
+            while True:
+                bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
+                outcome = self.session.advance(*bounds, on_progress)
+                total = outcome if total is None else total.followed_by(outcome)
+                clock = self.session.clock
+                is_stopped = outcome.reason not in ("completed", "paused")
+                self.requests.ring()
+                self._publish()
+                is_over = is_stopped or clock.step >= last or clock.has_reached(until)
+                past_events = [event for event in self.occasions if event.happen(clock)]
+                if is_over:
+                    for event in self.occasions:
+                        if event.at_end and event not in past_events and (event.at_stop or not is_stopped):
+                            event.act()
+                    self._finish()
+                    return replace(total, reason="completed") if total.reason == "paused" else total
+                why = self.requests.agreed()
+                if why is not None:
+                    self._end(why)
+                # the checkpoint comes last, so that it includes the other events
+                is_saved = self._saving is not None and self._saving.happen(clock)
                 self._look_after_files()
-                return self._run(until, last, on_progress)
+                if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
+                    raise RunError(_stuck(clock, bounds))
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        """Turn requests to end the run into pauses of the engine, and save files where the run fails."""
+        # where there is a checkpoint to leave, a signal is a request like others, for whole steps
+        signals = stopping_on() if self.checkpoints is None else noting((*STOPPING, signal.SIGUSR1))
+        with signals, self.requests.listening():
+            try:
+                yield
             except (Exception, KeyboardInterrupt) as error:
                 alone = self.session.fields.domain.comm.size == 1
                 agreed = isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
@@ -144,33 +140,6 @@ class Course:
     @property
     def _all(self) -> list[Occasion]:
         return self.occasions if self._saving is None else [*self.occasions, self._saving]
-
-    def _run(self, until: float, last: float, on_progress: Callable[[int], None] | None) -> Outcome:
-        total: Outcome | None = None
-        while True:
-            bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
-            outcome = self.session.advance(*bounds, on_progress)
-            total = outcome if total is None else total.followed_by(outcome)
-            clock = self.session.clock
-            is_stopped = outcome.reason not in ("completed", "paused")
-            self.requests.ring()
-            self._publish()
-            is_over = is_stopped or clock.step >= last or clock.has_reached(until)
-            past_events = [event for event in self.occasions if event.happen(clock)]
-            if is_over:
-                for occasion, act, at_stop in self._at_end:
-                    if occasion not in past_events and (at_stop or not is_stopped):
-                        act()
-                self._finish()
-                return replace(total, reason="completed") if total.reason == "paused" else total
-            why = self.requests.agreed()
-            if why is not None:
-                self._end(why)
-            # the checkpoint comes last, so that it includes the other events
-            is_saved = self._saving is not None and self._saving.happen(clock)
-            self._look_after_files()
-            if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
-                raise RunError(_stuck(clock, bounds))
 
     def _checkpoint(self) -> None:
         assert self.checkpoints is not None
@@ -192,12 +161,12 @@ class Course:
         if self._look is None:
             return
         if self.checkpoints is not None:
-            self.requests.margin = max(MARGIN, WRITES * self.checkpoints.folder.seconds)
+            self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
         if not self._look.is_wound:
             # the engine has rows of its own that `count` does not include
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
                 self._look.wind(PUBLISH)
-            elif self.checkpoints is not None and self.checkpoints.folder.open:
+            elif self.checkpoints is not None and self.checkpoints.is_open:
                 self._look.wind(self._patience)
 
     def _finish(self) -> None:
@@ -223,7 +192,7 @@ class Course:
         """Of this rank: what is on its way is written, though readers do not see it."""
         writers = [output.writer for output in self.outputs]
         if self.checkpoints is not None:
-            writers.append(self.checkpoints.folder.writer)
+            writers.append(self.checkpoints.writer)
         for writer in writers:
             with suppress(RunError):
                 writer.finish()

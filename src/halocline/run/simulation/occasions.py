@@ -10,6 +10,7 @@ from halocline.lang.clock import Clock, Limits
 from halocline.run.output.every import Every
 from halocline.run.simulation.requests import Alarm
 
+NEVER = Every()  # interval of an event that occurs at the end alone
 MOST_ROWS = 1 << 16  # steps that a run records in one go
 
 
@@ -31,6 +32,10 @@ class Occasion:
         Alarm of an event of wall-clock time.
     last_recorded : callable, optional
         Returns the last step at which the steps themselves acted. The event occurs only where they did not.
+    at_end : bool
+        True to act at the end of the run too, where the event has not just occurred.
+    at_stop : bool
+        True to do so also where the program itself ends the run.
     """
 
     def __init__(
@@ -41,9 +46,11 @@ class Occasion:
         exact: bool = False,
         alarm: Alarm | None = None,
         last_recorded: Callable[[], int] | None = None,
+        at_end: bool = False,
+        at_stop: bool = False,
     ) -> None:
         self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
-        self.last_recorded = last_recorded
+        self.last_recorded, self.at_end, self.at_stop = last_recorded, at_end, at_stop
         self._due: float = math.inf  # time or step; infinite for wall-clock time
 
     def begin(self, clock: Clock, until: float) -> None:

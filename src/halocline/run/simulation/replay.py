@@ -18,7 +18,7 @@ from halocline.lang.program import Program, bind, own_name
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import value
 from halocline.native import native
-from halocline.run.engine.prepared import prepare
+from halocline.run.engine.prepare import prepare
 from halocline.run.fields.fields import Fields
 from halocline.run.memory import contents
 from halocline.run.simulation.session import Session
@@ -154,11 +154,12 @@ class FailureReplay:
         return found
 
     def _fails(self, steps: int) -> HaloclineError | None:
-        values = self.session.state.values
-        before = values["step"]
-        # whoever asks for a pause meanwhile has it later
-        while self.session.go_on(self._until, before + steps - values["step"]).reason == "paused":
-            pass
+        """Repeat some steps, and return the error that their check raises."""
+        session, before = self.session, self.session.step
+        is_paused = True
+        while is_paused:  # a request to pause is served later
+            inputs = session.inputs(self._until, self._until, before + steps - session.step)
+            is_paused = session.take(inputs, session.prepared.run(inputs)).reason == "paused"
         try:
             self.session.check_after(before)
         except RunError as error:

@@ -1,4 +1,4 @@
-"""Running a state: step by step towards a time, and now and then checked for values that are not finite."""
+"""Steps of a simulation towards a time, with checks for values that are not finite."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from halocline.compile.schedule import AROUND
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
-from halocline.lang.program import OWN_SCALARS, Program
+from halocline.lang.program import OWN_SCALARS
 from halocline.lang.stepping import BAD_STEP, Stepping
 from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.prepared import Prepared, prepare
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
 from halocline.run.engine.watch import interruption
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.state import State
@@ -46,67 +47,41 @@ class Replay(Protocol):
 
 
 class Session:
-    """A state, the program that advances it, and what was found of it so far. All ranks call its methods.
+    """State, and the program that advances it in steps. All ranks call its methods.
 
     Parameters
     ----------
     fields : Fields
-        Those of the state.
+        Fields of the state.
     stepping : Stepping
+    prepared : Prepared, optional
+        The program, ready to run.
 
     Attributes
     ----------
     state : State
-    prepared : Prepared
+    program : Program
+        The program without what it counts beside.
+    ran_with : dict of str to float
+        Parameters that belong to the scalars which one step leaves for the next.
     replay : Replay or None
         Finds out where a run failed.
-    ran_with : dict of str to float
-        The parameters that a delayed time step is of.
     keep_rows : callable or None
         Takes the history of the steps, where they compute numbers of output.
     """
 
-    def __init__(self, fields: Fields, stepping: Stepping) -> None:
-        self.fields, self.stepping, self._program = fields, stepping, stepping.program
-        self.state = State(fields.store, fields.values)
-        self.prepared = self.ready(stepping)
-        self.replay: Replay | None = None
-        self._first: Prepared | None = None  # what a delayed time step begins with
+    def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
+        self.fields, self.stepping, self.program = fields, stepping, stepping.program
+        self.prepared = _ready(fields, stepping) if prepared is None else prepared
+        self.state, self.timed = State(fields.store, fields.values), stepping.timed
         self.ran_with: dict[str, float] = {}
+        self.replay: Replay | None = None
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
+        self._first: Prepared | None = None  # program that computes the first delayed time step
+        self._began: Clock  # clock at the start of the last run
         self.forget_checks()
 
-    def ready(self, stepping: Stepping) -> Prepared:
-        """A program, ready to advance this state."""
-        scalar_names = (*self.fields.values, *ENDLESS, "steps")
-        return prepare(self.fields.store, stepping.program, scalar_names)
-
     # --- the state ---
-
-    @property
-    def program(self) -> Program:
-        """What advances it, without what is counted beside."""
-        return self._program
-
-    @property
-    def timed(self) -> bool:
-        """Whether it advances in time, and not in steps alone."""
-        return self.stepping.timed
-
-    @property
-    def running(self) -> Any:
-        """The native engine, where it is made; any thread may ask."""
-        return self.prepared.running
-
-    @property
-    def step(self) -> int:
-        """Steps done so far."""
-        return int(self.state.values["step"])
-
-    @property
-    def time(self) -> float:
-        """The simulated time reached."""
-        return self.state.values["t"]
 
     @property
     def clock(self) -> Clock:
@@ -114,53 +89,74 @@ class Session:
         return clock_of(self.state.values)
 
     @property
+    def time(self) -> float:
+        """Simulated time reached."""
+        return self.state.values["t"]
+
+    @property
+    def step(self) -> int:
+        """Number of steps done."""
+        return int(self.state.values["step"])
+
+    @property
     def held(self) -> list[Field]:
-        """The fields of the program, those of the scheme too."""
+        """Fields of the program, also those of the scheme."""
         names = {info.name for info in self.prepared.schedule.fields}
         return [f for f in self.fields.grid.fields.values() if f.name in names]
 
+    @property
+    def _machine_scalars(self) -> set[str]:
+        """Names of the scalars that the grid and the machine determine."""
+        return {*self.fields.grid.scalar_values(), AROUND}
+
     def scalars(self) -> dict[str, float]:
-        """All scalars of the program but those of grid and machine, as they are while a run goes on, which
-        another thread may read: some may be of a step later than others."""
-        known = zip(self.prepared.schedule.scalars, self.prepared.values.tolist(), strict=True)
-        own = {*self.fields.grid.scalar_values(), AROUND}
-        return {name: value for name, value in known if name not in own}
+        """Return all scalars of the program except those of grid and machine.
+
+        Another thread may call this during a run: some scalars may then be of a later step than others.
+        """
+        left_out = self._machine_scalars
+        return {name: value for name, value in self.prepared.scalars().items() if name not in left_out}
 
     def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Set scalars of the program, those too that only its statements set."""
-        for number, name in enumerate(self.prepared.schedule.scalars):
-            if name in values:
-                self.prepared.values[number] = values[name]
+        """Set scalars of the program, also those that only its statements set."""
+        left_out = self._machine_scalars
+        self.prepared.set_scalars({name: value for name, value in values.items() if name not in left_out})
 
-    def use(self, stepping: Stepping, prepared: Prepared) -> None:
-        """Go on with another program, whose steps do the same beside what they count."""
-        if prepared is not self.prepared:
-            scalars = self.scalars()
-            self.stepping, self.prepared = stepping, prepared
-            self.set_scalars(scalars)
+    def use(self, prepared: Prepared) -> None:
+        """Continue with another program that reads and sets the same scalars."""
+        scalars = self.scalars()
+        self.prepared = prepared
+        self.set_scalars(scalars)
 
     @contextmanager
     def using(
         self, stepping: Stepping, keep_rows: Callable[[NDArray[Any]], None] | None = None
     ) -> Iterator[None]:
-        """Go on with such another program meanwhile; `keep_rows` takes its history."""
-        own, prepared = self.stepping, self.prepared
-        self.use(stepping, self.ready(stepping))
-        self.keep_rows = keep_rows
+        """Advance with another program in the block, whose steps do the same beside what they count.
+
+        Parameters
+        ----------
+        stepping : Stepping
+        keep_rows : callable, optional
+            Takes the history of the steps.
+        """
+        before, prepared = self.stepping, self.prepared
+        self.use(_ready(self.fields, stepping))
+        self.stepping, self.keep_rows = stepping, keep_rows
         try:
             yield
         finally:
-            self.keep_rows = None
-            self.use(own, prepared)
+            self.use(prepared)
+            self.stepping, self.keep_rows = before, None
 
     def replace(self, prepared: Prepared) -> None:
-        """Go on with the same program prepared anew, for a store that has changed."""
+        """Advance with the same program prepared anew, for a store that has changed."""
         self.prepared, self._first = prepared, None
         self.forget_step()
         self.forget_checks()
 
     def forget_step(self) -> None:
-        """Let a delayed time step be exact once more: it was of other fields."""
+        """Make a delayed time step exact once more, after fields were set."""
         self.state.values.pop(NEXT_STEP, None)
 
     def restart(self) -> None:
@@ -177,7 +173,7 @@ class Session:
 
     def forget_checks(self) -> None:
         """Begin anew to find out how often fields are to be checked for finite values."""
-        self._kept_for: Any = None  # what the last copy for a replay was kept for
+        self._kept_for: Any = None  # purpose of the last copy for a replay
         self._due = FIRST_CHECK  # steps from one check to the next
         self._since, self._took, self._checking = 0, 0.0, 0.0  # steps since; seconds of these, and of checks
 
@@ -190,7 +186,7 @@ class Session:
         last: float,
         on_progress: Callable[[int], None] | None = None,
     ) -> Outcome:
-        """Run until a time or a step, and check now and then that fields are finite.
+        """Run until a time or a step, and check the result now and then.
 
         Parameters
         ----------
@@ -201,7 +197,7 @@ class Session:
         last : float
             The number of steps that is not exceeded.
         on_progress : callable, optional
-            Called with the steps that are done, a few times a second, from another thread.
+            Called with the number of steps done, a few times a second, from another thread.
 
         Raises
         ------
@@ -209,51 +205,39 @@ class Session:
             A field is not finite, or the time step is not positive.
         KeyboardInterrupt
         """
-        checked = self.state.values["step"]
         total: Outcome | None = None
-        self._begin_delayed()
-        while True:
-            self._keep(until)
-            report = None if on_progress is None else partial(_report, on_progress, int(checked))
-            outcome = self.go_on(until, min(last - checked, self._due - self._since), report, pause=pause)
+        is_over = False
+        while not is_over:
+            before = self.step
+            steps = min(last - before, self.unchecked(until))
+            inputs = self.inputs(until, pause, steps)
+            report = None if on_progress is None else partial(_report, on_progress, before)
+            outcome = self.take(inputs, self.prepared.run(inputs, report))
             total = outcome if total is None else total.followed_by(outcome)
-            began = perf_counter()
-            try:
-                self.check_after(checked)
-            except RunError as error:
-                raise self.explained(error) from None
-            if outcome.reason == BAD_STEP:
-                dt = self.state.values["dt"]
-                is_short = 0.0 < dt < math.inf
-                short = f"the time step is {dt:g}, which is too short to change the time"
-                reason = short if is_short else f"{BAD_STEP} but {dt:g}"
-                after = f"after step {self.step} (time {self.time:g})"
-                raise self.explained(RunError(f"{reason} {after}"))
-            self._checking = perf_counter() - began
-            self._since += int(self.state.values["step"] - checked)
-            self._took += outcome.loop_seconds
-            checked = self.state.values["step"]
-            if outcome.reason != "completed" or checked >= last or outcome.loops[0] == "condition":
-                return total
-            if self.clock.has_reached(until):
-                return total
+            self.check(before, outcome)
+            ended = outcome.reason != "completed" or outcome.loops[0] == "condition"
+            is_over = ended or self.step >= last or self.clock.has_reached(until)
+        assert total is not None
+        return total
 
-    def go_on(
-        self,
-        until: float,
-        steps: float,
-        on_progress: Callable[[int], None] | None = None,
-        *,
-        pause: float | None = None,
-    ) -> Outcome:
-        """Do at most `steps` steps, and do not check the result."""
-        values, clock = self.state.values, self.clock
-        scalars = clock.scalars_for(until, until if pause is None else pause, steps)
-        outcome = self.prepared.run({**values, **scalars}, on_progress)
+    def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
+        """Return the values of scalars for a run; see `advance`."""
+        self._began = self.clock
+        return {**self.state.values, **self._began.scalars_for(until, pause, steps)}
+
+    def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
+        """Take over the result of a run with these inputs.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            SIGINT or SIGTERM came.
+        """
+        values, until = self.state.values, inputs["until"]
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
-        values.update(clock.state({**scalars, **outcome.scalars}))
+        values.update(self._began.state({**inputs, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
             values["t"] = until  # rounding of a varying time step has left out the last step
         if self.keep_rows is not None:
@@ -278,12 +262,16 @@ class Session:
 
     # --- checks for finite values ---
 
-    def _keep(self, until: float) -> None:
-        """Where enough was done since, or something else is to come, let what goes wrong later be searched
-        for from here on."""
+    def unchecked(self, until: float) -> float:
+        """Return the number of steps until fields are checked.
+
+        Where enough was done since the last copy, or the purpose changes, a replay copies the state: a later
+        error is searched for from here on.
+        """
+        self._begin_delayed()
         purpose, due = (until, dict(self.fields.parameters)), self._since >= self._due
         if not due and purpose == self._kept_for:
-            return
+            return self._due - self._since
         began = perf_counter()
         if self.replay is not None:
             self.replay.keep(until)
@@ -293,11 +281,29 @@ class Session:
             most = int(seconds * self._since / max(self._took, 1e-9))
             self._due = max(FIRST_CHECK, min(2 * self._due, most))
         self._kept_for, self._since, self._took = purpose, 0, 0.0
+        return self._due
 
-    def check_after(self, before: float) -> None:
+    def check(self, before: int, outcome: Outcome) -> None:
+        """Raise RunError where the steps after step `before` left values or a time step that cannot be."""
+        began = perf_counter()
+        try:
+            self.check_after(before)
+            if outcome.reason == BAD_STEP:
+                dt = self.state.values["dt"]
+                is_short = 0.0 < dt < math.inf
+                short = f"the time step is {dt:g}, which is too short to change the time"
+                reason = short if is_short else f"{BAD_STEP} but {dt:g}"
+                raise RunError(f"{reason} after step {self.step} (time {self.time:g})")
+        except RunError as error:
+            raise self.explained(error) from None
+        self._checking = perf_counter() - began
+        self._since += self.step - before
+        self._took += outcome.loop_seconds
+
+    def check_after(self, before: int) -> None:
         """Raise RunError where fields hold values that are not finite, and were finite after step
         `before`."""
-        when = f"after step {self.step} (time {self.time:g}), but was finite after step {int(before)}"
+        when = f"after step {self.step} (time {self.time:g}), but was finite after step {before}"
         try:
             self.fields.check_all(when)
         except InputError as error:
@@ -313,3 +319,8 @@ class Session:
 
 def _report(on_progress: Callable[[int], None], before: int, done: int) -> None:
     on_progress(before + done)
+
+
+def _ready(fields: Fields, stepping: Stepping) -> Prepared:
+    """Prepare a program that advances the state of these fields."""
+    return prepare(fields.store, stepping.program, (*fields.values, *ENDLESS, "steps"))

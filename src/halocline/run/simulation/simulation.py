@@ -24,6 +24,7 @@ from halocline.plan.fit import check_fit
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.outcome import NO_STEP, Outcome
+from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth_share
@@ -38,6 +39,7 @@ from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
 from halocline.run.simulation.observers import RunArguments
+from halocline.run.simulation.occasions import NEVER
 from halocline.run.simulation.replay import FailureReplay
 from halocline.run.simulation.session import Session
 from halocline.run.simulation.span import finite_time, span_of
@@ -215,7 +217,7 @@ class Simulation(Fields):
         self.store.activate(blocks)
         self._with_walls.clear()
         self._forget_programs()
-        self._session.replace(Prepared(self.store, schedule, self.program.name))
+        self._session.replace(prepare_schedule(self.store, schedule, self.program.name))
 
     # --- what it is ---
 
@@ -469,7 +471,8 @@ class Simulation(Fields):
         with extended, files.ready(first):
             course = Course(self._session, files, [store for store, _ in recorded])
             if callback is not None:
-                course.add(span.often, lambda: course.call(lambda: callback(self)), exact=exact, at_end=True)
+                act = partial(course.call, partial(callback, self))
+                course.add(span.often or NEVER, act, exact=exact, at_end=True)
             self._under_way = True
             try:
                 outcome = course.run(span.until, first + span.steps, report)

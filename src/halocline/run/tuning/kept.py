@@ -1,40 +1,54 @@
-"""What tuning leaves in files of the cache, as it must stand there.
-
-Imported where there is such a file: most runs have none, and start sooner without the library that checks it.
-"""
+"""Measurements in files of the cache, for later runs."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from halocline.compile.cache import own_folder
+from halocline.errors import RunError
 
-
-class KeptPatch(BaseModel):
-    """See `halocline.run.tuning.patches.Tuned`."""
-
-    model_config = ConfigDict(strict=True)
-    patch: list[Annotated[int, Field(ge=1)]] | None
-    gain: Annotated[float, Field(ge=1, allow_inf_nan=False)]
-    tried: Annotated[int, Field(ge=1)]
+T = TypeVar("T")
 
 
-class KeptStrategy(BaseModel):
-    """See `halocline.compile.strategy.Strategy`."""
+def recalled(kind: type[T], place: Path) -> T | None:
+    """Return the dataclass in a file of the cache; None where there is none, or one with other contents."""
+    try:
+        text = place.read_bytes()
+    except OSError:
+        return None
+    from pydantic import TypeAdapter  # most runs have no such file, and start sooner without it
 
-    model_config = ConfigDict(strict=True)
-    reads: Literal["direct", "queue", "planes"]
-    group: list[int] | None
-    march: int | None
-    stages: Literal["group", "memory"]
-    unroll: int
-    resident: int
+    try:
+        return TypeAdapter(kind).validate_json(text, strict=True)
+    except ValueError:
+        return None
 
 
-class KeptKernels(BaseModel):
-    """See `halocline.run.tuning.kernels.TunedKernels`."""
+def keep(place: Path, record: dict[str, Any]) -> None:
+    """Write a record to a file of the cache: whole or not at all, also where other processes write.
 
-    model_config = ConfigDict(strict=True)
-    strategy: KeptStrategy | None
-    gain: float
-    tried: int
+    Raises
+    ------
+    RunError
+        The cache cannot be written.
+    """
+    try:
+        own_folder(place.parent)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
+            made = file.name
+            try:
+                json.dump(record, file)
+                file.flush()
+                os.replace(made, place)
+            except OSError:
+                os.unlink(made)
+                raise
+    except OSError as error:
+        raise RunError(
+            f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
+            "folder that can be written"
+        ) from None

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from halocline.compile.cache import cache_folder
 from halocline.compile.strategy import READS, Strategy
 from halocline.errors import InputError
-from halocline.run.tuning.patches import TUNE, keep, race
+from halocline.run.tuning.kept import keep, recalled
+from halocline.run.tuning.patches import TUNE, race
 
 AUTO = "auto"
 WORDS = (AUTO, TUNE, *READS)  # for `Execution.kernels`
@@ -84,21 +84,7 @@ def _place(name: str) -> Path:
 
 def recall(name: str) -> TunedKernels | None:
     """What is remembered under a key; None where nothing is that can have been measured."""
-    try:
-        text = _place(name).read_bytes()
-    except OSError:
-        return None
-    from halocline.run.tuning.kept import KeptKernels
-
-    try:
-        kept = KeptKernels.model_validate_json(text)
-        found: dict[str, Any] | None = None if kept.strategy is None else kept.strategy.model_dump()
-        if found is not None and found["group"] is not None:
-            found["group"] = tuple(found["group"])
-        strategy = None if found is None else Strategy(**found)
-    except ValueError:  # InputError is one
-        return None
-    return TunedKernels(strategy, kept.gain, kept.tried)
+    return recalled(TunedKernels, _place(name))
 
 
 def remember(name: str, tuned: TunedKernels, program: str) -> None:

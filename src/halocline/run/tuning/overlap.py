@@ -9,10 +9,8 @@ on it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 ROUNDS = 5  # pieces of a run with overlap, and as many without
 LEAST = 2e-3  # seconds of a piece, if passes are short
@@ -68,28 +66,15 @@ class OverlapTrial:
         else:
             self.choice = Overlap(True, needless or "not decided: the run was too short to measure it")
 
-    def run(self, engine: Any, *, traced: bool = False) -> Iterator[dict[str, Any]]:
-        """Run the engine, in pieces while the choice is open; the report of each."""
-        resumed = False
-        while self.open:
-            on, passes = self.piece()
-            report = engine.run(traced=traced, overlap=on, passes=passes, resumed=resumed)
-            yield report
-            # a piece that a short run cuts counts too: it is compared by the sweep
-            if sum(report["sweep_counts"]) and report["reason"] in ("paused", "completed"):
-                self.note(report["loop_seconds"], sum(report["sweep_counts"]))
-            if report["reason"] != "paused" or report["stopped"]:
-                return
-            resumed = True
-        yield engine.run(traced=traced, overlap=self.choice.on, resumed=resumed)
-
     def piece(self) -> tuple[bool, int]:
-        """Whether the next piece runs with overlap, and its passes."""
+        """Return True where the next piece of a run overlaps, and its passes; 0 where it has no limit."""
+        if not self.open:
+            return self.choice.on, 0
         # there and back, so that neither always comes first
         return sum(map(len, self._times.values())) % 4 in (0, 3), self._passes or 1
 
     def note(self, seconds: float, sweeps: int) -> None:
-        """Take what the piece took, on the slowest rank, and the sweeps in it."""
+        """Note the seconds of a piece on the slowest rank, and its sweeps."""
         if not self._passes:  # the first pass finds cold caches: it says how long about the others take
             self._passes = min(MOST, ceil(LEAST / max(seconds, LEAST / MOST)))
             return

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import statistics
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import sha256
-from math import ceil, inf
+from math import ceil, inf, isfinite
+from operator import truediv
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from halocline.compile.cache import cache_folder, own_folder
+from halocline.compile.cache import cache_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition
 from halocline.plan.transfer import Transfers
 from halocline.run.host.machine import data_caches
+from halocline.run.tuning.kept import keep, recalled
+from halocline.run.tuning.turns import in_turn
 
 log = logging.getLogger("halocline")
 
@@ -111,12 +113,9 @@ def race(
             del timers[out]
 
     def gains(able: Sequence[T | None]) -> dict[T | None, float]:
-        """How many times as fast as the default: medians of ratios within a round."""
-        rounds = []
-        for turn in range(ROUNDS):
-            order = able if turn % 2 == 0 else able[::-1]
-            rounds.append({choice: timers[choice](passes) for choice in order})
-        return {choice: statistics.median(each[None] / each[choice] for each in rounds) for choice in able}
+        """Return the speed of each relative to the default: the median of ratios within a round."""
+        times = in_turn({choice: partial(timers[choice], passes) for choice in able}, ROUNDS)
+        return {choice: statistics.median(map(truediv, times[None], own)) for choice, own in times.items()}
 
     found = gains(list(timers))
     best = max(found, key=lambda choice: found[choice])
@@ -166,55 +165,15 @@ def _place(name: str) -> Path:
 
 
 def recall(name: str, axes: int) -> Tuned | None:
-    """What is remembered under a key, for a grid of this number of axes; None where nothing is, or nothing
-    that can have been measured."""
-    try:
-        found = _place(name).read_bytes()
-    except OSError:
+    """Return the measurement that is remembered under a key, for a grid with this number of axes; None where
+    there is none that can have been measured."""
+    found = recalled(Tuned, _place(name))
+    if found is None or not (found.gain >= 1 and isfinite(found.gain) and found.tried >= 1):
         return None
-    from halocline.run.tuning.kept import KeptPatch
-
-    try:
-        kept = KeptPatch.model_validate_json(found)
-    except ValueError:
-        return None
-    if kept.patch is not None and len(kept.patch) != axes:
-        return None
-    return Tuned(None if kept.patch is None else tuple(kept.patch), kept.gain, kept.tried)
+    is_shape = found.patch is None or (len(found.patch) == axes and min(found.patch) >= 1)
+    return found if is_shape else None
 
 
 def remember(name: str, tuned: Tuned, program: str) -> None:
-    """Keep it for later runs: whole or not at all, also where other processes write.
-
-    Raises
-    ------
-    RunError
-        The cache cannot be written.
-    """
+    """Keep a measurement for later runs. Raises RunError where the cache cannot be written."""
     keep(_place(name), {"program": program, **asdict(tuned)})
-
-
-def keep(place: Path, record: dict[str, Any]) -> None:
-    """Write what was found to a file of the cache: whole or not at all, also where other processes write.
-
-    Raises
-    ------
-    RunError
-        The cache cannot be written.
-    """
-    try:
-        own_folder(place.parent)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
-            made = file.name
-            try:
-                json.dump(record, file)
-                file.flush()
-                os.replace(made, place)
-            except OSError:
-                os.unlink(made)
-                raise
-    except OSError as error:
-        raise RunError(
-            f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
-            "folder that can be written"
-        ) from None

@@ -76,18 +76,20 @@ class Command:
     python: str = sys.executable
 
     def __getattr__(self, name: str) -> Any:
-        """The value of an option."""
+        """Return the value of an option."""
         if name.startswith("_"):
             raise AttributeError(name)
         return self.options.get(name, DEFAULTS[self.verb].get(name))
 
     def but(self, **options: Any) -> Command:
-        """The same with other options."""
+        """Return the same command with other options."""
         return replace(self, options={**self.options, **options})
 
     def words(self) -> dict[str, str]:
-        """Its options as those of the command; those at their defaults are left out, but of a file, which may
-        have others itself."""
+        """Return its options as those of the command line, without those at their defaults.
+
+        The options of a file are complete, as the file may have other defaults.
+        """
         own_defaults = self.verb == "run" and is_file(self.name)
         defaults = DEFAULTS[self.verb]
         given = {name: self.options[name] for name in (*defaults, *self.options) if name in self.options}
@@ -103,7 +105,7 @@ class Command:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """For the record, beside what the command reports."""
+        """Return the facts for the record that the command does not report."""
         if self.verb == "bench":
             return {"case": self.name, "methods_asked": self.methods}
         if is_file(self.name):
@@ -179,7 +181,7 @@ def measure(
 
 
 def common(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with the keys that all have: of the exchange alone, or of an older Halocline."""
+    """Return a record with the keys of all records; that of an exchange or an older version lacks some."""
     places = {(place["device"], place["name"]) for place in record["devices"]}
     record = {"cores_or_devices": len(places) or record["ranks"] * record["threads"], **record}
     if "rate" not in record:
@@ -220,13 +222,13 @@ def as_csv(measurements: Iterable[Measurement]) -> str:
 
 
 def devices_of(measurement: Measurement) -> str:
-    """The devices that a measurement ran on, in words; "" on the CPU."""
+    """Return the devices of a measurement in words; "" on the CPU."""
     places = _places(measurement)
     return summary(places) if places else ""
 
 
 def ran_on(measurement: Measurement) -> str:
-    """Where a measurement ran, in words."""
+    """Return ranks, threads and devices of a measurement in words."""
     return where(measurement["ranks"], measurement["threads"], _places(measurement))
 
 
@@ -235,7 +237,7 @@ def _places(measurement: Measurement) -> list[OnDevice]:
 
 
 def flat(measurement: Measurement) -> dict[str, Any]:
-    """A measurement without nesting; only the facts of the machine that matter beside a time are kept."""
+    """Return a measurement without nesting; of the machine it has the facts that matter for a time."""
     row = {key: value for key, value in measurement.items() if key not in NESTED}
     if "shape" in measurement:
         row["shape"] = "x".join(map(str, measurement["shape"]))

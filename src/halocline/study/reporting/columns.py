@@ -1,23 +1,21 @@
-"""Columns that several studies have."""
+"""Columns of tables, groups of measurements and labels of lines that several studies have."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import Column, Group
+from halocline.study.reporting.report import Column, Contents, Group
 from halocline.words import clock, counted, in_seconds
 
 
 def of_formula(measurement: Measurement, group: Group) -> float | None:
-    """What the closed formula gives over what was measured."""
+    """Return the time by the closed formula over the measured one; None where it has no constants."""
     expected = group.formula(measurement)
     return None if expected is None else expected / q.ns(measurement)
 
 
 def ideal(x: float, line: Group) -> float:
-    """As many times as fast as there are more devices or cores."""
+    """Return the time of ideal scaling: inversely proportional to the number of devices or cores."""
     return q.units(line.base) * q.pace(line.base) / x
 
 
@@ -31,21 +29,12 @@ def _ns(measurement: Measurement, group: Group) -> str:
     return "" if measurement["ns_per_cell_step"] is None else q.nanoseconds(q.ns(measurement))
 
 
-def has_energy(group: Group) -> bool:
-    """Whether any run knows its energy."""
-    return any(m["joules_per_cell_step"] for m in group.found)
-
-
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
-UNITS = Column(lambda g: f"{q.unit(g.one)}s", lambda m, g: f"{q.units(m)}")
 MOST = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
 HERE = Column("", lambda m, g: "here")
 NS = Column("ns a cell\nand step", _ns)
-EACH = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.each(m)))
-ON_ONE = Column(
-    lambda g: f"ns on one\n{q.unit(g.one)}", lambda m, g: q.nanoseconds(q.ns(g.base) * q.units(g.base))
-)
+PER_RANK = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.of_a_rank(m)))
 IDEAL = Column("\nideal", lambda m, g: q.nanoseconds(ideal(q.units(m), g)))
 FORMULA = Column("\nformula", _formula)
 OF_FORMULA = Column("of the\nformula", lambda m, g: q.percent(of_formula(m, g)))
@@ -53,8 +42,51 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.bas
 OF_BANDWIDTH = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
 OF_PEAK = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
 SSSPNT = Column("ssspnt", lambda m, g: "" if m["ssspnt"] is None else f"{m['ssspnt']:.3g}")
-OF_CAVITY = replace(SSSPNT, shown=lambda g: g.one["case"] == "cavity")
-ENERGY = Column("million cells\na joule", lambda m, g: q.updates(m), has_energy)
+ENERGY = Column("million cells\na joule", lambda m, g: q.updates(m))
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
 CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))
 SLOWER = Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
+
+
+def units(group: Group) -> Column:
+    """Return the column of the numbers of cores or devices."""
+    return Column(f"{q.unit(group.first)}s", lambda m, g: f"{q.units(m)}")
+
+
+def on_one(group: Group) -> Column:
+    """Return the column of the times of one core or device, by ideal scaling."""
+    head = f"ns on one\n{q.unit(group.first)}"
+    return Column(head, lambda m, g: q.nanoseconds(q.ns(g.base) * q.units(g.base)))
+
+
+def where_known(group: Group) -> list[Column]:
+    """Return the columns of ssspnt, for the cavity, and of energy, where a run measured it."""
+    ssspnt = [SSSPNT] if group.first["case"] == "cavity" else []
+    return [*ssspnt, ENERGY] if any(m["joules_per_cell_step"] for m in group.members) else ssspnt
+
+
+# -- groups --------------------------------------------------------------------------------------------------
+
+
+def whole(group: Group) -> Group:
+    """Return the solves and the whole steps, of all orders."""
+    return group.where(lambda m: m["only"] is None and m["halo"] == "read")
+
+
+def whole_steps(group: Group) -> Group:
+    """Return the whole steps, of all orders."""
+    return whole(group).where(lambda m: not is_solve(m))
+
+
+def own_order(group: Group) -> Group:
+    """Return the measurements of the order that was measured first."""
+    return group.where(lambda m: m["order"] == group.first["order"])
+
+
+def size_label(line: Group, panel: Group) -> str:
+    """Return the size of the grid of a line, with the threads of a rank where lines of the panel differ."""
+    threads = f", {counted(line.first['threads'], 'thread')} a rank"
+    return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
+
+
+SAME_BITS = Contents(said=lambda group: q.same_bits(group.members), of=whole_steps)

@@ -1,23 +1,18 @@
-"""The contents of a study that compares the same run done in several ways."""
+"""Report of a study that compares the same run done in several ways."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import (
-    Block,
-    Column,
-    Contents,
-    Figure,
-    Group,
-    Rows,
-    Words,
-    by_layout,
-)
+from halocline.study.reporting.report import Column, Contents, Group, by_layout, in_order, row_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def comparison(
@@ -25,62 +20,55 @@ def comparison(
     label: Callable[[Measurement], str],
     *more: Column,
     order: Callable[[Measurement], Any] | None = None,
-    note: Words = "",
+    note: Callable[[Group], str] = lambda group: "",
     base: str | None = None,
     layout: Callable[[Measurement], Any] = by_layout,
-    figures: tuple[Figure, ...] = (),
+    figures: Mapping[str, Callable[[Group], Figure | None]] | None = None,
 ) -> Contents:
-    """A table for each size, with times by a label, and which is fastest.
+    """Return a table for each size, with times by a label, and sentences on the fastest runs.
 
     Parameters
     ----------
     head : str
-        Of the column of labels.
+        Head of the column of labels.
     label : callable
-        What a run is called.
+        Name of a run.
     *more : Column
         Further columns.
     order : callable, optional
-        What rows of a layout are sorted by; the label by default.
-    note : str, or function of the group
+        Sort key of the rows of a layout; the label by default.
+    note : callable
+        Text below the table of a group.
     base : str, optional
         The label of the run that others are compared with; the fastest by default.
     layout : callable
         Key of the layout: runs of the same layout are compared with each other.
-    figures : tuple of Figure
+    figures : mapping of str to callable, optional
     """
     within = order or label
 
-    def sort(m: Measurement) -> Any:
-        return layout(m), within(m)
-
-    def like(m: Measurement, group: Group) -> Group:
-        """Return the runs on the same layout."""
-        return group.those(lambda o: layout(o) == layout(m))
-
-    def reference(own: Group) -> Measurement:
-        named = own.those(lambda m: label(m) == base).found
-        return named[0] if named else own.best
+    def reference(same_layout: Group) -> Measurement:
+        named = same_layout.where(lambda m: label(m) == base).members
+        return named[0] if named else same_layout.best
 
     def over(m: Measurement, group: Group) -> str:
-        return f"{q.pace(m) / q.pace(reference(like(m, group))):.2f}"
+        same_layout = group.where(lambda other: layout(other) == layout(m))
+        return f"{q.pace(m) / q.pace(reference(same_layout)):.2f}"
 
-    def sentences(group: Group) -> list[str]:
-        said = []
-        for own in group.by(lambda m: (q.grid(m), layout(m))):
-            slowest = max(own.found, key=q.pace)
-            times = q.pace(slowest) / q.pace(reference(own))
-            what = f"{q.size(own.one)} on {q.layout(own.one)}: fastest with {label(own.best)}"
-            more = f"; with {label(slowest)} {times:.2f} times as long as with {label(reference(own))}"
-            said.append(f"{what}{more if len(own.found) > 1 else ''}.")
-        return said
+    def tables(group: Group) -> Iterator[Table]:
+        names, times = Column(head, lambda m, g: label(m)), Column(f"over\n{base or 'the fastest'}", over)
+        for size in group.by(q.grid):
+            rows = in_order(size, lambda m: (layout(m), within(m)))
+            heading = q.heading(size.first)
+            columns = (names, c.LAYOUT, c.NS, times, *more)
+            yield row_table("Times", columns, rows, left=2, note=note(size), heading=heading)
 
-    columns = (
-        Column(head, lambda m, g: label(m)),
-        c.LAYOUT,
-        c.NS,
-        Column(f"over\n{base or 'the fastest'}", over),
-    )
-    rows = Rows("Times", (*columns, *more), order=sort, note=note, left=2)
-    heading = lambda g: f"{q.size(g.one)}: {g.one['cells']:,} cells, {q.named(g.one)}"  # noqa: E731
-    return Contents((Block((rows,), by=q.grid, heading=heading),), figures, (sentences,))
+    def sentences(group: Group) -> Iterator[str]:
+        for same in group.by(lambda m: (q.grid(m), layout(m))):
+            slowest = max(same.members, key=q.pace)
+            times = q.pace(slowest) / q.pace(reference(same))
+            fastest = f"{q.size(same.first)} on {q.layout(same.first)}: fastest with {label(same.best)}"
+            more = f"; with {label(slowest)} {times:.2f} times as long as with {label(reference(same))}"
+            yield f"{fastest}{more if len(same.members) > 1 else ''}."
+
+    return Contents(tables, sentences, figures or {})

@@ -1,11 +1,12 @@
-"""How fast the error of a case falls on finer and finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
+"""Convergence of errors on finer and finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SHORT_OF = 0.2  # an order that is lower by more than this is reported as not reached
 FEW = 50.0  # a range of errors below this has fewer than two powers of ten to mark
 ERROR = "error"
+COLUMNS = 3  # of panels
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Line:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a measurement needs to be drawn."""
+        """Keys of a measurement that tables and figures need."""
         return {"panel": self.panel, "line": self.label, "expected_order": self.order}
 
 
@@ -63,7 +65,7 @@ def lines(
     dim: int | None = None,
     sizes: Sequence[int] | None = None,
 ) -> list[Line]:
-    """The lines of the case's families that agree with what is given; where none does, the case as given.
+    """Return the lines of the case's families that agree with the parameters; without one, the case itself.
 
     Parameters
     ----------
@@ -109,24 +111,34 @@ def _label(line: Mapping[str, float | str], dim: int | None) -> str:
 
 
 def cells(measurement: Measurement) -> int:
-    """Those along the shorter side."""
+    """Return the cells along the shorter side."""
     return int(min(measurement["shape"]))
 
 
-def by_line(
-    measurements: Sequence[Measurement],
-) -> Iterator[tuple[str, dict[str, list[Measurement]]]]:
-    """Each panel with its lines, in the order in which they were run, and coarse grids first."""
-    panels: dict[str, dict[str, list[Measurement]]] = {}
+def by_line(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[Measurement]]]:
+    """Return panel, name and runs of each line, in the order of the runs; the coarsest grid is first."""
+    lines: dict[str, dict[str, list[Measurement]]] = {}
     for m in measurements:
-        panels.setdefault(m["panel"], {}).setdefault(m["line"], []).append(m)
-    for panel, own in panels.items():
-        yield panel, {label: sorted(line, key=cells) for label, line in own.items()}
+        lines.setdefault(m["panel"], {}).setdefault(m["line"], []).append(m)
+    return [
+        (panel, label, sorted(line, key=cells)) for panel, own in lines.items() for label, line in own.items()
+    ]
+
+
+def by_panel(
+    measurements: Sequence[Measurement],
+) -> Iterator[tuple[str, dict[str, list[Measurement]], bool]]:
+    """Yield each panel with its lines by name, and whether any of its grids has several axes."""
+    for panel, lines in groupby(by_line(measurements), itemgetter(0)):
+        runs = {label: line for _, label, line in lines}
+        yield panel, runs, any(len(m["shape"]) > 1 for line in runs.values() for m in line)
 
 
 def order(coarse: Measurement, fine: Measurement) -> float | None:
-    """The power of the spacing that the error falls with from one grid to another; None where the two do not
-    say."""
+    """Return the power of the spacing with which the error falls from one grid to another.
+
+    It is None where the grids have the same size, or where an error is 0 or unknown.
+    """
     errors, sides = (coarse["error"], fine["error"]), (cells(coarse), cells(fine))
     if sides[0] == sides[1] or not all(error is not None and error > 0 for error in errors):
         return None
@@ -134,7 +146,7 @@ def order(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """The order of each line over all of its grids and between the last two, and the order expected."""
+    """Return the order of each line over all grids and between the last two, and the expected order."""
     return [
         {
             "panel": panel,
@@ -144,113 +156,98 @@ def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
             "last_order": order(line[-2], line[-1]),
             "expected_order": line[0]["expected_order"],
         }
-        for panel, own in by_line(measurements)
-        for label, line in own.items()
+        for panel, label, line in by_line(measurements)
         if len(line) > 1
     ]
 
 
 def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list[Table]:
-    """One for each panel; `error_name` says what the error is."""
-    made = []
-    for panel, own in by_line(measurements):
-        several = any(len(m["shape"]) > 1 for line in own.values() for m in line)
+    """Return a table for each panel; `error_name` says what the error is."""
+    title, tables = f"{error_name[0].upper()}{error_name[1:]}", []
+    for panel, lines, several in by_panel(measurements):
         rows = []
-        for label, line in own.items():
-            between = [None, *(order(*pair) for pair in pairwise(line))]
-            for number, (m, found) in enumerate(zip(line, between, strict=True)):
+        for label, line in lines.items():
+            names, between = [label, *[""] * len(line)], [None, *(order(*pair) for pair in pairwise(line))]
+            for name, m, found in zip(names, line, between, strict=False):
                 error = "unknown" if m["error"] is None else f"{m['error']:.4e}"
                 grid = [size(m)] if several else []
-                name = "" if number else label
                 rows.append((name, *grid, f"{cells(m)}", error, "" if found is None else f"{found:.2f}"))
         heads = ("", *(["cells"] if several else []), "N", "error", "order")
         note = "N: cells along the shorter side. " if several else "N: cells. "
         note += "Order: log(error ratio) / log(ratio of N), from the row above."
-        made.append(
-            Table(
-                f"{error_name[0].upper()}{error_name[1:]}",
-                heads,
-                tuple(rows),
-                left=len(heads) - 3,
-                note=note,
-                heading=f"{measurements[0]['case']}: {panel}",
-            )
-        )
-    return made
+        heading = f"{measurements[0]['case']}: {panel}"
+        tables.append(Table(title, heads, tuple(rows), left=len(heads) - 3, note=note, heading=heading))
+    return tables
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """The order of each line, a sentence each."""
-    written = [
+    """Return a sentence on the order of each line."""
+    sentences = [
         f"{joined(panel, label)}: no order, as there is one grid."
-        for panel, own in by_line(measurements)
-        for label, line in own.items()
+        for panel, label, line in by_line(measurements)
         if len(line) == 1
     ]
-    for each in orders(measurements):
-        what, ns = joined(each["panel"], each["line"]), each["cells"]
-        over, last, expected = each["order"], each["last_order"], each["expected_order"]
+    for line in orders(measurements):
+        name, ns = joined(line["panel"], line["line"]), line["cells"]
+        over, last, expected = line["order"], line["last_order"], line["expected_order"]
         if over is None or last is None:
-            written.append(f"{what}: no order, as an error is 0 or unknown.")
+            sentences.append(f"{name}: no order, as an error is 0 or unknown.")
             continue
-        sentence = f"{what}: order {over:.2f} from N = {ns[0]} to {ns[-1]}"
+        sentence = f"{name}: order {over:.2f} from N = {ns[0]} to {ns[-1]}"
         if len(ns) > 2:
             sentence += f", {last:.2f} from {ns[-2]} on"
         if expected is not None:
             sentence += f"; expected {expected}" + (": not reached" if last < expected - SHORT_OF else "")
-        written.append(f"{sentence}.")
-    return written
+        sentences.append(f"{sentence}.")
+    return sentences
 
 
 def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
-    """A panel for each title: the error over N, a line for each problem, and the slope expected."""
-    panels = list(by_line(measurements))
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = figure_of(rows, columns)
-    axes = figure.subplots(rows, columns, squeeze=False).flatten()
-    for ax in axes[len(panels) :]:
-        ax.set_visible(False)
-    for number, (ax, (panel, own)) in enumerate(zip(axes, panels, strict=False)):
-        _draw(ax, own)
-        several = any(len(m["shape"]) > 1 for line in own.values() for m in line)
+    """Return a figure with a panel for each title: the error of each line over N, and the slope expected."""
+    panels = list(by_panel(measurements))
+    figure, axes = figure_of(len(panels), COLUMNS)
+    for number, (ax, (panel, lines, several)) in enumerate(zip(axes, panels, strict=True)):
+        _draw(ax, lines)
         ax.set_xlabel("N, cells along the shorter side" if several else "N, cells")
-        ax.set_ylabel("" if number % columns else error_name)
+        ax.set_ylabel("" if number % min(COLUMNS, len(panels)) else error_name)
         ax.set_title(panel)
     return figure
 
 
-def _draw(ax: Axes, own: Mapping[str, Sequence[Measurement]]) -> None:
-    """The lines of a panel."""
+def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
+    """Draw the lines of a panel."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator
 
     from halocline.io.style import doubling
 
-    for number, (label, line) in enumerate(own.items()):
+    for number, (label, line) in enumerate(lines.items()):
         known = [m for m in line if m["error"]]
         xs, ys = [cells(m) for m in known], [m["error"] for m in known]
         # lines may lie on each other: markers of the later ones are smaller
         ax.plot(xs, ys, **style(number), markersize=max(3.0, 8.0 - 1.5 * number), label=label)
     ax.set_yscale("log")
-    for expected in sorted({line[0]["expected_order"] for line in own.values()} - {None}):
-        found = [m for line in own.values() for m in line if m["error"] and m["expected_order"] == expected]
-        if found:
-            ends = [pick(map(cells, found)) for pick in (min, max)]
-            above = 1.5 * max(m["error"] * cells(m) ** expected for m in found)  # all of the errors
+    runs = [m for line in lines.values() for m in line]
+    for expected in sorted({line[0]["expected_order"] for line in lines.values()} - {None}):
+        drawn = [m for m in runs if m["error"] and m["expected_order"] == expected]
+        if drawn:
+            ends = [pick(map(cells, drawn)) for pick in (min, max)]
+            above = 1.5 * max(m["error"] * cells(m) ** expected for m in drawn)  # all of the errors
             draw_ideal(ax, ends, [above / n**expected for n in ends], f"slope -{expected}")
     low, high = ax.get_ylim()
     if high / low < FEW:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         every = (math.inf, math.inf)  # each mark has its number, whatever the range
         ax.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=every))
-    doubling(ax, sorted({cells(m) for line in own.values() for m in line}))
+    doubling(ax, sorted(set(map(cells, runs))))
     if any(ax.get_legend_handles_labels()[1]):
         ax.legend(loc="lower left")
 
 
 def check_proportion(problem: Problem, dim: int, n: int) -> None:
-    """Raise InputError where n cells along the first axis leave no whole numbers along the others: errors of
-    grids in other proportions do not compare."""
+    """Raise InputError where n cells along the first axis leave no whole numbers along the others.
+
+    Errors of grids in other proportions do not compare.
+    """
     shape = problem.default_cells(dim)
     least = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))
     if n % least:

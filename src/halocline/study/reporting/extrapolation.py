@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from halocline.convergence.richardson import SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.errors import RunError
 from halocline.io.table import Table
 from halocline.problems.names import Extrapolated, Names
@@ -15,13 +14,13 @@ from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size, wrapped
+from halocline.study.richardson import LEAST_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST_GRIDS = 3
 LEAST_RATIO = 1.3  # of two spacings, that Celik et al. 2008 advise
 MARK = "*"  # of an index by the expected order
 UNSEEN = {  # why there is no order
@@ -33,7 +32,7 @@ Found = dict[str, Any]
 
 
 def numbers(names: Names, measurement: Measurement) -> dict[str, float]:
-    """The numbers of a run that are extrapolated.
+    """Return the numbers of a run that are extrapolated.
 
     Raises
     ------
@@ -54,106 +53,89 @@ def numbers(names: Names, measurement: Measurement) -> dict[str, float]:
 
 
 def in_words(found: Mapping[str, float]) -> str:
-    """The numbers of a run, for a line."""
+    """Return the numbers of a run in one line."""
     return joined(*(f"{name} {value:.6g}" for name, value in found.items()))
 
 
 def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Found]:
-    """What every three grids in a row say of each number, the coarsest three of a line first.
+    """Return the order, limit and index of each number on every three grids in a row, coarse grids first.
 
     Measurements have the numbers, `spacing` and the facts of their line as keys.
     """
-    made = []
-    for panel, label, line in _lines(measurements):
-        for name in what.names:
-            for three in zip(line, line[1:], line[2:], strict=False):
-                if not three[0]["spacing"] > three[1]["spacing"] > three[2]["spacing"]:
-                    continue  # a grid was measured twice
-                fine, values = three[-1], [m[name] for m in three]
-                spacings = [m["spacing"] for m in three]
-                expected, noise = fine["expected_order"], what.noise(fine["parameters"])
-                found = limit(values, spacings, expected, noise)
-                published = what.published(tuple(fine["shape"]), fine["parameters"]).get(name)
-                off = found.value / published - 1 if published and found.value is not None else None
-                made.append(
-                    {
-                        "panel": panel,
-                        "line": label,
-                        "name": name,
-                        "cells": [cells(m) for m in three],
-                        "spacings": spacings,
-                        "values": values,
-                        "trend": str(found.trend),
-                        "ratio": found.ratio,
-                        "order": found.order,
-                        "expected_order": expected,
-                        "extrapolated": found.value,
-                        "index": found.index,
-                        "safety": found.safety,
-                        "range_observed": found.range_observed,
-                        "range_expected": found.range_expected,
-                        "published": published,
-                        "difference": off,
-                    }
-                )
-    return made
-
-
-def _lines(measurements: Sequence[Measurement]) -> Iterator[tuple[str, str, list[Measurement]]]:
-    """Panel, name and runs of each line, the coarsest grid first."""
-    for panel, own in by_line(measurements):
-        for label, line in own.items():
-            yield panel, label, line
+    found = []
+    for panel, label, line in by_line(measurements):
+        for name, three in product(what.names, zip(line, line[1:], line[2:], strict=False)):
+            spacings = [m["spacing"] for m in three]
+            if not spacings[0] > spacings[1] > spacings[2]:
+                continue  # a grid was measured twice
+            fine, values = three[-1], [m[name] for m in three]
+            expected, noise = fine["expected_order"], what.noise(fine["parameters"])
+            result = asdict(limit(values, spacings, expected, noise))
+            extrapolated = result.pop("value")
+            published = what.published(tuple(fine["shape"]), fine["parameters"]).get(name)
+            is_compared = published and extrapolated is not None
+            found.append(
+                {
+                    "panel": panel,
+                    "line": label,
+                    "name": name,
+                    "cells": [cells(m) for m in three],
+                    "spacings": spacings,
+                    "values": values,
+                    **result,
+                    "expected_order": expected,
+                    "extrapolated": extrapolated,
+                    "published": published,
+                    "difference": extrapolated / published - 1 if is_compared else None,
+                }
+            )
+    return found
 
 
 def _of(found: Sequence[Found], panel: str, label: str) -> list[Found]:
-    return [each for each in found if (each["panel"], each["line"]) == (panel, label)]
+    return [number for number in found if (number["panel"], number["line"]) == (panel, label)]
 
 
-def _finest(own: Sequence[Found]) -> dict[str, Found]:
-    """The last three grids of each number."""
-    return {each["name"]: each for each in own}
+def _finest(found: Sequence[Found]) -> dict[str, Found]:
+    """Return the last three grids of each number."""
+    return {number["name"]: number for number in found}
 
 
 def tables(measurements: Sequence[Measurement], found: Sequence[Found], what: Extrapolated) -> list[Table]:
-    """Two for each line: the numbers on each grid, and their extrapolation."""
-    made = []
-    for panel, label, line in _lines(measurements):
+    """Return two tables for each line: the numbers on each grid, and their extrapolation."""
+    tables = []
+    for panel, label, line in by_line(measurements):
         own = _of(found, panel, label)
         heading = f"{line[0]['case']}: {joined(panel, label)}"
         values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in what.names)
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
-        made.append(Table("Numbers on each grid", heads, values, heading=heading))
+        tables.append(Table("Numbers on each grid", heads, values, heading=heading))
         if own:
-            leads_to = _limits_table(own, several=len(line) > LEAST_GRIDS, what=what)
-            made.append(replace(leads_to, heading=f"{heading}, extrapolated"))
-    return made
+            several = len(line) > LEAST_GRIDS
+            tables.append(_limits_table(own, f"{heading}, extrapolated", several=several, what=what))
+    return tables
 
 
-def _limits_table(own: Sequence[Found], *, several: bool, what: Extrapolated) -> Table:
-    """The extrapolation from each three grids, and what is published."""
-    published = any(each["published"] for each in own)
-    rows, before = [], ""
-    for each in own:
-        grids = [", ".join(map(str, each["cells"]))] if several else []
-        known = [_number(each["published"]), _percent(each["difference"], "+.2f")] if published else []
-        seen = each["trend"] == Trend.FALLS
-        rows.append(
-            (
-                "" if each["name"] == before else each["name"],
-                *grids,
-                "" if each["ratio"] is None else f"{each['ratio']:.3g}",
-                f"{each['order']:.2f}" if seen else each["trend"],
-                _number(each["extrapolated"]),
-                _percent(each["index"]) + ("" if seen else MARK),
-                "" if each["range_expected"] is None else f"{each['range_expected']:.2f}",
-                *known,
-            )
-        )
-        before = each["name"]
-    expected = own[0]["expected_order"]
-    heads = ("", *(["N"] if several else []), "ratio", "order", "extrapolated", "index %", "range")
-    heads += ("published", "off %") if published else ()
+def _limits_table(found: Sequence[Found], heading: str, *, several: bool, what: Extrapolated) -> Table:
+    """Return the table of the extrapolation from each three grids, beside published numbers."""
+    published = any(number["published"] for number in found)
+    columns: list[tuple[str, Callable[[Found], str]]] = [
+        *([("N", lambda number: ", ".join(map(str, number["cells"])))] if several else []),
+        ("ratio", lambda number: _number(number["ratio"], ".3g")),
+        ("order", lambda number: _number(number["order"], ".2f") or number["trend"]),
+        ("extrapolated", lambda number: _number(number["extrapolated"])),
+        ("index %", lambda number: _percent(number["index"]) + MARK * (number["order"] is None)),
+        ("range", lambda number: _number(number["range_expected"], ".2f")),
+    ]
+    if published:
+        columns.append(("published", lambda number: _number(number["published"])))
+        columns.append(("off %", lambda number: _percent(number["difference"], "+.2f")))
+    names = ["", *(number["name"] for number in found)]
+    names = ["" if name == before else name for before, name in pairwise(names)]
+    rows = tuple(
+        (name, *(cell(number) for _, cell in columns)) for name, number in zip(names, found, strict=True)
+    )
+    expected = found[0]["expected_order"]
     notes = [
         "ratio: of the difference between the coarser two grids to that between the finer two.",
         f"order: observed (Celik et al. 2008); expected {expected}.",
@@ -162,22 +144,23 @@ def _limits_table(own: Sequence[Found], *, several: bool, what: Extrapolated) ->
         f"range: index of the coarser two grids over that of the finer two times r^{expected}; 1 in the "
         "asymptotic range.",
     ]
-    if any(each["trend"] != Trend.FALLS for each in own):
+    if any(number["order"] is None for number in found):
         notes.append(f"{MARK} no order is seen: by order {expected} with a factor of {SAFETY_UNKNOWN:g}.")
-    if any(each["trend"] == Trend.WITHIN_NOISE for each in own):
+    if any(number["trend"] == Trend.WITHIN_NOISE for number in found):
         notes.append("within noise: the finer two grids differ by no more than iterations leave.")
     if published:
         notes.append(f"published: {what.source}; off: the extrapolated number from it.")
     title = "Extrapolated from every three grids" if several else "Extrapolated from these"
-    return Table(title, heads, tuple(rows), left=2 if several else 1, note=wrapped(*notes))
+    heads = ("", *(head for head, _ in columns))
+    return Table(title, heads, rows, left=2 if several else 1, note=wrapped(*notes), heading=heading)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def _number(value: float | None, form: str = ".6g") -> str:
+    return "" if value is None else f"{value:{form}}"
 
 
 def _percent(share: float | None, form: str = ".2g") -> str:
-    """Without its sign; large ones in whole percent."""
+    """Return a share in percent, without the sign; large ones in whole percent."""
     if share is None:
         return ""
     percent = 100.0 * share
@@ -185,10 +168,9 @@ def _percent(share: float | None, form: str = ".2g") -> str:
 
 
 def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[str]:
-    """Whether the finest three grids of each line are in the asymptotic range; then a sentence for each
-    number."""
+    """Return sentences on the asymptotic range of the finest three grids of each line, and on each number."""
     said = []
-    for panel, label, line in _lines(measurements):
+    for panel, label, line in by_line(measurements):
         own = _finest(_of(found, panel, label))
         finest = size(line[-1])
         if not own:
@@ -241,10 +223,9 @@ def _sentence(each: Found, finest: str) -> str:
 def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
     """Draw two panels for each line that has three grids: numbers over the square of the spacing, beside
     their limits; and the distances from these over the spacing."""
-    lines = [line for line in _lines(measurements) if _of(found, *line[:2])]
-    figure = figure_of(len(lines), 2)
-    axes = figure.subplots(len(lines), 2, squeeze=False)
-    for (near, far), (panel, label, line) in zip(axes, lines, strict=True):
+    lines = [line for line in by_line(measurements) if _of(found, *line[:2])]
+    figure, axes = figure_of(2 * len(lines), 2)
+    for near, far, (panel, label, line) in zip(axes[::2], axes[1::2], lines, strict=True):
         own = _finest(_of(found, panel, label))
         _draw_numbers(near, line, own)
         _draw_distances(far, line, own)
@@ -253,7 +234,7 @@ def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
 
 
 def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
-    """In percent from the limit, or, where there is none, from the number on the finest grid."""
+    """Draw numbers in percent from the limit; without a limit, from the number on the finest grid."""
     from halocline.io.style import INK, gridded
 
     xs = [m["spacing"] ** 2 for m in line]
@@ -280,7 +261,7 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
 
 
 def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
-    """Of those that have a limit; the slope expected stands beside them."""
+    """Draw the distances of the numbers that have a limit, and the expected slope."""
     from halocline.io.style import gridded, logarithmic
 
     xs, highest = [m["spacing"] for m in line], 0.0

@@ -1,4 +1,4 @@
-"""One HTML page that holds a whole study: no file beside it, no script, fit for print."""
+"""HTML page of a study, complete in one file: no script and no other file, fit for print."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import io
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import devices_of
+from halocline.study.reporting.report import Report
 from halocline.words import amount
 
 if TYPE_CHECKING:
@@ -24,67 +24,62 @@ OPTIONS = (  # of measurements
 )
 
 
-@dataclass(frozen=True)
-class Page:
-    """A study as a page.
+def page(
+    report: Report,
+    figures: Sequence[Figure],
+    pictures: Sequence[Path],
+    *,
+    title: str,
+    lead: str,
+    facts: Mapping[str, str],
+    command: str,
+    commands: Sequence[str] = (),
+) -> str:
+    """Return the text of the HTML page of a report.
 
     Parameters
     ----------
+    report : Report
+    figures : sequence of Figure
+    pictures : sequence of Path
+        PNG files that the page holds.
     title, lead : str
         The heading, and a sentence below it.
-    said : sequence of str
-        What the study shows, in sentences.
-    tables : sequence of Table
-    figure : Figure or sequence of Figure
-    pictures : sequence of (title, file)
-        PNG files that go into the page.
     facts : mapping of str to str
-        Where it was measured, and with what.
+        Machine and software of the measurements.
     command : str
-        That made the page.
+        The command that made the page.
     commands : sequence of str
-        That it ran, each as a process of its own.
-    footer : str
-        What the numbers mean.
+        The commands that it ran, each as a process of its own.
     """
+    from jinja2 import Environment, PackageLoader
 
-    title: str
-    lead: str
-    said: Sequence[str]
-    tables: Sequence[Table]
-    figure: Figure | Sequence[Figure]
-    pictures: Sequence[tuple[str, Path]]
-    facts: Mapping[str, str]
-    command: str
-    commands: Sequence[str] = ()
-    footer: str = ""
-
-    def html(self) -> str:
-        """The text of the page."""
-        from jinja2 import Environment, PackageLoader
-
-        figures = self.figure if isinstance(self.figure, Sequence) else [self.figure]
-        files = Environment(loader=PackageLoader("halocline.study.reporting", "."), autoescape=True)
-        return files.get_template("page.html").render(
-            page=self,
-            figures=[svg(figure) for figure in figures],
-            groups=groups(self.tables),
-            pictures=[(title, b64encode(path.read_bytes()).decode()) for title, path in self.pictures],
-        )
+    environment = Environment(loader=PackageLoader("halocline.study.reporting", "."), autoescape=True)
+    return environment.get_template("page.html").render(
+        report=report,
+        title=title,
+        lead=lead,
+        facts=facts,
+        command=command,
+        commands=commands,
+        groups=groups(report.tables),
+        figures=[svg(figure) for figure in figures],
+        pictures=[(path.stem, b64encode(path.read_bytes()).decode()) for path in pictures],
+    )
 
 
 def groups(tables: Sequence[Table]) -> list[list[Table]]:
-    """The tables under each heading."""
-    made: list[list[Table]] = []
+    """Return the tables under each heading."""
+    groups: list[list[Table]] = []
     for table in tables:
-        if table.heading or not made:
-            made.append([])
-        made[-1].append(table)
-    return made
+        if table.heading or not groups:
+            groups.append([])
+        groups[-1].append(table)
+    return groups
 
 
 def svg(figure: Figure) -> str:
-    """A figure as an element of a page; its text takes the page's font."""
+    """Return a figure as an element of a page, whose text has the font of the page."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
@@ -93,13 +88,13 @@ def svg(figure: Figure) -> str:
 
 
 def _without_family(match: re.Match[str]) -> str:
-    """`font: 10px 'DejaVu Sans', sans-serif` keeps its size and loses its families."""
+    """Return a font without its families: `font: 10px 'DejaVu Sans', sans-serif` keeps only its size."""
     size = re.search(r"[\d.]+px", match[0])
     return f"font-size: {size[0]}" if size else "font-family: inherit"
 
 
 def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
-    """A machine, as `halocline.run.host.machine.Machine.as_dict` describes it, and its software."""
+    """Return the facts of a machine and its software; see `halocline.run.host.machine.Machine.as_dict`."""
     caches = ", ".join(f"L{c['level']} {c['bytes'] // 1024:,} KiB" for c in machine["caches"])
     return {
         "host": f"{machine['host']}, {machine['system']}",
@@ -113,7 +108,7 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
 
 
 def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """Machine, software and the options that all measurements share, each fact once."""
+    """Return machine, software and the options that all measurements share."""
     one = measurements[0]
     shared = [k for k in OPTIONS if one.get(k) and all(m.get(k) == one[k] for m in measurements)]
     shared = [k for k in shared if k != "scheme" or "method" not in shared]  # one thing of a linear problem

@@ -1,41 +1,125 @@
-"""How the plots of studies look: times over devices or cores, both by doublings."""
+"""Figures of studies: lines over cores or devices, both by doublings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from halocline.study.reporting.quantities import nanoseconds
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.quantities import Key, nanoseconds, unit, units
+from halocline.study.reporting.report import Group
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 IDEAL = "ideal"
+COLUMNS = 2  # of panels: more would make text small on a page
 
 
-def figure_of(rows: int = 1, columns: int = 1, *, title: str = "") -> Figure:
-    """A figure with room for so many panels, and a legend below them."""
+@dataclass(frozen=True)
+class Panel:
+    """Lines over the number of cores or devices, or over another property of measurements.
+
+    Parameters
+    ----------
+    group : Group
+    y : callable
+        Ordinate of a measurement, by that and the group of its line; None for nothing.
+    title, ylabel : str
+    line : callable
+        Measurements of one value make a line.
+    label : callable
+        Name of a line, by its group.
+    ideal : callable, optional
+        ``ideal(x, line)`` is drawn dotted.
+    x : callable
+        Abscissa.
+    xlabel : str
+        "cores" or "devices" by default.
+    log : bool
+        Whether the ordinate is logarithmic.
+    """
+
+    group: Group
+    y: Callable[[Measurement, Group], float | None]
+    title: str
+    ylabel: str
+    line: Key
+    label: Callable[[Group], str]
+    ideal: Callable[[float, Group], float] | None = None
+    x: Callable[[Measurement], int] = units
+    xlabel: str = ""
+    log: bool = True
+
+    def draw(self, ax: Axes) -> None:
+        """Draw the lines, then scales and names of axes."""
+        from halocline.io.style import doubling
+
+        for number, line in enumerate(self.group.by(self.line)):
+            points = sorted((self.x(m), y) for m in line.members if (y := self.y(m, line)) is not None)
+            if not points:
+                continue
+            ax.plot(*zip(*points, strict=True), **style(number), label=self.label(line))
+            if self.ideal is not None:
+                xs = sorted({self.x(m) for m in line.members})
+                draw_ideal(ax, xs, [self.ideal(x, line) for x in xs])
+        doubling(ax, sorted({self.x(m) for m in self.group.members}))
+        ax.set_xlabel(self.xlabel or f"{unit(self.group.first)}s")
+        ax.set_ylabel(self.ylabel)
+        ax.set_title(self.title)
+        if self.log:
+            legible_log(ax)
+        else:
+            ax.set_ylim(0, None)
+
+
+def draw(
+    panels: Sequence[Panel], *, title: str = "", legend_columns: int = 3, share_y: bool = False
+) -> Figure | None:
+    """Return a figure with panels and one legend below them; None without panels."""
+    if not panels:
+        return None
+    figure, axes = figure_of(len(panels), COLUMNS, title=title, share_y=share_y)
+    columns = min(COLUMNS, len(panels))
+    for number, (ax, panel) in enumerate(zip(axes, panels, strict=True)):
+        panel.draw(ax)
+        if number % columns and panel.ylabel == panels[number - 1].ylabel:
+            ax.set_ylabel("")
+    legend(figure, axes[0], legend_columns)
+    return figure
+
+
+def figure_of(
+    count: int, columns: int, *, title: str = "", share_y: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and the axes of its panels, in rows of at most so many columns."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+    columns = min(columns, count)
+    rows = -(-count // columns)
     width = {1: 6.8, 2: 9.6}.get(columns, 4.0 * columns)
     layout = ConstrainedLayoutEngine(h_pad=0.09, w_pad=0.07)
     figure = Figure(figsize=(width, 0.9 + 3.7 * rows), layout=layout)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-    return figure
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=share_y).flatten()
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    return figure, list(axes[:count])
 
 
 def style(number: int) -> dict[str, Any]:
-    """Colour and marker of a line."""
+    """Return the colour and marker of a line."""
     from halocline.io.style import COLOURS, MARKERS
 
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = IDEAL) -> None:
-    """A line that others are held against; the first of a panel goes into the legend."""
+    """Draw a dotted line to compare with; the first of a panel has an entry in the legend."""
     from halocline.io.style import MUTED
 
     named = any(line.get_label() == name for line in ax.lines)
@@ -43,7 +127,7 @@ def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = I
 
 
 def legend(figure: Figure, ax: Axes, columns: int) -> None:
-    """Below the panels, with what is ideal last."""
+    """Draw the legend below the panels, with the ideal lines last."""
     handles, labels = ax.get_legend_handles_labels()
     pairs = sorted(zip(handles, labels, strict=True), key=lambda pair: pair[1] == IDEAL)
     if pairs:
@@ -52,7 +136,7 @@ def legend(figure: Figure, ax: Axes, columns: int) -> None:
 
 
 def legible_log(ax: Axes) -> None:
-    """A logarithmic scale with numbers that one can read; call this when all is drawn."""
+    """Set a logarithmic scale with numbers that are easy to read; call this after all lines are drawn."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     ax.set_yscale("log")

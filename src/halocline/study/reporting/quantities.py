@@ -1,4 +1,4 @@
-"""What is derived from measurements, and how it is written: times, speed-up, efficiency, where they ran."""
+"""Quantities derived from measurements, and their texts: times, speed-up, efficiency, layouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 92  # of notes
 
 
 def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, list[Measurement]]]:
-    """Those of each value of `key`, in its order."""
+    """Return pairs of each value of a key and its measurements, in the order of the values."""
     found: dict[Any, list[Measurement]] = {}
     for m in measurements:
         found.setdefault(key(m), []).append(m)
@@ -23,12 +23,12 @@ def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, lis
 
 
 def units(measurement: Measurement) -> int:
-    """What a time is plotted over: devices where there are some, else cores."""
+    """Return the number of devices, or of cores without devices."""
     return int(measurement["cores_or_devices"])
 
 
 def unit(measurement: Measurement) -> str:
-    """What `units` counts, one of them."""
+    """Return the singular of the name of `units`."""
     return "device" if measurement["devices"] else "core"
 
 
@@ -43,12 +43,12 @@ def grid(measurement: Measurement) -> tuple[int, tuple[int, ...]]:
 
 
 def subdomains(measurement: Measurement) -> int:
-    """Into how many the grid was cut."""
+    """Return the number of subdomains of the grid."""
     return len(measurement["devices"]) or int(measurement["ranks"])
 
 
 def layout(measurement: Measurement) -> str:
-    """Where it ran, in a few words."""
+    """Return ranks, threads, devices and nodes in a few words."""
     ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
     on_nodes = f" on {counted(count, 'node')}" if count > 1 else ""
     if measurement["devices"]:
@@ -57,38 +57,37 @@ def layout(measurement: Measurement) -> str:
 
 
 def ns(measurement: Measurement) -> float:
-    """Nanoseconds of a cell and step, all devices or cores together."""
+    """Return the nanoseconds of a cell and step, all devices or cores together."""
     return float(measurement["ns_per_cell_step"])
 
 
-def each(measurement: Measurement) -> float:
-    """Nanoseconds of a step and a cell of one rank: what stays as it is where weak scaling is ideal."""
+def of_a_rank(measurement: Measurement) -> float:
+    """Return the nanoseconds of a step and a cell of one rank, which are constant in ideal weak scaling."""
     return ns(measurement) * subdomains(measurement)
 
 
 def pace(measurement: Measurement) -> float:
-    """What is compared: the seconds of a whole solve, or the nanoseconds of a cell and step."""
+    """Return the time that is compared: seconds of a whole solve, or nanoseconds of a cell and step."""
     return float(measurement["seconds"]) if is_solve(measurement) else ns(measurement)
 
 
 def baseline(measurements: Sequence[Measurement]) -> Measurement:
-    """What speed-ups are relative to: the run on the fewest devices or cores, the fastest of them."""
+    """Return the run that speed-ups are relative to: the fastest on the fewest devices or cores."""
     return min(measurements, key=lambda m: (units(m), pace(m)))
 
 
 def speedup(measurement: Measurement, base: Measurement) -> float:
-    """T_1 / T_p; where the base has more than one core or device it counts as that many times faster than
-    one."""
+    """Return T_1 / T_p, where T_1 is the time of the base times its number of cores or devices."""
     return units(base) * pace(base) / pace(measurement)
 
 
 def efficiency(measurement: Measurement, base: Measurement) -> float:
-    """Parallel: how much of the devices or cores that were added shows in the time."""
+    """Return the parallel efficiency: the speed-up over the number of devices or cores."""
     return speedup(measurement, base) / units(measurement)
 
 
 def size(measurement: Measurement) -> str:
-    """Of the grid: 64³, or 64 x 32."""
+    """Return the size of the grid as text: 64³, or 64 x 32."""
     shape = measurement["shape"]
     if len(set(shape)) == 1:
         return f"{shape[0]}{('', '', '²', '³')[len(shape)]}"
@@ -96,18 +95,23 @@ def size(measurement: Measurement) -> str:
 
 
 def named(measurement: Measurement) -> str:
-    """What ran, for a heading."""
+    """Return the case, the order and the scheme, for a heading."""
     return joined(measurement["case"], method(measurement["order"], measurement["scheme"]))
 
 
+def heading(measurement: Measurement) -> str:
+    """Return the heading of the tables of one size."""
+    return f"{size(measurement)}: {measurement['cells']:,} cells, {named(measurement)}"
+
+
 def updates(measurement: Measurement) -> str:
-    """Cells and steps a joule, in millions; empty where energy is not known."""
+    """Return millions of cells and steps a joule as text; empty where energy is not known."""
     joules = measurement["joules_per_cell_step"]
     return f"{1e-6 / joules:.3g}" if joules else ""
 
 
 def same_bits(measurements: Iterable[Measurement]) -> list[str]:
-    """Whether runs of the same problem gave the same result, a sentence for each problem."""
+    """Return a sentence for each problem on whether its runs gave the same result."""
     said = []
 
     def problem(m: Measurement) -> tuple[Any, ...]:
@@ -127,15 +131,15 @@ def same_bits(measurements: Iterable[Measurement]) -> list[str]:
 
 
 def wrapped(*sentences: str) -> str:
-    """Notes below a table, each on lines of its own that fit a terminal."""
+    """Return notes below a table, each on lines of its own that fit a terminal."""
     return "\n".join(textwrap.fill(each, WIDTH) for each in sentences)
 
 
 def percent(share: float | None) -> str:
-    """A share as a table has it; empty where there is none."""
+    """Return a share as text; empty without one."""
     return "" if share is None else f"{share:.0%}" if share >= 0.005 else f"{share:.1%}"
 
 
 def nanoseconds(value: float) -> str:
-    """A number of three digits, without an exponent."""
+    """Return a number of three digits, without an exponent."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The convergence study: finer and finer meshes, in the form of Table 3.1 of UMBC HPCF-2018-10."""
+"""Convergence of linear solves, in the form of Table 3.1 of UMBC HPCF-2018-10."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import ran_on
-from halocline.study.reporting.published import POISSON, poisson_convergence
+from halocline.study.reporting.reference import references, with_notes
+from halocline.study.reporting.report import Group
 from halocline.words import clock, gigabytes, in_seconds
 
 if TYPE_CHECKING:
@@ -26,63 +27,50 @@ MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
 
 
 def predicted_bytes(n: int, dim: int) -> int:
-    """Memory that the vectors of conjugate gradients take: 4 n^dim numbers of 8 bytes, as UMBC HPCF-2018-10,
-    Section 3, counts them."""
+    """Return the memory of the vectors of conjugate gradients, by UMBC HPCF-2018-10, Section 3.
+
+    It is 4 n^dim numbers of 8 bytes.
+    """
     return VECTORS * 8 * int(n**dim)
 
 
 def published_for(measurement: Measurement) -> dict[str, Any] | None:
-    """The published row to compare a measurement with: the same problem, solved to the same end."""
-    same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
-    return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
+    """Return the published result of the same solve; None without one."""
+    return next((row for known in references("convergence") if (row := known.result(measurement))), None)
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
-    """Ours, and below each row the published one of the same N."""
+    """Return the table of the measurements, each with the published row of the same N below it."""
     rows: list[tuple[str, ...]] = []
-    muted = []
-    before: Measurement | None = None
-    for m in measurements:
-        ratio = None if before is None else _ratio(before, m)
-        rows.append(
-            (
-                f"{m['n']}",
-                "here",
-                f"{m['dof']:,}",
-                "unknown" if m["error_max"] is None else f"{m['error_max']:.4e}",
-                "" if ratio is None else f"{ratio:.2f}",
-                f"{m['iterations']:,}" + ("" if m["converged"] else " (not converged)"),
-                clock(m["seconds"]),
-                in_seconds(m["seconds"]),
-                gigabytes(predicted_bytes(m["n"], m["dim"])),
-                gigabytes(m["memory_bytes"]),
-            )
-        )
-        before = m
-        other = published_for(m)
-        if other:
-            muted.append(len(rows))
-            rows.append(
-                (
-                    "",
-                    "paper",
-                    "",
-                    f"{other['error_max']:.4e}",
-                    f"{other['ratio']:.2f}" if other["ratio"] else "",
-                    f"{other['iterations']:,}",
-                    clock(other["seconds"]),
-                    in_seconds(other["seconds"]),
-                    "",
-                    f"{other['memory_observed_gb']:.2f}" if other["memory_observed_gb"] else "< 1",
-                )
-            )
-    note = ""
-    if muted:
-        note = f"paper: {POISSON}; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
+    published: list[int] = []
+    ratios = [None, *(_ratio(coarse, fine) for coarse, fine in pairwise(measurements))]
+    for m, ratio in zip(measurements, ratios, strict=True):
+        iterations = f"{m['iterations']:,}" + ("" if m["converged"] else " (not converged)")
+        results = _results(m["error_max"], ratio, iterations, m["seconds"])
+        memory = gigabytes(predicted_bytes(m["n"], m["dim"])), gigabytes(m["memory_bytes"])
+        rows.append((f"{m['n']}", "here", f"{m['dof']:,}", *results, *memory))
+        if other := published_for(m):
+            published.append(len(rows))
+            iterations = f"{other['iterations']:,}"
+            results = _results(other["error_max"], other["ratio"], iterations, other["seconds"])
+            observed = f"{other['memory_observed_gb']:.2f}" if other["memory_observed_gb"] else "< 1"
+            rows.append(("", "paper", "", *results, "", observed))
+    note = with_notes("convergence", Group(measurements))
     one = measurements[0]
     title = f"Convergence study: {one['case']} in {one['dim']}D, {one['method']}, {ran_on(one)}"
     heads = HEADS + (MEMORY_BESIDE_DEVICES if one["devices"] else MEMORY)
-    return Table(title, heads, tuple(rows), left=2, muted=tuple(muted), note=note)
+    return Table(title, heads, tuple(rows), left=2, muted=tuple(published), note=note)
+
+
+def _results(
+    error: float | None, ratio: float | None, iterations: str, seconds: float
+) -> tuple[str, str, str, str, str]:
+    """Return the columns that measured and published rows share."""
+    return (
+        "unknown" if error is None else f"{error:.4e}",
+        "" if ratio is None else f"{ratio:.2f}",
+        *(iterations, clock(seconds), in_seconds(seconds)),
+    )
 
 
 def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
@@ -91,7 +79,7 @@ def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
-    """How the measurements agree with the published ones and with theory, a sentence each."""
+    """Return sentences on the agreement of the measurements with published ones and with theory."""
     said = []
     for m in measurements:
         other = published_for(m)
@@ -123,7 +111,7 @@ def _agreement(ours: float | None, theirs: float) -> str:
 
 
 def plot(measurements: Sequence[Measurement]) -> Figure:
-    """Error and iterations over N, with the published ones."""
+    """Return the figure of error and iterations over N, with the published ones."""
     from matplotlib.figure import Figure
 
     from halocline.io.style import COLOURS, INK, MUTED, gridded
@@ -132,21 +120,12 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     errors, counts = figure.subplots(1, 2)
     done = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
     ns = [m["n"] for m in done]
-    ours = [p for p in map(published_for, done) if p]
-    for ax, key, title in (
-        (errors, "error_max", "Greatest error"),
-        (counts, "iterations", "Iterations"),
-    ):
-        if ours:
-            ax.plot(
-                [p["n"] for p in ours],
-                [p[key] for p in ours],
-                "o",
-                markersize=11,
-                markerfacecolor="none",
-                markeredgecolor=MUTED,
-                label="paper",
-            )
+    published = [row for row in map(published_for, done) if row]
+    ring: dict[str, Any] = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": MUTED}
+    for ax, key, title in ((errors, "error_max", "Greatest error"), (counts, "iterations", "Iterations")):
+        if published:
+            xs, ys = [row["n"] for row in published], [row[key] for row in published]
+            ax.plot(xs, ys, "o", **ring, label="paper")
         ax.plot(ns, [m[key] for m in done], "o-", color=COLOURS[0], label="here")
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")

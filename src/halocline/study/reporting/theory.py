@@ -1,4 +1,4 @@
-"""The closed formula beside measurements, with constants that were measured too.
+"""Closed formula beside measurements, with constants that were measured too.
 
 1/π is the time of a cell on the fewest devices. 1/β is the time of a byte of halo, from an exchange alone.
 Each subdomain counts as a node of its own, which is exact where messages between ranks share nothing; see
@@ -22,7 +22,7 @@ from halocline.study.reporting.quantities import baseline, ns, subdomains
 
 @dataclass(frozen=True)
 class Exchanged:
-    """What the exchanges of a step move, whatever the size of the grid.
+    """Exchanges of a step, for any size of the grid.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Exchanged:
 
 
 def exchanged_by(problem: Problem) -> Exchanged:
-    """Return the exchanges of a step, without memory."""
+    """Return the exchanges of a step, without memory for fields."""
     grid = problem.grid
     schedule = compile_program(problem.program, grid)
     return Exchanged(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
@@ -57,7 +57,7 @@ def exchanged_by(problem: Problem) -> Exchanged:
 
 @dataclass(frozen=True)
 class Theory:
-    """The formula with its constants.
+    """Closed formula with its constants.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Theory:
         return _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
 
     def ns(self, measurement: Measurement, found: Sequence[Measurement]) -> float | None:
-        """Nanoseconds of a cell and step, with 1/π from the run of `found` on the fewest devices."""
+        """Return the nanoseconds of a cell and step, with 1/π from the run on the fewest devices."""
         step = self.step(measurement, baseline(found))
         return None if step is None else 1e9 * step.seconds / measurement["cells"]
 

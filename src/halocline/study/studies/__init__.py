@@ -1,1 +1,1 @@
-"""The studies, one file for each subject."""
+"""Studies, one file for each subject."""

@@ -1,4 +1,4 @@
-"""Where threads are bound: OMP_PROC_BIND and OMP_PLACES (UMBC HPCF-2018-10, Tables 4.1 to 4.3)."""
+"""Binding of threads: OMP_PROC_BIND and OMP_PLACES (UMBC HPCF-2018-10, Tables 4.1 to 4.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from halocline.study.study import Study
 
 
 def binding(measurement: Measurement) -> str:
-    """How threads were bound."""
+    """Return the binding of threads."""
     return str(measurement["environment"].get("OMP_PROC_BIND") or "not set")
 
 

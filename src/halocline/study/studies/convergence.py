@@ -7,24 +7,95 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from halocline.convergence import differences
 from halocline.errors import InputError
 from halocline.problems.names import Names
+from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
+from halocline.study.richardson import LEAST_GRIDS
 from halocline.study.study import Asked, Run, Study
 
-LEAST_GRIDS = 3  # for an order without an exact solution
+
+class Convergence(Study):
+    """Study of runs to the end of a problem, on finer and finer grids."""
+
+    pictures = ("convergence.png",)
+
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return a run for each grid: of a solve, of a file, or of each line of the families of a case."""
+        if asked.is_linear:
+            return _of_solves(asked)
+        return _of_file(asked) if asked.is_file else _of_case(asked)
+
+    def says(self, measurement: Measurement) -> str:
+        if is_solve(measurement):
+            return super().says(measurement)
+        if "spacing" in measurement:
+            from halocline.study.reporting import extrapolation
+
+            names = _names(measurement["case"])
+            assert names is not None
+            return extrapolation.in_words(extrapolation.numbers(names, measurement))
+        return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
+
+    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+        """Return the measurements with differences of grids, or with the numbers of a steady state."""
+        from halocline.study.reporting import extrapolation
+
+        if "--state" in runs[0].extra:
+            _check_times(measurements)
+            if all(m["error"] is not None for m in measurements):
+                return [{**m, "error_is": "greatest error"} for m in measurements]
+            states = [differences.state(Path(run.extra["--state"])) for run in runs]
+            pairs = zip(measurements, differences.differences(states), strict=True)
+            return [{**m, "error": error, "error_is": differences.NAME} for m, error in pairs]
+        names = _names(measurements[0]["case"])
+        if names is not None and names.is_extrapolated:
+            return [{**m, **extrapolation.numbers(names, m)} for m in measurements]
+        return measurements
+
+    def report(self, group: Group) -> Report:
+        """Return the report of solves beside the published ones, of steady states, or of errors."""
+        from halocline.study.reporting import errors, extrapolation, solves
+
+        found, one = group.members, group.first
+        if is_solve(one):
+            return Report(
+                [solves.table(found)],
+                solves.verdicts(found),
+                lambda: {"convergence.png": solves.plot(found)},
+                what=f"{one['method']} to {one['rtol']:g}",
+                footer=solves.CLOCK,
+            )
+        names = _names(one["case"])
+        if names is not None and names.extrapolated is not None and names.is_extrapolated:
+            what, limits = names.extrapolated, extrapolation.limits(found, names.extrapolated)
+            return Report(
+                extrapolation.tables(found, limits, what),
+                extrapolation.verdicts(found, limits),
+                lambda: {"convergence.png": extrapolation.plot(found, limits)} if limits else {},
+                {"extrapolated": limits},
+                "Numbers of the steady state on finer and finer grids",
+                "Numbers are those at the end of each run, which is its steady state.",
+            )
+        name = one.get("error_is") or (errors.ERROR if names is None else names.error_name)
+        between = name == differences.NAME
+        compared = found[:-1] if between else found  # the finest grid has no finer one
+        footer = "Errors are those at the end of each run, as its case defines them."
+        if "error_is" in one:
+            errors_at = "Errors are those at the end of each run."
+            footer = "Differences are of the fields at the end." if between else errors_at
+        return Report(
+            errors.tables(found, name),
+            errors.verdicts(compared),
+            lambda: {"convergence.png": errors.plot(compared, name)} if compared else {},
+            {"orders": errors.orders(compared)},
+            f"{'Differences between' if between else 'Errors on'} finer and finer grids",
+            footer,
+        )
 
 
-def plan(asked: Asked) -> list[Run]:
-    """A run for each grid: of a solve, of a file, or of each line of the families of a case."""
-    if asked.is_linear:
-        return _solves(asked)
-    return _of_file(asked) if asked.is_file else _of_case(asked)
-
-
-def _solves(asked: Asked) -> list[Run]:
+def _of_solves(asked: Asked) -> list[Run]:
     from halocline.run.domain.execution import chosen_devices
 
     (ranks,), (threads,) = asked.ranks, asked.threads
@@ -33,19 +104,17 @@ def _solves(asked: Asked) -> list[Run]:
     runs = [Run(asked.command, shape[0], shape, ranks, threads, shape) for shape in shapes]
     if asked.drawn is not None:
         extra = {"--pictures": str(asked.drawn)}
-        if chosen_devices(asked.command.device).interface == "cpu":  # nothing is traced of devices
+        if chosen_devices(asked.command.device).interface == "cpu":  # devices have no trace
             extra["--trace"] = str(asked.scratch / "trace.json")
         runs[-1] = replace(runs[-1], extra=extra)
     return runs
 
 
 def _of_file(asked: Asked) -> list[Run]:
-    from halocline.study.engine import own_size
-
     first: Any = asked.ready(None)
     sizes = asked.sizes
     if sizes is None:
-        base = own_size(asked, first)
+        base = asked.size_of_file(first)
         sizes = (base // 4, base // 2, base)
     if "exact" not in first.script.functions:
         _check_three(sizes)
@@ -65,29 +134,27 @@ def _of_case(asked: Asked) -> list[Run]:
     from halocline.study.reporting import errors
 
     command, known = asked.command, _converging()
-    own = problem_of(command.name, None, command.settings)
+    case = problem_of(command.name, None, command.settings)
     if command.name not in known:
         raise InputError(
             f"case {command.name} has no exact solution to compare with, nor numbers of a steady state to "
             f"extrapolate; cases that have one or the other: {', '.join(known)}"
         )
-    given = {name: own.declared[name].parsed(name, text) for name, text in own.given.items()}
+    given = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
     (ranks,), (threads,) = asked.ranks, asked.threads
     runs = []
-    for line in errors.lines(own, given, command.dim, asked.sizes):
-        each = replace(
-            asked, command=replace(command.but(dim=line.dim), settings=(*command.settings, *line.settings))
-        )
-        if own.known.error is None:
+    for line in errors.lines(case, given, command.dim, asked.sizes):
+        of_line = replace(command.but(dim=line.dim), settings=(*command.settings, *line.settings))
+        if case.known.error is None:
             _check_three(line.sizes)
         for n in line.sizes:
-            errors.check_proportion(own, line.dim, n)
-            ready = each.ready(n)
-            # along the map of a stretched axis, which is what differences are expanded in
-            spacing = {} if own.known.error else {"spacing": ready.grid.even_spacing(0)}
+            errors.check_proportion(case, line.dim, n)
+            ready = replace(asked, command=of_line).ready(n)
+            # along the map of a stretched axis, in whose spacing differences are expanded
+            spacing = {} if case.known.error else {"spacing": ready.grid.even_spacing(0)}
             base = {"settings": " ".join(command.settings)}
             facts = {**line.facts, **spacing, "base": base}
-            runs.append(Run(each.command, n, ready.shape, ranks, threads, ready.shape, facts))
+            runs.append(Run(of_line, n, ready.shape, ranks, threads, ready.shape, facts))
     return runs
 
 
@@ -128,85 +195,7 @@ def _check_times(measurements: Sequence[Measurement]) -> None:
         )
 
 
-def finish(runs: Sequence[Run], found: list[Measurement]) -> list[Measurement]:
-    """With the differences of grids that have no exact solution, and the numbers of a steady state."""
-    from halocline.study.reporting import extrapolation
-
-    one = found[0]
-    if "--state" in runs[0].extra:
-        _check_times(found)
-        if any(m["error"] is None for m in found):
-            states = [differences.state(Path(run.extra["--state"])) for run in runs]
-            compared = differences.differences(states)
-            return [
-                {**m, "error": each, "error_is": differences.NAME}
-                for m, each in zip(found, compared, strict=True)
-            ]
-        return [{**m, "error_is": "greatest error"} for m in found]
-    names = _names(one["case"])
-    if names is not None and names.is_extrapolated:
-        return [{**m, **extrapolation.numbers(names, m)} for m in found]
-    return found
-
-
-def says(measurement: Measurement) -> str:
-    """The result of a run in a few words."""
-    from halocline.study.engine import outcome
-
-    if is_solve(measurement):
-        return outcome(measurement)
-    if "spacing" in measurement:
-        from halocline.study.reporting import extrapolation
-
-        names = _names(measurement["case"])
-        assert names is not None
-        return extrapolation.in_words(extrapolation.numbers(names, measurement))
-    return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
-
-
-def report(group: Group) -> Report:
-    """Of solves beside the published ones, of steady states extrapolated, or of errors."""
-    from halocline.study.reporting import errors, extrapolation, solves
-
-    found = group.found
-    if is_solve(found[0]):
-        return Report(
-            [solves.table(found)],
-            solves.verdicts(found),
-            lambda: {"convergence.png": solves.plot(found)},
-            what=f"{found[0]['method']} to {found[0]['rtol']:g}",
-            footer=solves.CLOCK,
-        )
-    names = _names(found[0]["case"])
-    if names is not None and names.extrapolated is not None and names.is_extrapolated:
-        what, limits = names.extrapolated, extrapolation.limits(found, names.extrapolated)
-        return Report(
-            extrapolation.tables(found, limits, what),
-            extrapolation.verdicts(found, limits),
-            lambda: {"convergence.png": extrapolation.plot(found, limits)} if limits else {},
-            {"extrapolated": limits},
-            "Numbers of the steady state on finer and finer grids",
-            "Numbers are those at the end of each run, which is its steady state.",
-        )
-    name = found[0].get("error_is") or (errors.ERROR if names is None else names.error_name)
-    itself = name == differences.NAME
-    compared = found[:-1] if itself else found  # the finest grid has nothing finer
-    kind = "Differences between" if itself else "Errors on"
-    of_case = "Errors are those at the end of each run, as its case defines them."
-    of_file = (
-        "Differences are of the fields at the end." if itself else "Errors are those at the end of each run."
-    )
-    return Report(
-        errors.tables(found, name),
-        errors.verdicts(compared),
-        lambda: {"convergence.png": errors.plot(compared, name)} if compared else {},
-        {"orders": errors.orders(compared)},
-        f"{kind} finer and finer grids",
-        of_file if "error_is" in found[0] else of_case,
-    )
-
-
-STUDY = Study(
+STUDY = Convergence(
     "convergence",
     title="Convergence",
     about="Finer and finer grids: how fast the error falls, or what numbers of a steady state converge to.",
@@ -222,11 +211,6 @@ STUDY = Study(
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",
         "halocline study convergence cavity-2d --n 31,63,127",
     ),
-    plan=plan,
-    finish=finish,
-    report=report,
-    says=says,
     to_the_end=True,
     compares=("axes", "panel", "line", "expected_order", "steps"),
-    files=("convergence.png",),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 from halocline.errors import InputError
 from halocline.plan.transfer import SETS
 from halocline.study.measurement import Measurement
-from halocline.study.measuring.command import Command
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.report import Column
 from halocline.study.study import Asked, Run, Study
@@ -15,28 +16,31 @@ from halocline.words import amount, duration
 NAMES = {methods: name for name, methods in SETS.items()}
 
 
-def _plan(asked: Asked) -> list[Run]:
-    """`halocline bench exchange` for each."""
-    if asked.command.verb != "bench":
-        raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
-    scaling = asked.given.get("scaling") or "weak"
-    runs = []
-    for n in asked.sizes or (64,):
-        for ranks, threads in asked.layouts:
-            shape = weak_shape(n, ranks if scaling == "weak" else 1)
-            for methods in SETS.values():
-                options = {"scaling": scaling, "methods": methods}
-                own = Command("bench", "exchange", options, (), asked.command.device)
-                if ranks > 1 or "peer" in methods:
-                    runs.append(Run(own, n, shape, ranks, threads, n))
-    return runs
-
-
 def _bytes(measurement: Measurement) -> str:
     return ", ".join(f"{amount(size)} {name}" for name, size in measurement["bytes_by_method"].items())
 
 
-STUDY = Study(
+class Exchange(Study):
+    """Study on `halocline bench exchange`."""
+
+    footer = "Time is that of one exchange on the slowest rank: the median of runs of 30."
+
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return a run for each set of transfer methods."""
+        if asked.command.name != "exchange":
+            raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
+        scaling = asked.given.get("scaling") or "weak"
+        runs = []
+        for n, (ranks, threads) in itertools.product(asked.sizes or (64,), self.layouts(asked)):
+            shape = weak_shape(n, ranks if scaling == "weak" else 1)
+            for methods in SETS.values():
+                command = asked.command.but(scaling=scaling, methods=methods)
+                if ranks > 1 or "peer" in methods:
+                    runs.append(Run(command, n, shape, ranks, threads, n))
+        return runs
+
+
+STUDY = Exchange(
     "exchange",
     title="The exchange of halos",
     about="The exchange alone, by each set of transfer methods.",
@@ -52,10 +56,8 @@ STUDY = Study(
         ),
     ),
     options=(("--scaling weak|strong", "Whether N belongs to a rank, or is that of the grid.", "weak"),),
-    plan=_plan,
+    verb="bench",
     compares=("methods", "methods_asked"),
-    beside={"exchange": "bench"},
     ranks="2",
     repeat=3,
-    footer="Time is that of one exchange on the slowest rank: the median of runs of 30.",
 )

@@ -14,7 +14,7 @@ from halocline.study.study import Asked, Study
 
 
 def library(measurement: Measurement) -> str:
-    """The MPI of a run: "MPICH Version: 5.0"."""
+    """Return the MPI library of a run: "MPICH Version: 5.0"."""
     said = measurement["machine"]["mpi_version"] or "no MPI"
     return str(said).partition(",")[0].partition("\n")[0].strip()[:40]
 

@@ -10,7 +10,7 @@ from halocline.study.study import Study, Sweep
 
 
 def per_node(measurement: Measurement) -> int:
-    """Ranks that count as one node."""
+    """Return the number of ranks that count as one node."""
     return int(measurement.get("ranks_per_node") or measurement["ranks"])
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from halocline.io.table import Table
 from halocline.ranges import ORDER
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.labels import size_label, whole_steps
-from halocline.study.reporting.published import ASTAROTH, MHD_CASE
-from halocline.study.reporting.report import (
-    LAYOUTS,
-    Axis,
-    Block,
-    Column,
-    Contents,
-    Figure,
-    Group,
-    Panel,
-    Pivot,
-)
+from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.reference import with_notes
+from halocline.study.reporting.report import LAYOUTS, Axis, Column, Contents, Group, pivot_table
 from halocline.study.study import Study, Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOTE = "ns a cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."
 
 
 def _side(direction: Sequence[int]) -> bool:
@@ -35,90 +32,68 @@ def _order(measurement: Measurement) -> int:
 
 def _halo(order: int | None, group: Group) -> str:
     """Return the bytes of a step and one cell of each side; "" if the exchange is unknown."""
-    own = None if group.theory is None else group.theory.exchanged.get(order)
-    return "" if own is None else f"{sum(weight for way, weight in own.traffic.weights if _side(way)):,}"
+    exchanged = None if group.theory is None else group.theory.exchanged.get(order)
+    if exchanged is None:
+        return ""
+    return f"{sum(weight for direction, weight in exchanged.traffic.weights if _side(direction)):,}"
 
 
 def _cell(measurement: Measurement, group: Group) -> str:
-    base = group.those(lambda m: m["order"] == measurement["order"]).base
+    base = group.where(lambda m: m["order"] == measurement["order"]).base
     return f"{q.nanoseconds(q.ns(measurement))}  {q.percent(q.efficiency(measurement, base)):>5}"
 
 
-def _note(group: Group) -> str:
-    said = ["ns a cell and step, and efficiency. Bytes of halo: of a step and one cell of each side."]
-    if group.one["case"] == MHD_CASE:
-        said.append(
-            f"{ASTAROTH}, 256³: second order scales to 32 devices, eighth order is bound by the exchange "
-            "from 8 on."
+def _tables(group: Group) -> Iterator[Table]:
+    lead = (
+        Column("operations a\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"),
+        Column("bytes of\nhalo", lambda m, g: _halo(m["order"], g)),
+    )
+    for size in group.by(q.grid):
+        yield pivot_table(
+            *("Orders", size, _cell),
+            rows=Axis(_order, lambda m: f"{m['order']}"),
+            columns=LAYOUTS,
+            head="order",
+            lead=lead,
+            note=with_notes("orders", size, q.wrapped(NOTE)),
+            heading=f"{q.size(size.first)}: orders of differences",
         )
-    return q.wrapped(*said)
 
 
-def _sentences(group: Group) -> list[str]:
-    """Return a sentence for each size on the efficiency of the lowest and highest order."""
-    said = []
-    for found in group.by(q.grid):
-        most = max(map(q.units, found.found))
-        kept = []
-        for own in found.by(_order):
-            last = min((m for m in own.found if q.units(m) == most), key=q.ns, default=own.base)
-            if last is not own.base:
-                kept.append(f"{q.percent(q.efficiency(last, own.base))} at order {own.one['order']}")
-        if len(kept) > 1:
-            said.append(f"{q.size(found.one)} on {most}: efficiency {', '.join(kept)}.")
-    return said
+def _figure(group: Group) -> Figure | None:
+    panels = [
+        Panel(
+            *(own, lambda m, g: q.ns(m), c.size_label(own, group), "ns a cell and step"),
+            line=_order,
+            label=lambda line: f"order {line.first['order']}",
+            ideal=c.ideal,
+        )
+        for own in group.by(lambda m: (q.grid(m), m["threads"]))
+    ]
+    return draw(panels, title="Orders of differences", legend_columns=5)
+
+
+def _sentences(group: Group) -> Iterator[str]:
+    """Yield a sentence for each size on the efficiency of the lowest and highest order."""
+    for size in group.by(q.grid):
+        most = max(map(q.units, size.members))
+        efficiencies = []
+        for order in size.by(_order):
+            last = min((m for m in order.members if q.units(m) == most), key=q.ns, default=order.base)
+            if last is not order.base:
+                efficiency = q.percent(q.efficiency(last, order.base))
+                efficiencies.append(f"{efficiency} at order {order.first['order']}")
+        if len(efficiencies) > 1:
+            yield f"{q.size(size.first)} on {most}: efficiency {', '.join(efficiencies)}."
 
 
 def of_several(group: Group) -> Group:
     """Return the whole steps if they are of more than one order, else an empty group."""
-    own = whole_steps(group)
-    return own if len({m["order"] for m in own.found}) > 1 else own.those(lambda m: False)
+    steps = c.whole_steps(group)
+    return steps if len(steps.values("order")) > 1 else Group(())
 
 
-ORDERS = Contents(
-    blocks=(
-        Block(
-            (
-                Pivot(
-                    "Orders",
-                    _cell,
-                    rows=Axis(_order, lambda m: f"{m['order']}"),
-                    columns=LAYOUTS,
-                    head="order",
-                    lead=(
-                        Column(
-                            "operations a\ncell and step", lambda m, g: f"{m['flops_per_cell_step']:,.0f}"
-                        ),
-                        Column("bytes of\nhalo", lambda m, g: _halo(m["order"], g)),
-                    ),
-                    note=_note,
-                ),
-            ),
-            by=q.grid,
-            heading=lambda g: f"{q.size(g.one)}: orders of differences",
-        ),
-    ),
-    figures=(
-        Figure(
-            "orders.png",
-            (
-                Panel(
-                    lambda m, g: q.ns(m),
-                    size_label,
-                    "ns a cell and step",
-                    line=_order,
-                    label=lambda line, panel: f"order {line.one['order']}",
-                    ideal=c.ideal,
-                ),
-            ),
-            by=lambda m: (q.grid(m), m["threads"]),
-            title="Orders of differences",
-            columns=5,
-        ),
-    ),
-    sentences=(_sentences,),
-    of=whole_steps,
-)
+ORDERS = Contents(_tables, _sentences, {"orders.png": _figure}, c.whole_steps)
 STUDY = Study(
     "orders",
     title="Orders of differences",

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from halocline.run.domain.execution import SCHEDULES
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.comparison import comparison
-from halocline.study.reporting.published import published
-from halocline.study.reporting.report import Figure, Group, Panel, by_layout
+from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.reference import with_notes
+from halocline.study.reporting.report import Group, by_layout
 from halocline.study.study import Study, Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def edge(measurement: Measurement) -> int:
-    """The last edge of a patch, along the axis that lies together in memory; 0 where it is chosen."""
+    """Return the last edge of a patch, along the contiguous axis; 0 where it is chosen automatically."""
     text = str(measurement.get("patch") or "").rpartition(",")[2]
     return int(text) if text.isdecimal() else 0
 
 
 def label(measurement: Measurement) -> str:
-    """The patch, and the schedule."""
+    """Return the patch, and the schedule unless it is the default."""
     schedule = measurement.get("schedule") or "guided"
     return str(measurement.get("patch") or "by cache size") + (
         "" if schedule == "guided" else f", {schedule}"
     )
 
 
-def _note(group: Group) -> str:
-    best = published("wombat-fig5")
-    edges = [
-        f"{best.values('patch', machine=name)[0]}³ on {name}"
-        for name in dict.fromkeys(best.values("machine"))
-    ]
-    return q.wrapped(f"Mendygral et al. 2017, Fig. 5: the best patches there are {', '.join(edges)}.")
+def _figure(group: Group) -> Figure | None:
+    chosen = group.where(edge)
+    panel = Panel(
+        *(chosen, lambda m, g: q.ns(m), "Time of a cell and step", "ns a cell and step"),
+        line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
+        label=lambda line: f"{q.size(line.first)}, {q.layout(line.first)}",
+        x=edge,
+        xlabel="edge of a patch, in cells",
+        log=False,
+    )
+    return draw([panel] if chosen.members else [])
 
 
-PANEL = Panel(
-    lambda m, g: q.ns(m),
-    "Time of a cell and step",
-    "ns a cell and step",
-    line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
-    label=lambda line, panel: f"{q.size(line.one)}, {q.layout(line.one)}",
-    x=edge,
-    xlabel="edge of a patch, in cells",
-    log=False,
-)
 STUDY = Study(
     "patches",
     title="Patches",
@@ -57,8 +58,8 @@ STUDY = Study(
             label,
             c.OF_BANDWIDTH,
             order=lambda m: (edge(m), label(m)),
-            note=_note,
-            figures=(Figure("patches.png", (PANEL,), where=edge),),
+            note=partial(with_notes, "patches"),
+            figures={"patches.png": _figure},
         ),
     ),
     sweeps=(

@@ -2,86 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from halocline.errors import InputError
+from halocline.io.table import Table
+from halocline.plan.growth import grown, grown_as_cut
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.labels import SAME_BITS, of_the_paper, whole
-from halocline.study.reporting.published import ASTAROTH, published
-from halocline.study.reporting.report import Block, Column, Contents, Figure, Group, Panel, Rows
-from halocline.study.study import Study
+from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.reference import with_notes
+from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
+from halocline.study.study import Asked, Run, Study
 from halocline.words import counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from halocline.problems.problem import Problem
+
+GROWTHS = {1: "Axes are doubled in turn.", 2: "The axes that are cut are longer."}
+EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g)))
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:
-    """The time of a step on the fewest ranks of as many threads over this."""
-    return q.each(group.alike(measurement).base) / q.each(measurement)
+    """Return the time of a step on the fewest ranks of as many threads over that of a run."""
+    return q.of_a_rank(group.same_threads(measurement).base) / q.of_a_rank(measurement)
 
 
-def _note(group: Group) -> str:
-    how = {1: "Axes are doubled in turn.", 2: "The axes that are cut are longer."}
-    grows = how.get(group.one.get("growth") or 0, "All axes are longer.")
-    said = f"{grows} Efficiency is relative to the fewest ranks of as many threads."
-    if of_the_paper(group):
-        (ns,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
-        said += f"\n{ASTAROTH}: {ns:g} ns on one V100."
-    return said
+def _tables(group: Group) -> Iterator[Table]:
+    for size in group.by(lambda m: m["n"]):
+        grows = GROWTHS.get(size.first.get("growth") or 0, "All axes are longer.")
+        note = f"{grows} Efficiency is relative to the fewest ranks of as many threads."
+        yield row_table(
+            "Time of a step",
+            (
+                *(c.LAYOUT, c.SIZE, c.PER_RANK, c.NS, EFFICIENCY),
+                *(c.OF_FORMULA, c.OF_BANDWIDTH, *c.where_known(size)),
+            ),
+            in_order(size, lambda m: (m["threads"], q.units(m))),
+            left=2,
+            note=with_notes("weak", size, note),
+            heading=f"{size.first['n']} cells a rank along the first axis: {q.named(size.first)}",
+        )
 
 
-def _sentences(group: Group) -> list[str]:
-    said = []
-    for own in group.by(lambda m: (m["n"], m["threads"])):
-        base, last = own.base, own.last
+def _sentences(group: Group) -> Iterator[str]:
+    for same in group.by(lambda m: (m["n"], m["threads"])):
+        base, last = same.base, same.last
         if last is not base:
-            kept = f"{q.percent(efficiency(last, own))} of the efficiency of {q.layout(base)}"
-            said.append(f"{own.one['n']} a rank: {q.layout(last)} keep {kept}.")
-    return said
+            share = q.percent(efficiency(last, same))
+            yield f"{base['n']} a rank: {q.layout(last)} keep {share} of the efficiency of {q.layout(base)}."
 
 
-def _label(line: Group, panel: Group) -> str:
-    several = len({m["threads"] for m in panel.found}) > 1
-    return f"{line.one['n']} a rank" + f", {counted(line.one['threads'], 'thread')} each" * several
+def _figure(group: Group) -> Figure | None:
+    def label(line: Group) -> str:
+        threads = f", {counted(line.first['threads'], 'thread')} each"
+        return f"{line.first['n']} a rank" + threads * (len(group.values("threads")) > 1)
+
+    panel = Panel(
+        *(group, lambda m, g: q.of_a_rank(m), "Weak scaling", "ns a step and cell of a rank"),
+        line=lambda m: (m["n"], m["threads"]),
+        label=label,
+        ideal=lambda x, line: q.of_a_rank(line.base),
+        log=False,
+    )
+    return draw([panel])
 
 
-WEAK = Contents(
-    blocks=(
-        Block(
-            (
-                Rows(
-                    "Time of a step",
-                    (
-                        *(c.LAYOUT, c.SIZE, c.EACH, c.NS),
-                        Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g))),
-                        *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_CAVITY, c.ENERGY),
-                    ),
-                    order=lambda m: (m["threads"], q.units(m)),
-                    note=_note,
-                    left=2,
-                ),
-            ),
-            by=lambda m: m["n"],
-            heading=lambda g: f"{g.one['n']} cells a rank along the first axis: {q.named(g.one)}",
-        ),
-    ),
-    figures=(
-        Figure(
-            "weak.png",
-            (
-                Panel(
-                    lambda m, g: q.each(m),
-                    "Weak scaling",
-                    "ns a step and cell of a rank",
-                    line=lambda m: (m["n"], m["threads"]),
-                    label=_label,
-                    ideal=lambda x, line: q.each(line.base),
-                    log=False,
-                ),
-            ),
-        ),
-    ),
-    sentences=(_sentences,),
-    of=whole,
-)
-STUDY = Study(
+WEAK = Contents(_tables, _sentences, {"weak.png": _figure}, c.whole)
+
+
+class Weak(Study):
+    """Study on grids that grow with the ranks."""
+
+    def place(self, asked: Asked, at: int | None, ready: Problem, ranks: int, threads: int) -> Run:
+        """Return the run of a problem with as many cells for each of so many ranks."""
+        run, growth = super().place(asked, at, ready, ranks, threads), _growth(asked)
+        if growth is not None:
+            cut = asked.command.decomposition
+            shape = grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, cut)
+            return replace(run, shape=shape, at=shape, facts={"growth": growth})
+        n = asked.size_of_file(ready) if asked.is_file else run.n
+        larger = round(n * ranks ** (1 / len(ready.shape)))
+        shape = asked.ready(larger).shape
+        return replace(run, n=n, shape=shape, at=larger if asked.is_file else shape, facts={"growth": None})
+
+
+def _growth(asked: Asked) -> int | None:
+    """Return 1 or 2; None for a problem that has one number for its size."""
+    growth = asked.given.get("growth") or 1
+    if not (asked.is_file or asked.is_linear):
+        return int(growth)
+    if growth == 2:
+        raise InputError(
+            f"--growth 2: {asked.command.name} has one number for its size, so all axes grow: leave it out"
+        )
+    return None
+
+
+STUDY = Weak(
     "weak",
     title="Weak scaling",
     about="As much work for each of more and more ranks.",
@@ -92,8 +114,7 @@ STUDY = Study(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-z",
     ),
-    contents=(SAME_BITS, WEAK),
+    contents=(c.SAME_BITS, WEAK),
     options=(("--growth 1|2", "How the grid grows with the ranks.", 1),),
-    grows=True,
     formula=True,
 )

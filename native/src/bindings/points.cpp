@@ -1,0 +1,111 @@
+// Operations on arrays and reductions with the bits of generated kernels, for what Python evaluates itself.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "halocline/elementary.hpp"
+#include "halocline/random.hpp"
+#include "halocline/reduce.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halocline {
+namespace {
+
+using Result = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Operand = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Operands = std::vector<Operand>;
+
+// Calls f for each element. All operands have the length of the result.
+template <typename F>
+void each(Result& out, const Operands& x, size_t count, F f) {
+  if (x.size() != count) throw std::invalid_argument("wrong number of operands");
+  for (const Operand& operand : x)
+    if (operand.shape(0) != out.shape(0)) throw std::invalid_argument("operands of another length");
+  double* const to = out.data();
+  const double *a = x[0].data(), *b = x[count > 1 ? 1 : 0].data(), *c = x[count > 2 ? 2 : 0].data();
+  const int64_t n = static_cast<int64_t>(out.shape(0));
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = f(a[i], b[i], c[i]);
+}
+
+void apply(const std::string& op, Result out, const Operands& x) {
+  if (op == "sqrt") return each(out, x, 1, [](double a, double, double) { return hc_sqrt(a); });
+  if (op == "abs") return each(out, x, 1, [](double a, double, double) { return hc_abs(a); });
+  if (op == "sign") return each(out, x, 1, [](double a, double, double) { return hc_sign(a); });
+  if (op == "exp") return each(out, x, 1, [](double a, double, double) { return hc_exp(a); });
+  if (op == "log") return each(out, x, 1, [](double a, double, double) { return hc_log(a); });
+  if (op == "sin") return each(out, x, 1, [](double a, double, double) { return hc_sin(a); });
+  if (op == "cos") return each(out, x, 1, [](double a, double, double) { return hc_cos(a); });
+  if (op == "min") return each(out, x, 2, [](double a, double b, double) { return hc_min(a, b); });
+  if (op == "max") return each(out, x, 2, [](double a, double b, double) { return hc_max(a, b); });
+  if (op == "pow") return each(out, x, 2, [](double a, double b, double) { return hc_pow(a, b); });
+  if (op == "fma") return each(out, x, 3, [](double a, double b, double c) { return hc_fma(a, b, c); });
+  if (op == "random") return each(out, x, 3, [](double a, double b, double c) { return hc_random(a, b, c); });
+  throw std::invalid_argument("unknown operation " + op);
+}
+
+// An accumulator of one reduction.
+class Accumulator {
+ public:
+  explicit Accumulator(const std::string& kind) { hc_reset(&accumulator_, kind_of(kind)); }
+
+  void deposit(const Operand& x) {
+    constexpr int64_t most = 1 << 20;  // a sum takes fewer than 2^24 summands at once
+    const int64_t n = static_cast<int64_t>(x.shape(0));
+    for (int64_t i = 0; i < n; i += most) deposit_row(x.data() + i, n - i < most ? n - i : most);
+  }
+
+  nb::bytes state() const { return nb::bytes(&accumulator_, sizeof accumulator_); }
+
+  void merge(const nb::bytes& other) {
+    if (other.size() != sizeof accumulator_) throw std::invalid_argument("not the state of an accumulator");
+    hc_accumulator from;
+    std::memcpy(&from, other.data(), sizeof from);
+    hc_merge(&accumulator_, &from);
+  }
+
+  double result() const { return hc_result(&accumulator_); }
+
+ private:
+  void deposit_row(const double* x, int64_t n) {
+    switch (accumulator_.kind) {
+      case HC_SUM:
+        return hc_sum_deposit(&accumulator_, x, n);
+      case HC_MIN:
+        return hc_min_deposit(&accumulator_, x, n);
+      case HC_MAX:
+        return hc_max_deposit(&accumulator_, x, n);
+      case HC_COUNT:
+        return hc_count_deposit(&accumulator_, x, n);
+      default:
+        return hc_value_deposit(&accumulator_, x, n);
+    }
+  }
+
+  hc_accumulator accumulator_;
+};
+
+}  // namespace
+
+void bind_points(nb::module_& m) {
+  m.def("apply", &apply, "op"_a, "out"_a, "operands"_a,
+        "Apply an operation of generated kernels to each element of arrays of one length.");
+  nb::class_<Accumulator>(m, "Accumulator", "Accumulator of one reduction, as those of generated kernels.")
+      .def(nb::init<const std::string&>(), "kind"_a)
+      .def("deposit", &Accumulator::deposit, "values"_a, "Add the values of an array.")
+      .def("state", &Accumulator::state, "The state, for `merge` on another rank.")
+      .def("merge", &Accumulator::merge, "state"_a, "Add what another accumulator has taken.")
+      .def("result", &Accumulator::result, "The reduced number.");
+}
+
+}  // namespace halocline

@@ -1,0 +1,102 @@
+// Code of CUDA devices: modules, and their kernels.
+
+#include <array>
+#include <utility>
+
+#include "device/cuda.hpp"
+
+namespace halocline::device::cuda {
+
+CudaKernel::CudaKernel(const CudaDevice& device, Function function, std::string name)
+    : device(device),
+      function(function),
+      name(std::move(name)),
+      threads_(attribute(kFunctionMaxThreadsPerBlock)),
+      registers_(attribute(kFunctionRegisters)),
+      spilled_(attribute(kFunctionLocalBytes)) {
+  if (library().function_parameter == nullptr) return;
+  size_t offset = 0;
+  for (size_t size = 0; library().function_parameter(function, sizes_.size(), &offset, &size) == kSuccess;) {
+    sizes_.push_back(size);
+  }
+  sized_ = true;
+}
+
+void CudaKernel::check_arguments(std::span<const Argument> arguments) const {
+  if (!sized_) return;
+  if (arguments.size() != sizes_.size()) {
+    throw std::invalid_argument("kernel " + name + ": " + std::to_string(arguments.size()) +
+                                " arguments, expected " + std::to_string(sizes_.size()));
+  }
+  for (size_t n = 0; n < sizes_.size(); ++n) {
+    const auto* value = std::get_if<std::span<const std::byte>>(&arguments[n]);
+    const size_t size = value == nullptr ? sizeof(Address) : value->size();
+    if (size != sizes_[n]) {
+      throw std::invalid_argument("kernel " + name + ": argument " + std::to_string(n) + " has " +
+                                  std::to_string(size) + " bytes, expected " + std::to_string(sizes_[n]));
+    }
+  }
+}
+
+int CudaKernel::attribute(FunctionAttribute attribute) const {
+  int value = 0;
+  device.check(library().function_attribute(&value, attribute, function), "asking about a kernel");
+  return value;
+}
+
+namespace {
+
+class CudaModule : public Module {
+ public:
+  CudaModule(const CudaDevice& device, Code code) : device_(device), code_(code) {}
+  ~CudaModule() override {
+    try {
+      device_.use();
+    } catch (const DeviceError&) {
+      return;
+    }
+    library().module_unload(code_);
+  }
+
+  std::unique_ptr<Kernel> kernel(const std::string& name) const override {
+    device_.use();
+    Function function = nullptr;
+    const Status status = library().module_function(&function, code_, name.c_str());
+    if (status == kNotFound) {
+      throw DeviceError(device_.where() + ": the code has no kernel " + name +
+                        " (a kernel is extern \"C\" __global__)");
+    }
+    device_.check(status, "looking up a kernel");
+    return std::make_unique<CudaKernel>(device_, function, name);
+  }
+
+ private:
+  const CudaDevice& device_;
+  Code code_;
+};
+
+}  // namespace
+
+std::unique_ptr<Module> CudaDevice::load(const std::string& code, const std::string& options) {
+  if (!options.empty()) {
+    throw std::invalid_argument(where() + ": options '" + options +
+                                "' for code that is compiled already, expected none");
+  }
+  use();
+  std::array<char, 4096> log{};
+  // values of options are passed in the place of pointers
+  std::array<JitOption, 2> names{kJitErrorLog, kJitErrorLogBytes};
+  std::array<void*, 2> values{log.data(),
+                              reinterpret_cast<void*>(log.size() - 1)};  // NOLINT(performance-no-int-to-ptr)
+  Code loaded = nullptr;
+  const Status status =
+      library().module_load(&loaded, code.c_str(), names.size(), names.data(), values.data());
+  if (status != kSuccess) {
+    std::string what = "loading code";
+    if (log[0] != 0) what += std::string(" (") + log.data() + ")";
+    fail(status, where(), what + " for " + description_.architecture);
+  }
+  return std::make_unique<CudaModule>(*this, loaded);
+}
+
+}  // namespace halocline::device::cuda

@@ -1,0 +1,77 @@
+// Memory of CUDA devices, and of the host for copies with them.
+
+#include <algorithm>
+
+#include "device/cuda.hpp"
+#include "storage/memory.hpp"
+
+namespace halocline::device::cuda {
+
+const CudaBuffer& ours(const Buffer& buffer) {
+  const auto* found = dynamic_cast<const CudaBuffer*>(&buffer);
+  if (found == nullptr)
+    throw std::invalid_argument("a buffer of another interface was given to a CUDA device");
+  return *found;
+}
+
+CudaBuffer::~CudaBuffer() {
+  // an error here is one that a call has told already, or the end of the process
+  try {
+    device.use();
+  } catch (const DeviceError&) {
+    return;
+  }
+  attached_ ? library().ipc_memory_close(start) : library().free(start);
+}
+
+Address CudaBuffer::at(size_t offset, size_t bytes) const {
+  if (offset > this->bytes() || bytes > this->bytes() - offset) {
+    throw std::out_of_range(device.where() + ": bytes " + std::to_string(offset) + " to " +
+                            std::to_string(offset + bytes) + " of a buffer of " +
+                            std::to_string(this->bytes()) + " bytes");
+  }
+  return start + offset;
+}
+
+CudaPinned::~CudaPinned() {
+  try {
+    device_.use();
+  } catch (const DeviceError&) {
+    return;
+  }
+  library().free_host(data_);
+}
+
+size_t CudaDevice::free_memory() const {
+  use();
+  size_t left = 0, all = 0;
+  check(library().memory_info(&left, &all), "asking for its free memory");
+  return left;
+}
+
+std::unique_ptr<Buffer> CudaDevice::allocate(size_t bytes) {
+  use();
+  Address address = 0;
+  const size_t taken = std::max<size_t>(bytes, 1);
+  const Status status = library().allocate(&address, taken);
+  if (status == kOutOfMemory) throw OutOfMemory("memory of " + where(), bytes, free_memory(), kLessMemory);
+  check(status, "allocating memory");
+  auto buffer = std::make_unique<CudaBuffer>(*this, address, bytes, false);
+  // it may be used in any queue at once
+  check(library().set_bytes(address, 0, taken, clearing_), "clearing memory");
+  check(library().stream_synchronize(clearing_), "clearing memory");
+  return buffer;
+}
+
+std::unique_ptr<Pinned> CudaDevice::pinned(size_t bytes) {
+  use();
+  void* data = nullptr;
+  const Status status = library().allocate_host(&data, std::max<size_t>(bytes, 1), kHostPortable);
+  if (status == kOutOfMemory) {
+    throw OutOfMemory("memory of the host for copies with " + where(), bytes, available_memory());
+  }
+  check(status, "allocating memory of the host");
+  return std::make_unique<CudaPinned>(*this, data);
+}
+
+}  // namespace halocline::device::cuda

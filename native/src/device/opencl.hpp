@@ -1,0 +1,224 @@
+// Objects of OpenCL behind the device interface: memory in opencl_memory.cpp, code in opencl_kernel.cpp,
+// command queues and events in opencl_queue.cpp, devices in opencl.cpp. Devices of one platform share a
+// context, so that they copy from each other and wait for each other's events.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "device/device.hpp"
+#include "device/opencl_library.hpp"
+#include "storage/memory.hpp"
+
+namespace halocline::device::opencl {
+
+// The functions of OpenCL; valid wherever there is a device.
+const cl::Library& api();
+
+// The name of an error, and what to do.
+std::string described(cl::Int error);
+
+[[noreturn]] void fail(const std::string& device, const std::string& doing, cl::Int error);
+
+inline void check(const std::string& device, const std::string& doing, cl::Int error) {
+  if (error != cl::kSuccess) fail(device, doing, error);
+}
+
+// A text that the interface gives in two calls: its length, then itself.
+template <typename Get>
+std::string text(Get&& get) {
+  size_t bytes = 0;
+  if (get(size_t{0}, nullptr, &bytes) != cl::kSuccess || bytes == 0) return "";
+  std::string result(bytes, '\0');
+  if (get(bytes, result.data(), nullptr) != cl::kSuccess) return "";
+  result.resize(std::min(result.find('\0'), result.size()));
+  const size_t first = result.find_first_not_of(" \n");
+  return first == std::string::npos ? "" : result.substr(first, result.find_last_not_of(" \n") + 1 - first);
+}
+
+// What the objects of a device share.
+struct State {
+  State(cl::DeviceId on, cl::Context within) : device(on), context(within) {}
+  cl::DeviceId device;
+  cl::Context context;
+  std::string label;  // for messages
+  std::atomic<size_t> used = 0;
+};
+
+class ClBuffer : public Buffer {
+ public:
+  ClBuffer(std::shared_ptr<State> state, cl::Memory memory, size_t bytes);
+  // The library waits with it until what is queued has used it.
+  ~ClBuffer() override;
+
+  cl::Memory memory() const { return memory_; }
+  const State& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+  cl::Memory memory_;
+};
+
+// The buffer of this interface behind that of any interface. Throws std::invalid_argument where it is another
+// interface's, DeviceError where it belongs to another platform.
+const ClBuffer& ours(const State& state, const Buffer& buffer);
+
+class ClPinned : public Pinned {
+ public:
+  ClPinned(std::shared_ptr<State> state, cl::CommandQueue queue, size_t bytes);
+  ~ClPinned() override;
+
+  char* data() const override { return static_cast<char*>(data_); }
+
+ private:
+  std::shared_ptr<State> state_;
+  cl::CommandQueue queue_;
+  cl::Memory memory_ = nullptr;
+  void* data_ = nullptr;
+};
+
+// Zeros to fill a range with: wide patterns are faster, but must divide it.
+struct Zeros {
+  alignas(64) std::byte pattern[64]{};
+  size_t width = sizeof pattern;
+
+  Zeros(size_t offset, size_t bytes) {
+    while (offset % width != 0 || bytes % width != 0) width /= 2;
+  }
+};
+
+// What is queued and not known to be done. A command that fails says so in its own event only: neither those
+// after it nor clFinish need to tell.
+class Commands {
+ public:
+  explicit Commands(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+  // `doing` names the command in messages; taken over with its event.
+  void add(cl::Event event, std::string doing);
+  // Throws DeviceError where a command has failed: in this call and in all later ones.
+  void check();
+  const State& state() const { return *state_; }
+
+ private:
+  void forget_done();
+
+  std::shared_ptr<State> state_;
+  std::mutex mutex_;
+  std::deque<std::pair<cl::Event, std::string>> pending_;
+  std::string failure_;
+};
+
+class ClEvent : public Event {
+ public:
+  ClEvent(std::shared_ptr<Commands> commands, cl::Event event)
+      : commands_(std::move(commands)), event_(event) {}
+  ~ClEvent() override { api().ReleaseEvent(event_); }
+
+  bool done() const override;
+  void wait() const override { judge(api().WaitForEvents(1, &event_)); }
+
+  cl::Event event() const { return event_; }
+  const State& state() const { return commands_->state(); }
+
+ private:
+  // The commands first: they know more than that something has failed.
+  void judge(cl::Int error) const;
+
+  std::shared_ptr<Commands> commands_;
+  cl::Event event_;
+};
+
+class ClKernel : public Kernel {
+ public:
+  ClKernel(std::shared_ptr<State> state, cl::Kernel kernel, std::string name);
+  ~ClKernel() override { api().ReleaseKernel(kernel_); }
+
+  size_t largest_group() const override;
+
+  cl::Kernel kernel() const { return kernel_; }
+  const std::string& name() const { return name_; }
+  const State& state() const { return *state_; }
+
+  void set(std::span<const Argument> arguments) const;
+
+ private:
+  std::shared_ptr<State> state_;
+  cl::Kernel kernel_;
+  std::string name_;
+  cl::UInt count_ = 0;
+};
+
+class ClQueue : public Queue {
+ public:
+  ClQueue(std::shared_ptr<State> state, cl::CommandQueue queue)
+      : state_(std::move(state)), queue_(queue), commands_(std::make_shared<Commands>(state_)) {}
+  ~ClQueue() override;
+  using Queue::launch;
+  void launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
+              const std::array<uint32_t, 3>& group, std::span<const Argument> arguments) override;
+  void copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) override;
+  void upload(Buffer& to, size_t offset, const void* from, size_t bytes) override;
+  void download(void* to, const Buffer& from, size_t offset, size_t bytes) override;
+  void upload(Buffer& to, const Rows& rows, const void* from) override;
+  void download(void* to, const Buffer& from, const Rows& rows) override;
+  void copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) override;
+  void clear(Buffer& buffer, size_t offset, size_t bytes) override;
+  std::shared_ptr<Event> record() override;
+  void wait(const std::shared_ptr<Event>& event) override;
+  void flush() override { check(state_->label, "starting what is queued", api().Flush(queue_)); }
+  void finish() override;
+
+ private:
+  // Rows as the interface wants them: the first byte, and how many bytes, rows and planes.
+  struct Box {
+    explicit Box(const Rows& rows) : first{rows.offset, 0, 0}, region{rows.bytes, rows.count, 1} {}
+
+    static constexpr size_t kDense[3] = {0, 0, 0};
+    size_t first[3], region[3];
+  };
+
+  cl::Memory at(const Buffer& buffer, size_t offset, size_t bytes) const;
+
+  template <typename Enqueue>
+  void queued(const std::string& doing, Enqueue&& enqueue);
+
+  std::shared_ptr<State> state_;
+  cl::CommandQueue queue_;
+  std::shared_ptr<Commands> commands_;
+};
+
+class ClDevice : public Device {
+ public:
+  ClDevice(Description description, cl::DeviceId device, cl::Context context);
+  ~ClDevice() override { api().ReleaseCommandQueue(setup_); }
+  const Description& description() const override { return description_; }
+  // OpenCL does not tell what others have taken.
+  size_t free_memory() const override;
+  std::unique_ptr<Buffer> allocate(size_t bytes) override;
+  std::unique_ptr<Pinned> pinned(size_t bytes) override;
+  std::unique_ptr<Queue> queue(bool urgent) override;
+  std::unique_ptr<Module> load(const std::string& code, const std::string& options) override;
+  // In OpenCL 1.2 a kernel takes memory of its context, but which device then holds it is not told.
+  bool reaches(const Device& other) override { return &other == this; }
+
+ private:
+  OutOfMemory out_of_memory(size_t bytes) const;
+  static bool no_memory(cl::Int error);
+  cl::CommandQueue make_queue(bool urgent) const;
+
+  Description description_;
+  std::shared_ptr<State> state_;
+  size_t largest_buffer_ = 0;
+  bool priorities_ = false;
+  cl::CommandQueue setup_ = nullptr;
+};
+
+}  // namespace halocline::device::opencl

@@ -1,0 +1,48 @@
+"""The command `halocline new`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halocline.cli.commands import command, group
+from halocline.cli.options import problem
+from halocline.errors import InputError
+
+app = group("")
+
+
+@command(app, "new")
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    case: Annotated[str, problem("--from CASE")] = "heat",
+) -> None:
+    """Write a problem file to edit: a copy of the file of a case, by default that of heat.
+
+    Parameters
+    ----------
+    name
+        The file; .py is added to a name without it.
+    case
+        The case to copy; see `halocline cases`.
+
+    Examples
+    --------
+    halocline new mine
+    halocline new tube.py --from brio-wu
+    """
+    from halocline.cli.output import check_files, note, write
+    from halocline.problems.files import case_names, path_of
+    from halocline.words import near
+
+    path = Path(name if name.endswith(".py") else f"{name}.py")
+    if path.exists():
+        raise InputError(f"{path} exists already: choose another name, or remove it")
+    known = case_names()
+    if case not in known:
+        raise InputError(
+            f"--from {case}: there is no such case{near(case, known)}; cases: {', '.join(known)}"
+        )
+    check_files(path)
+    write(path, path_of(case).read_text())
+    note(f"wrote {path}; run it with: halocline run {path}")

@@ -1,0 +1,124 @@
+"""How much of the exchange of halos is hidden behind computing, from runs of each alone.
+
+Examples
+--------
+halocline study overlap heat --n 128 --ranks 2
+halocline study overlap acoustic.py --ranks 2
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from halocline.cli import options
+from halocline.cli.commands import CaseByName, command, group
+
+if TYPE_CHECKING:
+    from halocline.problems.step_bench import StepBench
+
+app = group(__doc__, CaseByName)
+LEFT_OUT = ("methods", "overlap", "trace", *options.TO_COMPARE)
+
+
+@dataclass
+class OfRounds:
+    """Options of the rounds of measurements, and of the report."""
+
+    repeat: Annotated[int, options.REPEAT] = 15
+    ranks: Annotated[int | None, options.RANKS] = None
+    json: Annotated[str | None, options.JSON] = None
+
+
+@command(app, "heat", OfRounds, options.Execution, without=LEFT_OUT)
+def heat(
+    n: Annotated[int, options.CELLS_OF_RANK] = 128,
+    dim: Annotated[int, options.DIM] = 3,
+    radius: Annotated[int, options.RADIUS] = 1,
+    fields: Annotated[int, options.FIELDS] = 1,
+    dtype: Annotated[str, options.DTYPE] = "float64",
+    **values: Any,
+) -> None:
+    """Explicit steps of heat in a periodic box, order 2 R in space.
+
+    Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without
+    kernels, all in turn, by each transfer method between ranks. What is hidden is 1 - (step - compute alone)
+    / exchange alone.
+
+    Examples
+    --------
+    halocline study overlap heat --n 128 --ranks 2
+    halocline study overlap heat --n 96 --ranks 2 --threads 4 --radius 3 --fields 4 --dtype float32
+    """
+    from halocline.cli.ranks import spread
+    from halocline.cli.texts import execution_of
+
+    execution = execution_of(values)
+    spread(values.pop("ranks"))
+    from halocline.run.ranks.mpi import world
+    from halocline.timing import overlap
+    from halocline.timing.exchange import weak_shape
+    from halocline.words import counted
+
+    shape = weak_shape(n, world().size, dim)
+    what = f"Heat: {counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells, radius {radius}"
+    how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype}
+    _show(partial(overlap.heat, shape, **how), what, {"shape": shape, **how}, execution, **values)
+
+
+@command(app, "CASE", options.OfCase, OfRounds, options.Execution, without=LEFT_OUT)
+def case(context: typer.Context, **values: Any) -> None:
+    """Steps or iterations of a case of `halocline cases`, or of a Python file.
+
+    Times whole steps, steps whose patches wait for all messages, steps without messages, and steps without
+    kernels, all in turn, by each transfer method between ranks. What is hidden is 1 - (step - compute alone)
+    / exchange alone.
+
+    Examples
+    --------
+    halocline study overlap poisson --n 1024 --ranks 2
+    halocline study overlap mhd-benchmark --n 64 --ranks 2
+    """
+    from halocline.cli.ranks import spread
+    from halocline.cli.texts import cells_of, execution_of
+    from halocline.problems.problem import problem_of
+
+    execution = execution_of(values)
+    asked = options.take(options.OfCase, values)
+    ready = problem_of(str(context.info_name), cells_of(asked.pop("n")), asked.pop("settings"), **asked)
+    spread(values.pop("ranks"))
+    _, facts = ready.description
+    _show(ready.bench, ready.title, facts, execution, **values)
+
+
+def _show(
+    make: "Callable[..., StepBench]",
+    what: str,
+    facts: Mapping[str, Any],
+    execution: Mapping[str, Any],
+    repeat: int,
+    json: str | None,
+) -> None:
+    """Measure the steps of a bench, and report."""
+    from halocline.cli.output import check_files, say, write_json, written
+    from halocline.cli.progress import progress
+    from halocline.run.devices.devices import devices_in_use, where
+    from halocline.run.ranks.mpi import world
+    from halocline.timing import overlap
+
+    check_files(json)
+    shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
+    with devices_in_use() as met, shown as on_progress:
+        timings = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution)
+    places = met(world())
+    record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
+    if json != "-":
+        first = timings[0]
+        ran = where(first.ranks, first.threads, places)
+        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first.parts))}\n")
+        say(overlap.table(timings).text())
+        say("\n".join(overlap.verdict(timings)))
+    write_json(json, {**record, "methods": [asdict(timing) for timing in timings]})
+    written([json])

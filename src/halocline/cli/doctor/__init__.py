@@ -1,0 +1,1 @@
+"""Diagnosis of an installation: findings with advice on what is missing."""

@@ -1,0 +1,127 @@
+"""Devices: those of CUDA and OpenCL, what compiles for them, the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from halocline.cli.doctor.finding import Finding, advised, loads
+from halocline.errors import CompileError
+from halocline.native import native
+from halocline.run.devices.devices import present_devices
+from halocline.run.host.machine import Machine
+from halocline.words import counted
+
+if TYPE_CHECKING:
+    from halocline.run.devices.nvml import Topology
+
+FACTS = (
+    *("interface", "index", "platform", "name", "driver", "identity", "architecture"),
+    *("memory", "local_memory", "largest_group", "units", "doubles"),
+)
+
+
+def cuda(machine: Machine) -> Iterator[Finding]:
+    """Yield findings on CUDA devices, the compiler of their kernels, and the links between them."""
+    devices = yield from _devices("cuda", "CUDA")
+    yield nvrtc(needed=bool(devices))
+    if not devices:
+        yield Finding("NVML", "absent", "not asked; only links between CUDA devices come from it")
+        return
+    from halocline.run.devices.nvml import read_topology
+
+    topology, why = read_topology([device.identity for device in devices])
+    if topology is None:
+        text, _, advice = why.partition("; ")
+        yield Finding("NVML", "missing", f"{text}: links count as equal", advice)
+        return
+    yield Finding("NVML", "found", f"driver {topology.driver}", facts=asdict(topology))
+    if len(devices) > 1:
+        yield _links(topology, [_called(device) for device in devices])
+
+
+def nvrtc(needed: bool) -> Finding:
+    """Return the finding on the compiler of kernels for CUDA devices."""
+    from halocline.compile.nvrtc import find_nvrtc
+
+    try:
+        found = find_nvrtc()
+    except CompileError as error:
+        if not needed:
+            return Finding("NVRTC", "absent", "not found; only CUDA devices need it")
+        return Finding("NVRTC", "missing", *advised(error))
+    architectures = f"sm_{min(found.architectures)} to sm_{max(found.architectures)}"
+    return Finding("NVRTC", "found", f"{'.'.join(map(str, found.version))}, compiles for {architectures}")
+
+
+def _links(topology: Topology, names: Sequence[str]) -> Finding:
+    """Return the finding on the bandwidths between devices."""
+    from halocline.run.devices.nvml import bandwidths, link
+
+    places = range(len(names))
+    rates = [
+        [None if a == b else rate for b, rate in enumerate(row)] for a, row in enumerate(bandwidths(topology))
+    ]
+    kinds = {link(topology, a, b) for a in places for b in places if a < b}
+    wide = max(8, *map(len, names)) + 2
+    lines = [
+        "GB/s one way, where all devices send at once",
+        " " * wide + "".join(f"{n:>{wide}}" for n in names),
+    ]
+    for name, row in zip(names, rates, strict=True):
+        cells = ("–" if rate is None else f"{rate / 1e9:.1f}" for rate in row)
+        lines.append(f"{name:{wide}}" + "".join(f"{cell:>{wide}}" for cell in cells))
+    for kind in sorted(kinds, key=lambda kind: (-kind.bandwidth, kind.kind)):
+        lines.append(f"{kind.bandwidth / 1e9:.1f}: {kind.kind}")
+    equal = len({kind.bandwidth for kind in kinds}) == 1
+    how = "in order, since all are equal" if equal else "by these links"
+    lines.append(f"subdomains lie on devices {how}")
+    return Finding("links", "found", "\n".join(lines), facts={"devices": list(names), "bandwidth": rates})
+
+
+def opencl(machine: Machine) -> Iterator[Finding]:
+    """Yield findings on OpenCL devices."""
+    yield from _devices("opencl", "OpenCL")
+
+
+def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
+    """Yield a finding for each device of an interface, whose library is loaded only now."""
+    if not loads():
+        return []
+    try:
+        found = present_devices(interface)
+    except RuntimeError as error:
+        yield Finding(title, "missing", *advised(error))
+        return []
+    if not found:
+        yield Finding(title, "absent", native().why_no_devices(interface) or "no devices")
+        return []
+    platforms = list(dict.fromkeys(device.platform for device in found))
+    taken = "" if len(platforms) == 1 else f" takes those of the platform {platforms[0]}"
+    yield Finding(title, "found", f"{counted(len(found), 'device')}, --device {interface}{taken}")
+    for device in found:
+        facts = {name: getattr(device, name) for name in FACTS}
+        parts = [
+            device.name,
+            device.platform if len(platforms) > 1 else "",
+            device.architecture,
+            f"{device.memory / 1e9:.1f} GB",
+            counted(device.units, "unit"),
+        ]
+        parts += [
+            "float64" if device.doubles else "no float64 with fma, which runs need",
+            f"driver {device.driver}",
+        ]
+        yield Finding(_called(device), "found", ", ".join(filter(None, parts)), facts=facts)
+    return found
+
+
+def _called(device: Any) -> str:
+    return f"{device.interface}:{device.index}"
+
+
+def mpi_with_devices(machine: Machine) -> Iterator[Finding]:
+    """Yield the finding on MPI with device memory: only a run can verify the flags of a library."""
+    text = "unknown until verified at set-up: a run with --device sends a small message and compares"
+    yield Finding("MPI with devices", "absent", text)

@@ -1,0 +1,165 @@
+"""Findings on the host: compiler and cache, native code, MPI, processor, memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from halocline.cli.doctor.finding import Finding, advised, first_line, loads
+from halocline.errors import CompileError, HaloclineError, RunError
+from halocline.native import native
+from halocline.run.host.machine import Machine
+from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.mpi import world
+
+TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'
+RANKS = """
+from mpi4py import rc
+rc.thread_level = "multiple"
+from mpi4py import MPI
+from halocline.run.ranks.mpi import world
+comm = world()
+levels = {MPI.THREAD_SINGLE: "single", MPI.THREAD_FUNNELED: "funneled", MPI.THREAD_SERIALIZED: "serialized"}
+if comm.rank == 0:
+    print(comm.size, levels.get(MPI.Query_thread(), "multiple"))
+"""
+PATIENCE = 60.0  # seconds for two ranks to start
+
+
+def compiler(machine: Machine) -> Iterator[Finding]:
+    """Yield findings on the compiler of kernels, their cache, and a trial."""
+    from halocline.compile.driver import compile_library, find_compiler
+
+    try:
+        found = find_compiler()
+    except CompileError as error:
+        yield Finding("C++ compiler", "missing", *advised(error), needed=True)
+        return
+    yield Finding("C++ compiler", "found", f"{found.version} ({found.path})", needed=True)
+    writable, text = _cache()
+    yield Finding("compile cache", "found" if writable else "missing", *text, needed=True)
+    if writable:
+        begun = time.monotonic()
+        try:
+            made = compile_library(f"{TRIAL}// {time.time_ns()}\n")  # another source each time: not cached
+            for file in made.parent.glob(f"{made.stem}.*"):
+                file.unlink(missing_ok=True)
+        except CompileError as error:
+            yield Finding("compiling", "missing", *advised(error), needed=True)
+        else:
+            yield Finding("compiling", "found", f"works, {time.monotonic() - begun:.1f} s", needed=True)
+
+
+def _cache() -> tuple[bool, tuple[str, str]]:
+    """Return whether the cache of compiled kernels is writable, with a text and advice."""
+    from halocline.compile.cache import cache_folder, trusted, workplace
+
+    try:
+        folder = trusted(cache_folder())
+        with workplace(folder):
+            kept = list(folder.glob("*.so"))
+    except CompileError as error:
+        return False, advised(error)
+    size = sum(file.stat().st_size for file in kept)
+    return True, (f"{folder}, writable: {len(kept)} libraries, {size / 1e6:.1f} MB", "")
+
+
+def native_code(machine: Machine) -> Iterator[Finding]:
+    """Yield the finding on the native module, which runs sweeps and exchanges."""
+    try:
+        module = native()
+    except RunError as error:
+        yield Finding("native engine", "missing", *advised(error), needed=True)
+        return
+    date, threads = module.openmp()
+    text = f"{Path(module.__file__ or '').name}, OpenMP {date}, up to {threads} threads"
+    yield Finding("native engine", "found", text, needed=True)
+
+
+def mpi(machine: Machine) -> Iterator[Finding]:
+    """Yield findings on the MPI library and on two ranks."""
+    if machine.mpi_library is None:
+        advice = "pip install mpich; or install the system's MPI (Debian: libmpich-dev) and build anew"
+        yield Finding("MPI library", "missing", "native code finds none", advice)
+        return
+    yield Finding("MPI library", "found", f"{machine.mpi_version} ({machine.mpi_library})")
+    if launcher() is not None:
+        comm = world()
+        text = f"{comm.size} of this run, threads {comm.thread_level}"
+        yield Finding("ranks", "found", text)
+        return
+    try:
+        yield _two_ranks()
+    except HaloclineError as error:
+        yield Finding("ranks", "missing", first_line(error), "runs in one process work without it")
+
+
+def _two_ranks() -> Finding:
+    """Start two ranks with mpiexec; they check that mpi4py and native code load the same library."""
+    from halocline.run.ranks.library import mpiexec
+
+    program = mpiexec()
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            [str(program), "-n", "2", sys.executable, "-c", RANKS],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"{program} -n 2 did not end within {PATIENCE:g} s") from None
+    said = done.stdout.split()
+    if done.returncode != 0 or len(said) != 2 or said[0] != "2":
+        lines = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
+        raise RunError(f"{program} -n 2 failed: {lines[-1]}")
+    seconds = time.monotonic() - begun
+    text = f"two started in {seconds:.1f} s, MPI thread level {said[1]}, one MPI in mpi4py and native code"
+    if said[1] == "multiple":
+        return Finding("ranks", "found", f"{text} ({program})")
+    return Finding("ranks", "missing", text, "an MPI whose thread level is multiple is needed")
+
+
+def processor(machine: Machine) -> Iterator[Finding]:
+    """Yield findings on cores, SIMD width, caches and memory."""
+    cores, threads = machine.cores, machine.hardware_threads
+    text = f"{machine.cpu or 'unknown processor'}: {cores} cores"
+    text += f", {threads} hardware threads" if threads != cores else ""
+    yield Finding("cores", "found", f"{text}, {machine.numa_nodes or 1} NUMA node(s)")
+    yield Finding(
+        "SIMD", "found", f"{native().simd_width()} bits" if loads() else f"{machine.simd_bits} bits"
+    )
+    caches = ", ".join(
+        f"L{c.level} {_kib(c.bytes)}" + (f" shared by {c.shared_by}" if c.shared_by > 1 else "")
+        for c in machine.caches
+    )
+    yield Finding("caches", "found" if caches else "absent", caches or "the system does not report them")
+    memory, free = machine.memory_bytes or 0, machine.available_bytes or 0
+    yield Finding("memory", "found", f"{memory / 1e9:.1f} GB, {free / 1e9:.1f} GB free")
+
+
+def bandwidth(machine: Machine) -> Iterator[Finding]:
+    """Yield findings on the memory bandwidth of one thread and of all threads."""
+    if not loads():
+        return
+    largest = max((c.bytes for c in machine.caches), default=2**25)
+    size = min(max(4 * largest, 2**28), 2**30, (machine.available_bytes or 2**32) // 4)
+    counts = sorted({1, machine.hardware_threads})
+    triad = partial(triad_bandwidth, Communicator())
+    for name, measure in (("triad a += s * b", triad), ("streaming copy", copy_bandwidth)):
+        rates = [f"{measure(t, size) / 1e9:.1f} GB/s on {t} thread{'' if t == 1 else 's'}" for t in counts]
+        yield Finding(name, "found", ", ".join(rates))
+
+
+def _kib(size: int) -> str:
+    return f"{size // 1024} KiB" if size < 2**20 else f"{size / 2**20:.3g} MiB"

@@ -1,0 +1,368 @@
+"""Tables and figures of papers: published values, those of a formula or the model for the same machine, and
+the study that measures the same here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from halocline.errors import InputError
+from halocline.io.table import Table
+from halocline.papers.published import Published, published
+from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.report import Axis, Group, pivot_table
+from halocline.words import amount, clock, duration, in_seconds, joined
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from halocline.plan.machine import Machine
+
+Row = dict[str, Any]  # n, nodes, ranks_per_node, threads; published, computed and predicted
+PREDICT = ("threads", "methods", "placement", "strategy")  # what a place may say of its prediction
+SHARES = ("share", "efficiency", "of_theory")
+BOUNDS = {
+    ("least", "most"): "{} to {}",
+    ("least",): "at least {}",
+    ("most",): "at most {}",
+    ("about",): "about {}",
+    (None,): "{}",
+}
+
+
+def seconds_text(value: float) -> str:
+    """Return the wall clock and the seconds."""
+    return f"{clock(value)}  {in_seconds(value):>8}"
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Table or figure of a paper.
+
+    Parameters
+    ----------
+    name : str
+        Of its data file: "umbc-4.1".
+    title : str
+    about : str
+        What it varies, what it holds, and what it shows.
+    study : str, optional
+        The study that measures the same here.
+    problem : str
+        A case.
+    options : mapping
+        Of the command.
+    here : mapping
+        What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study.
+    machine : str, optional
+        The machine that is predicted for; without one there is no prediction.
+    network : mapping
+        Of that machine, where it is another than in its file: bandwidth and latency.
+    value : str, optional
+        The published value of a place, where the places are those of the data file; by default that file is
+        shown row by row.
+    places : sequence of dict, optional
+        Of what is computed or predicted: n, nodes and so on; those of the data file where `value` is named.
+    where : callable
+        Which of the places are predicted.
+    sizes : tuple of int
+        Of `n`, those that are predicted by default.
+    passes : callable, optional
+        ``passes(n)`` gives the passes of the loop that the value is of; 1 by default.
+    scale : callable, optional
+        ``scale(seconds, row)`` makes the value of the seconds of these passes.
+    on_one : float, optional
+        Published seconds of a pass and cell on one device: predicted sweeps take as long.
+    make : callable, optional
+        ``make(row)`` gives the schedule and the shape of the grid, where it is no case.
+    formula : callable, optional
+        ``formula(row)`` is computed for each place.
+    weak : bool
+        Whether n is that of a rank.
+    rows, columns, by : str
+        What rows and columns of tables over places are, and what each table is of.
+    text, published_text : callable
+        How a value is written, predicted and published.
+    compared : callable, optional
+        ``compared(value, first, row)`` stands behind a value: what it is, compared with the first of its row.
+    unit : str
+        Of the values.
+    """
+
+    name: str
+    title: str
+    about: str
+    study: str | None = None
+    problem: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    here: Mapping[str, Any] = field(default_factory=dict)
+    machine: str | None = None
+    network: Mapping[str, float] = field(default_factory=dict)
+    value: str | None = None
+    places: Sequence[Row] = ()
+    where: Callable[[Row], bool] = lambda row: True
+    sizes: tuple[int, ...] = ()
+    passes: Callable[[int], float] = lambda n: 1.0
+    scale: Callable[[float, Row], float] = lambda seconds, row: seconds
+    on_one: float | None = None
+    make: Callable[[Row], Any] | None = None
+    formula: Callable[[Row], Any] | None = None
+    weak: bool = False
+    rows: str = "ranks_per_node"
+    columns: str = "nodes"
+    by: str = "n"
+    text: Callable[[Any], str] = seconds_text
+    published_text: Callable[[Any], str] | None = None
+    compared: Callable[[Any, Any, Row], str] | None = None
+    unit: str = "seconds"
+
+    @property
+    def data(self) -> Published:
+        """Published data."""
+        return published(self.name)
+
+    def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
+        """Return the places, with their computed values.
+
+        Raises
+        ------
+        InputError
+            No place has such a size, or so many nodes.
+        """
+        places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
+        for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, ())):
+            values = given or default
+            if not values:
+                continue
+            known = sorted({row[name] for row in places if name in row})
+            places = [row for row in places if row.get(name) in set(values)]
+            if given is not None and not places:
+                text = ",".join(map(str, given))
+                if not known:
+                    raise InputError(f"--{name} {text}: {self.name} is not over {name}: leave it out")
+                raise InputError(
+                    f"--{name} {text}: {self.name} has {', '.join(map(str, known))}: give one of them"
+                )
+        if self.formula is None:
+            return places
+        return [{**row, "computed": self.formula(row)} for row in places]
+
+    def there(self, name: str | None) -> Machine | None:
+        """Return the machine of the predictions; None where nothing is predicted.
+
+        Raises
+        ------
+        InputError
+            It is unknown, or nothing here can be predicted.
+        """
+        from halocline.prediction.host import machine_named
+
+        if self.machine is None:
+            if name is not None:
+                raise InputError(f"--machine {name}: the model predicts nothing of {self.name}: leave it out")
+            return None
+        machine = machine_named(name or self.machine)
+        return machine.model_copy(update={"network": machine.network.model_copy(update=dict(self.network))})
+
+    def predict(
+        self,
+        places: Sequence[Row],
+        machine: Machine,
+        on_progress: Callable[[int], None] = lambda number: None,
+    ) -> list[Row]:
+        """Return the places with the predictions of the model, which executes the plans of all ranks."""
+        from halocline.plan.growth import grown
+        from halocline.prediction.predict import predict
+
+        prepared: dict[Any, Any] = {}  # schedule, shape of the grid and pace
+        rows = []
+        for number, place in enumerate(places, 1):
+            row = {**place, "predicted": None}
+            if self.where(row):
+                key = tuple(row.get(name) for name in ("n", "order", "nodes" if self.make else ""))
+                if key not in prepared:
+                    schedule, shape = self._prepared(row)
+                    prepared[key] = schedule, shape, self._pace(schedule, shape, machine)
+                schedule, shape, pace = prepared[key]
+                per_node = row.get("ranks_per_node") or machine.device.count
+                shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
+                options = {name: row[name] for name in PREDICT if row.get(name)}
+                (prediction,) = predict(
+                    *(schedule, shape, machine, [row["nodes"]]), ranks_per_node=per_node, pace=pace, **options
+                )
+                row["shape"] = list(shape)
+                row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
+            rows.append(row)
+            on_progress(number)
+        return rows
+
+    def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine) -> float:
+        """Return the published time of sweeps on one device over the time that their bytes take.
+
+        It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too.
+        """
+        from halocline.prediction.predict import predict
+
+        if self.on_one is None:
+            return 1.0
+        (one,) = predict(schedule, shape, machine, [1], ranks_per_node=1)
+        return self.on_one * prod(shape) / one.seconds
+
+    def _prepared(self, row: Row) -> Any:
+        """Return the schedule, and the shape of the grid of one rank or of all."""
+        from halocline.prediction.predict import prepared
+
+        if self.make is not None:
+            return self.make(row)
+        options = {name: self.options[name] for name in ("dim", "order", "scheme") if name in self.options}
+        options |= {"order": row["order"]} if row.get("order") else {}
+        settings = [*self.options.get("settings", ())]
+        settings += [f"method={self.options['method']}"] if "method" in self.options else []
+        return prepared(self.problem, row["n"], settings=settings, **options)
+
+    # -- report ----------------------------------------------------------------------------------------------
+
+    @property
+    def _cited(self) -> list[str]:
+        """Source of the published values, and their machine."""
+        data = self.data
+        stated = data.machine.partition(":")[0] not in ("none", "not stated")
+        source = f"{data.source.partition(',')[0]} et al., {data.place}."
+        return [source, *([f"Machine: {data.machine}."] if stated else [])]
+
+    @property
+    def said(self) -> list[str]:
+        """Sentences on the table or figure, with the source where no table of published values has it."""
+        about, settings = self.data.about, ", ".join(self.options.get("settings", ()))
+        return [
+            f"{self.title}: {self.about}",
+            *([] if self.data.rows else self._cited),
+            about[0].upper() + about[1:],
+            *([f"Predicted and measured with {settings}, as in the paper."] if settings else []),
+        ]
+
+    def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
+        """Return the published table, then tables of each value of `by`."""
+        data, tables = self.data, list[Table]()
+        if self.value is None and data.rows:
+            named = [unit for unit in data.units.split("; ") if not unit.startswith(("bound:", "about "))]
+            tables.append(_as_printed(data, wrapped(*self._cited, f"Units: {'; '.join(named)}.")))
+        notes = {"published": wrapped(*self._cited), "computed": ""}
+        if machine is not None:
+            network = machine.network
+            other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
+            model = joined(machine.title, other if self.network else None)
+            notes["predicted"] = wrapped(f"By the model, for {model}.")
+        for value in dict.fromkeys(row.get(self.by) for row in rows):
+            same = [row for row in rows if row.get(self.by) == value]
+            heading = "" if value is None else f"{self.by} = {value}: {self.title}"
+            for kind, note in notes.items():
+                key = self._kinds[kind]
+                shown = [row for row in same if key and row.get(key) is not None]
+                if shown:
+                    tables.append(self._pivot(kind, key, shown, same, note, heading))
+                    heading = ""
+        return [replace(tables[0], heading=tables[0].heading or self.title), *tables[1:]] if tables else []
+
+    @property
+    def _kinds(self) -> dict[str, str | None]:
+        """Keys of the values of a place."""
+        return {"published": self.value, "computed": "computed", "predicted": "predicted"}
+
+    def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
+        """Return an axis in the order of the rows; below numbers stands the name."""
+        order = list(dict.fromkeys(row.get(name) for row in rows))
+        return Axis(
+            lambda m: order.index(m.get(name)),
+            lambda m: f"{m.get(name)}" + (end if isinstance(m.get(name), int) else ""),
+        )
+
+    def _pivot(
+        self, kind: str, key: Any, shown: Sequence[Row], rows: Sequence[Row], note: str, heading: str
+    ) -> Table:
+        """Return the table of one kind of values."""
+        down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
+        write = self.published_text if kind == "published" and self.published_text else self.text
+
+        def cell(row: Row, group: Group) -> str:
+            first = next(m for m in shown if m.get(self.rows) == row.get(self.rows))
+            return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
+
+        return pivot_table(
+            *(f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}", Group(shown), cell),
+            rows=self._axis(rows, self.rows),
+            columns=self._axis(rows, self.columns, f"\n{along}"),
+            head=down,
+            note=note,
+            heading=heading,
+        )
+
+    def draw(self, rows: Sequence[Row]) -> Figure | None:
+        """Return the figure of values over columns that are numbers; None where columns are names."""
+        if not all(isinstance(row[self.columns], int) for row in rows):
+            return None
+        down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
+        order = self._axis(rows, self.rows).key
+
+        def label(line: Group) -> str:
+            value = line.first.get(self.rows)
+            return value if isinstance(value, str) else f"{down} = {value}"
+
+        def panel(kind: str, key: str, group: Group) -> Panel:
+            value = f"{self.by} = {group.first[self.by]}" if self.by in group.first else None
+            return Panel(
+                *(group, lambda m, g: m.get(key) or None, joined(value, kind), self.unit),
+                line=order,
+                label=label,
+                x=lambda m: m[self.columns],
+                xlabel=along,
+            )
+
+        panels = [
+            panel(kind, key, group)
+            for group in Group(rows).by(lambda m: m.get(self.by) or 0)
+            for kind, key in self._kinds.items()
+            if key and any(isinstance(row.get(key), int | float) for row in rows)
+        ]
+        return draw(panels, title=self.title, share_y=True)
+
+
+def _as_printed(data: Published, note: str) -> Table:
+    """Return the table of the rows of a data file, with both ends of a range in one."""
+    rows = list(_ranges(data.rows))
+    names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    words = [name for name in names if isinstance(rows[0][name], str)]
+    return Table(
+        "Published",
+        tuple(name.replace("_", " ") for name in names),
+        tuple(tuple(_text(name, row[name]) for name in names) for row in rows),
+        left=len(words) if names[: len(words)] == words else 0,
+        note=note,
+    )
+
+
+def _ranges(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield rows whose least and most are one range; the value stands before `bound`."""
+    if "bound" not in rows[0]:
+        yield from rows
+        return
+    *names, value, _ = rows[0]
+    ranges: dict[tuple[Any, ...], dict[Any, str]] = {}
+    for row in rows:
+        ranges.setdefault(tuple(row[name] for name in names), {})[row["bound"]] = _text(value, row[value])
+    for entries, bounds in ranges.items():
+        text = BOUNDS[tuple(bounds)].format(*bounds.values())
+        yield dict(zip(names, entries, strict=True)) | {value: text}
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if name in SHARES:
+        return f"{100 * value:.3g}%"
+    if name == "seconds":
+        return seconds_text(value)
+    return f"{value:,.0f}" if value >= 1_000_000 else f"{value:g}"

@@ -1,0 +1,91 @@
+"""Node-aware exchange on Summit (Pearson et al. 2020, Section IV, Figs. 11 to 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from halocline.papers.paper import Paper, Row
+from halocline.plan.transfer import SETS
+from halocline.words import duration
+
+METHODS = {name: SETS[name] for name in ("+remote", "+colo", "+peer", "+self")}
+AWARE = {name: methods.replace("mpi", "gpu_aware,mpi") for name, methods in METHODS.items()}
+PLACEMENTS = {name: name for name in ("trivial", "random", "aware")}
+PLACED = (1440, 1452, 700)  # the worst case of placement
+NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+WEAK, STRONG = 750, 1363  # cells along an axis for a device, and in all on one node
+ALIKE = "the model knows no copies through the host, so that methods differ little"
+
+
+def _exchange(row: Row) -> Any:
+    """Return the schedule of four fields of single precision with halos of three layers, and its grid."""
+    from halocline.lang.grid import Grid
+    from halocline.timing.exchange import exchange_schedule, weak_shape
+
+    shape = {None: PLACED, STRONG: (STRONG,) * 3}.get(row["n"]) or weak_shape(WEAK, 6 * row["nodes"])
+    return exchange_schedule(Grid(shape, periodic=True), 4, "float32", 3), shape
+
+
+def _places(
+    n: int | None, names: Iterable[str], nodes: Iterable[int] = NODES, **options: dict[str, str]
+) -> list[Row]:
+    """Return places by nodes and names of options."""
+    fixed = {"n": n, "ranks_per_node": 6, "strategy": "bisection"}
+    return [
+        {**fixed, "nodes": count, "transfer": name, **{key: known[name] for key, known in options.items()}}
+        for count in nodes
+        for name in names
+    ]
+
+
+def _figure(number: str, title: str, about: str, places: list[Row], **more: Any) -> Paper:
+    return Paper(
+        *(f"pearson-fig{number}", title, about, "exchange", "exchange"),
+        **{
+            "here": {"n": "64", "ranks": "2", "threads": "1"},
+            "machine": "summit",
+            "places": places,
+            "make": _exchange,
+            "rows": "transfer",
+            "text": duration,
+            "unit": "seconds of an exchange",
+            **more,
+        },
+    )
+
+
+_ON_A_NODE: dict[str, Any] = {
+    "rows": "nodes",
+    "columns": "transfer",
+    "compared": lambda value, first, row: f" ({first / value:.2f})",
+}
+PAPERS = (
+    _figure(
+        *("11", "Placement", "One node; behind times is the speed-up over the trivial placement."),
+        _places(None, PLACEMENTS, (1,), placement=PLACEMENTS),
+        **{**_ON_A_NODE, "columns": "placement"},
+    ),
+    _figure(
+        *(
+            "12a",
+            "Transfer methods on one node",
+            f"Methods added in turn, speed-ups over MPI alone; {ALIKE}.",
+        ),
+        _places(WEAK, METHODS, (1,), methods=METHODS),
+        **_ON_A_NODE,
+    ),
+    _figure(
+        *("12b", "Weak scaling of the exchange", f"As many cells for each device; {ALIKE}."),
+        _places(WEAK, METHODS, methods=METHODS),
+    ),
+    _figure(
+        *("12c", "Weak scaling, MPI aware of devices", f"The same by MPI from device memory; {ALIKE}."),
+        _places(WEAK, AWARE, methods=AWARE),
+    ),
+    _figure(
+        *("13", "Strong scaling of the exchange", f"The same grid; {ALIKE}."),
+        _places(STRONG, METHODS, methods=METHODS),
+        here={"n": "64", "ranks": "2", "threads": "1", "scaling": "strong"},
+    ),
+)

@@ -1,0 +1,105 @@
+"""UMBC HPCF-2018-10: conjugate gradients for the Poisson problem on clusters (Arora et al. 2018)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halocline.papers.paper import Paper, Row
+from halocline.papers.published import published
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.reference import Reference
+from halocline.study.reporting.report import Group
+from halocline.words import clock, counted
+
+NETWORKS = {  # bytes a second and seconds; latencies are round figures
+    "Omni-Path": {"bandwidth": 1.25e10, "latency": 1.0e-6},
+    "EDR InfiniBand": {"bandwidth": 1.25e10, "latency": 1.0e-6},
+    "10 Gb Ethernet": {"bandwidth": 1.25e9, "latency": 2.0e-5},
+}
+
+
+def poisson_convergence() -> dict[int, dict[str, Any]]:
+    """Return the published convergence study, by N."""
+    return {row["n"]: row for row in published("umbc-3.1").rows}
+
+
+def iterations(n: int) -> float:
+    """Return the published iterations for N x N points; between them, an estimate that grows with N."""
+    row = poisson_convergence().get(n)
+    return float(row["iterations"]) if row else 1.57 * n
+
+
+def published_for(measurement: Measurement) -> dict[str, Any] | None:
+    """Return the published result of the same problem, solved to the same end."""
+    same = measurement["case"] == "poisson" and measurement["dim"] == 2 and measurement["rtol"] == 1e-6
+    return poisson_convergence().get(measurement["n"]) if same and measurement["converged"] else None
+
+
+def _note(group: Group) -> str:
+    if not any(map(published_for, group.members)):
+        return ""
+    return "paper: UMBC HPCF-2018-10, Table 3.1; one core of a Skylake 8160 up to N = 16384, 1024 beyond."
+
+
+def _cores(row: Row) -> str:
+    """Return the column of Table 5.1."""
+    ranks = row["ranks_per_node"]
+    most = max(published("umbc-5.1").values("ranks_per_node", machine=row["machine"]))
+    cores = "1 core" if ranks == 1 else "all cores" if ranks == most else f"{ranks} of {most} cores"
+    return f"{counted(row['nodes'], 'node')}\n{cores}"
+
+
+def _grid(name: str, what: str, study: str = "strong", **more: object) -> Paper:
+    """Return a table with processes of a node in rows, and nodes in columns."""
+    return Paper(
+        *(f"umbc-{name}", what, "Nodes and processes per node varied, for each N.", study, "poisson"),
+        **{  # type: ignore[arg-type]
+            "options": {"method": "cg"},
+            "here": {"n": "256,512", "ranks": "1,2", "threads": "1"},
+            "machine": "stampede2-skx",
+            "sizes": (4096,),
+            "passes": iterations,
+            "value": "seconds",
+            "published_text": clock,
+            **more,
+        },
+    )
+
+
+_HYBRID = {"rows": "ranks_per_node", "here": {"n": "512", "ranks": "2", "threads": "1"}}
+PAPERS = (
+    Paper(
+        "umbc-3.1",
+        "Convergence",
+        "Finer and finer meshes on one core, and on 1024 cores for the largest.",
+        *("convergence", "poisson"),
+        options={"method": "cg"},
+        here={"n": "256,512,1024", "ranks": "1", "threads": "1"},
+        machine="stampede2-skx",
+        places=[
+            {**row, "threads": 1, "on": counted(row["ranks"], "rank")} for row in published("umbc-3.1").rows
+        ],
+        passes=iterations,
+        rows="n",
+        columns="on",
+        by="mesh",
+    ),
+    _grid("4.1", "Strong scaling, threads bound close"),
+    _grid("4.2", "Strong scaling, threads bound spread", "affinity"),
+    _grid("4.3", "Strong scaling, threads bound by KMP scatter", "affinity"),
+    _grid(
+        *("5.1", "Generations of machines"),
+        places=[{**row, "threads": 1, "cores": _cores(row)} for row in published("umbc-5.1").rows],
+        where=lambda row: row["machine"] == "Stampede2",
+        rows="machine",
+        columns="cores",
+        compared=lambda seconds, first, row: f"  ({first / seconds + 1e-9:.2f})",
+    ),
+    *(
+        _grid(f"6.{number}", f"Networks: {name}", network=network)
+        for number, (name, network) in enumerate(NETWORKS.items(), 1)
+    ),
+    _grid("7.1", "Hybrid runs, one thread a core", "hybrid", **_HYBRID),
+    _grid("7.2", "Hybrid runs, two threads a core", "hybrid", **_HYBRID),
+)
+REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

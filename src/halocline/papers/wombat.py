@@ -1,0 +1,44 @@
+"""WOMBAT: patches and threads of MHD with shocks (Mendygral et al. 2017, Figs. 4, 5 and 9)."""
+
+from __future__ import annotations
+
+from halocline.papers.paper import Paper
+from halocline.papers.published import published
+from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.reference import Reference
+from halocline.study.reporting.report import Group
+
+
+def _figure(number: str, title: str, about: str, study: str, **here: str) -> Paper:
+    return Paper(
+        *(f"wombat-fig{number}", title, about, study, "orszag-tang"),
+        options={"steps": 10},
+        here={"n": "128", "ranks": "1", "threads": "1,2", **here},
+    )
+
+
+PAPERS = (
+    _figure("4", "Threads of a node", "Threads varied on one node.", "strong"),
+    _figure(
+        *("5", "Patches", "Edges of patches and ranks of a node varied on 27 nodes.", "patches"),
+        ranks="1,2",
+        threads="1",
+        patches="16,32,64",
+    ),
+    _figure(
+        *("9", "Schedules", "Static and guided schedules of the loop over patches.", "patches"),
+        threads="2",
+        patches="32,48",
+        schedules="guided,static",
+    ),
+)
+
+
+def _note(group: Group) -> str:
+    best = published("wombat-fig5")
+    machines = dict.fromkeys(best.values("machine"))
+    edges = [f"{best.values('patch', machine=name)[0]}³ on {name}" for name in machines]
+    return wrapped(f"Mendygral et al. 2017, Fig. 5: the best patches there are {', '.join(edges)}.")
+
+
+REFERENCES = {"patches": Reference(note=_note)}

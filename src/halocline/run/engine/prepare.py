@@ -1,0 +1,175 @@
+"""Preparation of a program: its compilation, plan and binding, with the choices that are measured.
+
+Where a user asks for it, the shape of patches and the strategy of kernels on devices are measured before the
+first run, and remembered for later runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.compile.strategy import Strategy
+from halocline.compile.targets.source import loop_kernel
+from halocline.errors import RunError
+from halocline.lang.program import Program
+from halocline.lang.trace import OWN
+from halocline.plan.candidates import candidates
+from halocline.run.engine.pass_timer import PassTimer
+from halocline.run.engine.planning import Planned, check_scalars, compiled, has_loop, planned, rank_plan
+from halocline.run.engine.prepared import Prepared
+from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.tuning import kernels, patches
+from halocline.run.tuning.patches import TUNE, Patch, Tuned
+
+log = logging.getLogger("halocline")
+
+T = TypeVar("T")
+PASSES = f"{OWN}limit"  # scalar that limits the passes of a loop that is timed
+
+
+def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
+    """Compile, plan and bind a program; all ranks call this with the same program.
+
+    Parameters
+    ----------
+    store : FieldStore
+        Takes the fields of the program that it does not have yet.
+    program : Program
+    given : names
+        Scalars that have a value in a run.
+
+    Raises
+    ------
+    InputError
+        The program reads a scalar that has no value.
+    """
+    compiled_with = partial(compiled, store, program)
+    schedule = compiled_with(_strategy(store, program.name, compiled_with))
+    check_scalars(schedule.scalars, program, store.domain.grid.scalar_values(), given)
+    return prepare_schedule(store, schedule, program.name)
+
+
+def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
+    """Plan and bind a compiled program; all ranks call this with the same schedule."""
+    how = store.domain.how
+    chosen = planned(store, schedule, name, how.patch_shape)
+    if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
+        tuned = _tuned_patches(store, schedule, name, chosen)
+        if tuned is not None and tuned.patch is not None:
+            plan = rank_plan(store, schedule, chosen.plan.transfers, tuned.patch)
+            chosen = replace(chosen, plan=plan)
+        chosen = replace(chosen, tuned=tuned)
+    return Prepared(store, schedule, chosen, name)
+
+
+def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
+    """Return the strategy of kernels on devices: as the user asks, or as measured; None on the CPU."""
+    domain = store.domain
+    if not domain.devices:
+        return None
+    if domain.how.kernels not in (kernels.AUTO, TUNE):
+        return Strategy(domain.how.kernels)
+    default = compiled_with(Strategy())
+    if default.device is None or not has_loop(default):
+        return Strategy()
+    scratch, staged = store.scratch(), any(sweep.scratch for sweep in default.sweeps())
+
+    def timer_of(strategy: Strategy | None) -> Callable[[int], float]:
+        return _timer(scratch, default if strategy is None else compiled_with(strategy), name, None)
+
+    names = [device.name for device in domain.devices]
+    key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
+    measure = partial(kernels.fastest, kernels.strategies(domain.grid.ndim, staged), timer_of)
+    asked = measure if domain.how.kernels == TUNE else None
+    tuned = _tuned(domain.comm, ("kernels", name), key, kernels.recall, kernels.remember, asked)
+    return (tuned and tuned.strategy) or Strategy()
+
+
+def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Planned) -> Tuned | None:
+    """Return the speed of patches, as remembered or as measured; None where it is not known."""
+    domain, transfers = store.domain, default.plan.transfers
+    key = patches.key(
+        default.library.stem,
+        transfers,
+        domain.threads,
+        domain.comm.ranks_of_node,
+        domain.how.schedule,
+        schedule.blocks,
+    )
+    shapes = candidates(patches.largest(transfers.layout.decomposition), domain.threads)
+    measure = partial(patches.fastest, shapes, partial(_timer, store.scratch(), schedule, name))
+    asked = measure if domain.how.patch == TUNE else None
+    recall = partial(patches.recall, axes=schedule.ndim)
+    return _tuned(domain.comm, ("patches", name), key, recall, patches.remember, asked)
+
+
+def _tuned(
+    comm: Communicator,
+    what: tuple[str, str],
+    key: str,
+    recall: Callable[[str], T | None],
+    remember: Callable[[str, T, str], None],
+    measure: Callable[[], T] | None,
+) -> T | None:
+    """Return the measurement that is remembered under a key; else measure. All ranks call this.
+
+    Parameters
+    ----------
+    what : tuple of str
+        Names of the choices and of the program, for messages.
+    measure : callable or None
+        None where the user does not ask for a measurement.
+
+    Returns
+    -------
+    measurement or None
+        None where there is none, or where the default cannot run.
+    """
+    tuned = comm.bcast(recall(key) if comm.rank == 0 else None)
+    if tuned is not None or measure is None:
+        return tuned
+    begun = time.monotonic()
+    try:
+        tuned = measure()
+    except RunError as error:
+        if comm.rank == 0:
+            log.warning("%s of %s are not tuned: %s", *what, error)
+        return None
+    if comm.rank == 0:
+        log.info("%s of %s: %s (%.1f s)", *what, tuned, time.monotonic() - begun)
+        try:
+            remember(key, tuned, what[1])
+        except RunError as error:
+            log.warning("%s", error)
+    return tuned
+
+
+def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch | None) -> Callable[[int], float]:
+    """Return a function that times passes of the sweeps of a program's loop.
+
+    The statements about scalars and the conditions are left out: scalars keep the value 1, and nothing ends
+    a run early.
+    """
+    body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
+    loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)
+    constant = {*scratch.domain.grid.scalar_values(), AROUND}
+    values = {scalar: 1.0 for scalar in schedule.scalars if scalar not in constant}
+    device = schedule.device
+    if device is not None:
+        test = loop_kernel("passes")
+        device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
+    passes_alone = replace(
+        schedule,
+        operations=(loop,),
+        scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
+        device=device,
+    )
+    prepared = Prepared(scratch, passes_alone, planned(scratch, passes_alone, name, patch), name)
+    return PassTimer(prepared, (PASSES,), values).seconds

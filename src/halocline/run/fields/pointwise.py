@@ -1,0 +1,302 @@
+"""Programs that are evaluated point by point in Python, where compiling them would take longer.
+
+Values have the bits of generated kernels: they are computed from the same intermediate representation, by the
+functions and accumulators that generated kernels call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from halocline.compile.compiler import arranged
+from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
+from halocline.compile.ir.statements import Reduce, Store, roots
+from halocline.compile.lower import AwaitGraph, ScalarGraph, SweepGraph
+from halocline.compile.passes.contract import contract
+from halocline.compile.translate import translate_scalar
+from halocline.lang.grid import Field
+from halocline.lang.program import Program
+from halocline.native import native
+from halocline.run.engine.planning import check_scalars
+from halocline.run.memory.store import FieldStore, Place
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[int, NDArray[Any]]
+
+MOST_WORK = 2**22  # values that one rank computes in all runs of a program before it is compiled
+SLAB = 2**15  # points that are computed at once
+
+NUMPY = {
+    "add": "add", "sum2": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+    "ne": "not_equal", "and": "logical_and", "or": "logical_or", "not": "logical_not",
+}  # fmt: skip
+NATIVE = ("sqrt", "abs", "sign", "exp", "log", "sin", "cos", "min", "max", "pow", "fma", "random")
+LEAVES = ("const", "scalar", "index", "load", "cast")
+OPERATIONS = {*NUMPY, *NATIVE, *LEAVES, *SELECTIONS, "lookup"}
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Sweep that reads and writes values of its own points only.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Stores and reductions, which are its whole body.
+    fields : dict of str to Field
+        Fields by the names of their arrays; all have the same points.
+    reductions : tuple of str
+        Scalar of each reduction.
+    """
+
+    kernel: Kernel
+    fields: dict[str, Field]
+    reductions: tuple[str, ...]
+
+
+@dataclass
+class Pointwise:
+    """A program that is evaluated without compiled kernels; see `pointwise`.
+
+    Attributes
+    ----------
+    program : Program
+    steps : sequence
+        Sweeps, and scalar statements with the kernels of their values, in order.
+    work : int
+        Values that a run computes on one rank: results, and what varies along the last axis.
+    done : int
+        Values computed in all runs.
+    """
+
+    store: FieldStore
+    program: Program
+    steps: Sequence[_Sweep | tuple[str, Kernel]]
+    work: int
+    done: int = 0
+
+    @property
+    def is_worthwhile(self) -> bool:
+        """True where another run costs less than to compile the program."""
+        return self.done + self.work <= MOST_WORK
+
+    def run(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Run the program and return all scalars; all ranks call this.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Parameters and other scalars.
+        """
+        import numpy as np
+
+        domain = self.store.domain
+        scalars = {**domain.grid.scalar_values(), **values}
+        domain.comm.check_same(
+            f"the parameters of program {self.program.name!r} are",
+            sorted(scalars.items()),
+            "all ranks must give the same values",
+        )
+        self.done += self.work
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                if isinstance(step, _Sweep):
+                    scalars |= self._swept(step, scalars)
+                else:
+                    name, kernel = step
+                    (root,) = roots(kernel.body)
+                    scalars[name] = float(_values(kernel, (root,), scalars, (), {})[root])
+        return scalars
+
+    def _swept(self, sweep: _Sweep, scalars: Mapping[str, float]) -> dict[str, float]:
+        """Run a sweep on the points of this rank, and return the numbers that all ranks reduce."""
+        kernel, store = sweep.kernel, self.store
+        kinds = [s.kind for s in kernel.body if isinstance(s, Reduce)]
+        accumulators, merged = ([native().Accumulator(kind) for kind in kinds] for _ in range(2))
+        with ExitStack() as stack:
+            written = {name: stack.enter_context(store.writing(f)) for name, f in sweep.fields.items()}
+            for parts in zip(*written.values(), strict=True):
+                origin, shape = parts[0][0], parts[0][1].shape
+                views = {name: view for name, (_, view) in zip(written, parts, strict=True)}
+                for box in _slabs(shape):
+                    slab = {name: view[box] for name, view in views.items()}
+                    first = tuple(o + b.start for o, b in zip(origin, box, strict=True))
+                    _slab(kernel, slab, first, scalars, accumulators)
+        for states in store.domain.comm.allgather([a.state() for a in accumulators]):
+            for accumulator, state in zip(merged, states, strict=True):
+                accumulator.merge(state)
+        return dict(zip(sweep.reductions, (a.result() for a in merged), strict=True))
+
+
+def _slab(
+    kernel: Kernel,
+    views: Mapping[str, NDArray[Any]],
+    origin: Place,
+    scalars: Mapping[str, float],
+    accumulators: Sequence[Any],
+) -> None:
+    """Compute the stores and reductions of a kernel in a box of points.
+
+    Parameters
+    ----------
+    views : mapping of str to array
+        Points of the box, by array.
+    origin : tuple of int
+        Index of the first point in the whole field.
+    """
+    import numpy as np
+
+    shape = next(iter(views.values())).shape
+    stores = [s for s in kernel.body if isinstance(s, Store)]
+    reduces = [s for s in kernel.body if isinstance(s, Reduce)]
+    values = _values(kernel, roots(kernel.body), scalars, origin, views)
+    for reduce, accumulator in zip(reduces, accumulators, strict=True):
+        taken = np.broadcast_to(values[reduce.value], shape)
+        if reduce.cell is not None:
+            place = tuple(c - o for c, o in zip(reduce.cell, origin, strict=True))
+            if not all(0 <= i < n for i, n in zip(place, shape, strict=True)):
+                continue
+            taken = taken[place]
+        accumulator.deposit(np.ascontiguousarray(taken, dtype=np.float64).ravel())
+    for store in stores:
+        views[store.array][...] = values[store.value]
+
+
+def _values(
+    kernel: Kernel,
+    wanted: Sequence[int],
+    scalars: Mapping[str, float],
+    origin: Place,
+    views: Mapping[str, NDArray[Any]],
+) -> dict[int, NDArray[Any]]:
+    """Return values of a kernel in a box of points, as arrays that broadcast to its shape."""
+    import numpy as np
+
+    known: dict[int, NDArray[Any]] = {}
+    ndim = len(origin)
+    for number in kernel.below(wanted):
+        value = kernel.values[number]
+        args = [known[arg] for arg in value.args]
+        if value.op == "const":
+            result = np.full((1,) * ndim, value.attribute)
+        elif value.op == "scalar":
+            result = np.full((1,) * ndim, scalars[value.attribute])
+        elif value.op == "load":
+            result = views[value.attribute[0]].copy()
+        elif value.op == "index":
+            axis = value.attribute[0]
+            count = next(iter(views.values())).shape[axis]
+            result = np.arange(origin[axis], origin[axis] + count, dtype=np.float64)
+            result = result.reshape([-1 if a == axis else 1 for a in range(ndim)])
+        elif value.op == "cast":
+            result = args[0].astype(value.dtype)
+        elif value.op in SELECTIONS:
+            result = np.where(args[0], _wide(args[1]), _wide(args[2]))
+        elif value.op == "lookup":
+            table = np.array([float.fromhex(entry) for entry in value.attribute])
+            inside = np.where(args[0] < len(table) - 1, args[0], len(table) - 1.0)
+            result = table[np.where(inside > 0.0, inside, 0.0).astype(np.int32)]
+        elif value.op in NATIVE:
+            parts = np.broadcast_arrays(*map(_wide, args))
+            result = np.empty(parts[0].shape)
+            native().apply(value.op, result.reshape(-1), [np.ascontiguousarray(p).reshape(-1) for p in parts])
+        else:
+            logical = value.op in ("and", "or", "not")
+            result = getattr(np, NUMPY[value.op])(*(args if logical else map(_wide, args)))
+        known[number] = result
+    return known
+
+
+def _wide(array: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in float64."""
+    return array.astype("float64", copy=False)
+
+
+def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Yield the boxes of at most about `SLAB` points that a box is cut into along its first axis."""
+    rows = max(1, SLAB // max(1, prod(shape[1:])))
+    whole = tuple(slice(0, n) for n in shape[1:])
+    for first in range(0, shape[0], rows):
+        yield (slice(first, min(first + rows, shape[0])), *whole)
+
+
+def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Pointwise | None:
+    """Return a program that can be evaluated without compiled kernels; None where it needs them.
+
+    It needs none where it reads and writes its fields at one point at a time, at one location, in float64
+    operations, without loops and stops. Its fields have memory, on the host, and a run is worthwhile.
+
+    Parameters
+    ----------
+    store : FieldStore
+    program : Program
+    given : names
+        Scalars that have a value when it runs.
+
+    Raises
+    ------
+    InputError
+        The program cannot be compiled either, or reads a scalar without a value.
+    """
+    domain = store.domain
+    if domain.devices or domain.transfers is None:
+        return None
+    steps: list[_Sweep | tuple[str, Kernel]] = []
+    arrangement = arranged(program, domain.grid)
+    for operation in arrangement.operations:
+        if isinstance(operation, SweepGraph):
+            kernel = arrangement.nests[operation].staged
+            fields = {array.name: domain.grid.fields.get(array.name) for array in kernel.arrays}
+            known = {name: f for name, f in fields.items() if f is not None and name in store.storages}
+            if len(known) < len(fields) or not _is_pointwise(kernel, known) or _is_inactive(kernel, store):
+                return None
+            steps.append(_Sweep(kernel, known, tuple(operation.reductions.values())))
+        elif isinstance(operation, ScalarGraph):
+            steps += [(name, contract(translate_scalar(e))) for name, e in operation.statements]
+        elif not isinstance(operation, AwaitGraph):
+            return None
+    kernels = [step.kernel if isinstance(step, _Sweep) else step[1] for step in steps]
+    computed = [[kernel.values[n] for n in kernel.below(roots(kernel.body))] for kernel in kernels]
+    if not all(value.op in OPERATIONS for values in computed for value in values):
+        return None
+    results = sum(len(step.kernel.body) for step in steps if isinstance(step, _Sweep))
+    operations = sum(value.depth == POINT for values in computed for value in values)
+    candidate = Pointwise(store, program, steps, (results + operations) * store.cells // domain.comm.size)
+    if not candidate.is_worthwhile:
+        return None
+    read = dict.fromkeys(v.attribute for values in computed for v in values if v.op == "scalar")
+    check_scalars(read, program, domain.grid.scalar_values(), given)
+    return candidate
+
+
+def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
+    """Return True for a kernel that reads and writes its own point alone, and computes in float64."""
+    places = {field.staggered for field in fields.values()}
+    places |= {s.place for s in kernel.body if isinstance(s, Reduce)}
+    return (
+        len(fields) > 0
+        and len(places) == 1
+        and all(isinstance(s, (Store, Reduce)) for s in kernel.body)
+        and all(_is_local(kernel.values[n]) for n in kernel.below(roots(kernel.body)))
+    )
+
+
+def _is_inactive(kernel: Kernel, store: FieldStore) -> bool:
+    """Return True where a kernel takes the value of a cell in an inactive block, which planning rejects."""
+    cells = [s.cell for s in kernel.body if isinstance(s, Reduce) and s.cell is not None]
+    return store.blocks is not None and not all(map(store.blocks.holds, cells))
+
+
+def _is_local(value: Value) -> bool:
+    if value.op == "load":
+        return not any(value.attribute[1])
+    if value.op == "index":
+        return not value.attribute[1]
+    return value.op in LEAVES or value.dtype == "float64"

@@ -1,0 +1,200 @@
+"""Stores of a run: arrays of points of fields that all ranks write together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from halocline.archive.arrays import ArraySpec, attach, context, narrowed
+from halocline.archive.files import FolderLock
+from halocline.archive.writer import Writer, Writing
+from halocline.lang.dtype import ITEMSIZE
+from halocline.lang.grid import Field, Grid
+from halocline.plan.chunks import ChunkGrid, chunk_shape
+from halocline.run.fields.dimensions import axis_attributes, dimensions
+from halocline.run.fields.regions import Chosen
+from halocline.run.memory.assembly import assembled
+from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.io_ranks import IORanks, RemoteWrite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Part:
+    """Array of a store that holds points of a field.
+
+    Attributes
+    ----------
+    field : Field
+        Field that holds the values when they are written.
+    chosen : Chosen
+        Points of the array.
+    spec : ArraySpec
+        Description of the array, without any time.
+    """
+
+    field: Field
+    chosen: Chosen
+    spec: ArraySpec
+
+    @classmethod
+    def of(
+        cls,
+        field: Field,
+        chosen: Chosen,
+        growing: Sequence[str] = (),
+        *,
+        dtype: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        compression: str = "zstd",
+    ) -> Part:
+        """Return the array of chosen points, in chunks that do not depend on the ranks.
+
+        Parameters
+        ----------
+        growing : sequence of str
+            Dimension that the array grows along, before those of space; empty for an array at one time.
+        dtype : str, optional
+            Type of the values on disk, by default that of the field.
+        """
+        dtype, names = dtype or field.dtype, dimensions(field.staggered)
+        spec = ArraySpec(
+            (0,) * len(growing) + chosen.shape,
+            (1,) * len(growing) + chunk_shape(chosen.shape, ITEMSIZE[dtype]),
+            dtype,
+            (*growing, *(names[axis] for axis in chosen.kept)),
+            {**(attributes or {}), **chosen.at},
+            compression,
+        )
+        return cls(field, chosen, spec)
+
+    @property
+    def lines(self) -> dict[str, tuple[int, NDArray[Any]]]:
+        """Axis and coordinates of each dimension."""
+        names = dimensions(self.field.staggered)
+        axes = zip(self.chosen.kept, self.chosen.coordinates, strict=True)
+        return {names[axis]: (axis, line) for axis, line in axes}
+
+
+def coordinate(
+    grid: Grid, axis: int, line: NDArray[Any], dimension: str, attributes: Mapping[str, Any] | None = None
+) -> tuple[ArraySpec, NDArray[Any]]:
+    """Return the array of coordinates of a dimension, with its values."""
+    attributes = {**axis_attributes(grid, axis), **(attributes or {})}
+    return ArraySpec(line.shape, line.shape, "float64", (dimension,), attributes), line
+
+
+class RemoteArray:
+    """Array that I/O ranks write; see `halocline.archive.arrays.StoredArray`."""
+
+    def __init__(self, ranks: IORanks, folder: Path, spec: ArraySpec) -> None:
+        self.ranks, self.folder, self.spec = ranks, folder, spec
+
+    def write(self, lo: tuple[int, ...], values: NDArray[Any]) -> RemoteWrite:
+        """Begin to write values from the element `lo` on; the result is a future."""
+        from numpy import ascontiguousarray
+
+        return self.ranks.send((str(self.folder.resolve()), self.spec, lo), ascontiguousarray(values))
+
+
+class RunStore:
+    """Folder that a run writes arrays of fields to. All ranks call its methods.
+
+    Parameters
+    ----------
+    path : str or path
+    kind : str
+        Noun for messages: "output" or "checkpoints".
+    store : FieldStore
+    io_threads : int
+        Threads of this rank that compress, and as many that write; I/O ranks take their place.
+
+    Attributes
+    ----------
+    writer : Writer
+    """
+
+    def __init__(self, path: str | Path, kind: str, store: FieldStore, io_threads: int) -> None:
+        self.path, self.kind, self.store = Path(path), kind, store
+        self.comm = store.domain.comm
+        ranks = self.comm.io_ranks
+        if ranks is None:
+            self.writer = Writer(partial(attach, threads=context(io_threads)))
+        else:
+            self.writer = Writer(partial(RemoteArray, ranks), math.inf)  # the memory of sent chunks is free
+        self._seconds = 0.0
+        self._targets: dict[str, Any] = {}  # arrays of parts
+        self._lock: FolderLock | None = None
+
+    @property
+    def writing(self) -> Writing:
+        """Cost of writing in the run."""
+        return Writing(self.writer.written, self._seconds, self.writer.waited)
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Count the time of a block as time in which the run writes."""
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds += perf_counter() - began
+
+    def lock(self) -> None:
+        """Make the folder, and keep other processes from writing there.
+
+        Raises
+        ------
+        InputError
+            Another process writes there.
+        RunError
+            The folder cannot be written to.
+        """
+        with self.comm.agreement(f"prepare {self.path} for {self.kind}"):
+            if self.comm.rank == 0:
+                self._lock = FolderLock(self.path, self.kind)
+
+    def close(self) -> None:
+        """Let other processes write to the folder."""
+        if self._lock is not None:
+            self._lock.free()
+            self._lock = None
+
+    def attach(self, folder: Path, specs: Mapping[str, ArraySpec]) -> None:
+        """Open arrays of parts for writing, by name; they exist."""
+        self._targets = {name: self.writer.attach(folder / name, spec) for name, spec in specs.items()}
+
+    def put(self, name: str, part: Part, row: tuple[int, ...] = ()) -> int:
+        """Give the chunks of a part that this rank assembles to the writer.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array.
+        part : Part
+        row : (int,), optional
+            Index of the values along the dimension that the array grows along.
+
+        Returns
+        -------
+        int
+            Number of finite values that become infinite in the precision of the array.
+        """
+        selection, kept = part.chosen.selection, part.chosen.kept
+        inner = dict(zip(kept, part.spec.chunk[len(row) :], strict=True))
+        grid = ChunkGrid(selection.shape, tuple(inner.get(a, 1) for a in range(len(selection.shape))))
+        infinite = 0
+        for lo, chunk in assembled(self.store, part.field, grid, selection):
+            array = chunk.reshape([*(1 for _ in row), *(chunk.shape[axis] for axis in kept)])
+            values, count = narrowed(array, part.spec.dtype)
+            self.writer.write(self._targets[name], (*row, *(lo[axis] for axis in kept)), values)
+            infinite += count
+        return infinite

@@ -1,0 +1,31 @@
+"""Declarations of studies and papers, in the packages that `halocline.applications` names."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any
+
+from halocline.applications import STUDIES
+
+
+@cache
+def _modules() -> list[ModuleType]:
+    """Return the modules of all packages, each package in the order of its files."""
+    return [
+        import_module(f"{package}.{name}")
+        for package in STUDIES
+        for name in sorted(info.name for info in iter_modules(import_module(package).__path__))
+    ]
+
+
+def declared(name: str) -> list[Any]:
+    """Return the values of a name at the top of the modules that declare it."""
+    return [getattr(module, name) for module in _modules() if hasattr(module, name)]
+
+
+def papers() -> dict[str, Any]:
+    """Return all tables and figures of papers by name."""
+    return {paper.name: paper for papers in declared("PAPERS") for paper in papers}

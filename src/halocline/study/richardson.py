@@ -1,0 +1,194 @@
+"""Richardson extrapolation from three grids: the order, the limit and the grid-convergence index.
+
+Grids are numbered from the finest, as in the papers: f1, f2, f3 on spacings h1 < h2 < h3, with ratios
+r21 = h2/h1 and r32 = h3/h2, and differences ε21 = f2 - f1 and ε32 = f3 - f2. All follows from f = f0 + a h^p.
+
+- Roache 1994, J. Fluids Eng. 116, 405: the grid-convergence index.
+- Celik et al. 2008, J. Fluids Eng. 130, 078001: the order where the two ratios differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from halocline.errors import InputError
+
+LEAST_GRIDS = 3  # for an order without an exact solution
+SAFETY = 1.25  # of the index, where three grids tell the order (Roache)
+SAFETY_UNKNOWN = 3.0  # where the order is what one expects (Roache, of two grids)
+LEAST_ORDER = 1e-6  # what falls more slowly does not fall
+DIGITS = 1e-12  # of an order
+MOST = 300.0  # of p ln r: e^300 times its square is still a float
+
+
+class Trend(StrEnum):
+    """Behaviour of the differences between grids."""
+
+    FALLS = "falls"
+    OSCILLATES = "oscillates"
+    DOES_NOT_FALL = "does not fall"
+    WITHIN_NOISE = "within noise"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Order, limit and index of a number on three grids.
+
+    Attributes
+    ----------
+    trend : Trend
+        There are an order and a limit only where the differences fall, both with the same sign, and the last
+        one is more than noise.
+    ratio : float or None
+        ε32/ε21, how many times the difference falls; None where there is no last difference.
+    order : float or None
+        p, as observed.
+    value : float or None
+        f0, where the spacing is zero.
+    index : float or None
+        The grid-convergence index of the finest grid, a share of f1: f0 probably is not farther away. None
+        where f1 is 0.
+    safety : float
+        What it is multiplied by: 1.25, or 3 where it takes the expected order, as none was observed.
+    range_observed, range_expected : float or None
+        GCI_23 / (r21^p GCI_12) with p as observed, and as expected. In the asymptotic range they are near 1.
+        The first is f1/f2 by construction and says little; the second says how far p is from what is
+        expected.
+    """
+
+    trend: Trend
+    ratio: float | None
+    order: float | None
+    value: float | None
+    index: float | None
+    safety: float
+    range_observed: float | None
+    range_expected: float | None
+
+
+def limit(
+    values: Sequence[float], spacings: Sequence[float], expected: float = 2.0, noise: float = 0.0
+) -> Limit:
+    """Return the order, the limit and the index of a number on three grids.
+
+    Parameters
+    ----------
+    values, spacings : sequence of float
+        Of three grids, the coarsest first.
+    expected : float
+        The order for the index where none is observed.
+    noise : float
+        Relative error of the values, such as what is left when iterations end: smaller differences, over f1,
+        mean nothing.
+
+    Raises
+    ------
+    InputError
+        Other than three grids, spacings that do not fall, an expected order that is not positive, or a number
+        that is not finite.
+
+    Examples
+    --------
+    >>> from halocline.study.richardson import limit
+    >>> found = limit([1.16, 1.04, 1.01], [0.4, 0.2, 0.1])
+    >>> print(f"{found.trend}: order {found.order:.3f}, {found.value:.3f}, {found.index:.2%}")
+    falls: order 2.000, 1.000, 1.24%
+    """
+    r21, r32 = _ratios(spacings)
+    if len(values) != 3 or not all(map(math.isfinite, values)):
+        raise InputError(f"values {list(values)}: expected three finite numbers")
+    if not 0 < expected < math.inf:
+        raise InputError(f"order {expected}: expected a number above 0")
+    f3, f2, f1 = map(float, values)
+    fine, coarse, least = f2 - f1, f3 - f2, noise * abs(f1)
+    ratio = coarse / fine if fine else None
+    if ratio is None or not math.isfinite(ratio) or abs(fine) <= least:
+        return _unseen(Trend.WITHIN_NOISE, ratio, f1, max(abs(fine), least), r21, expected)
+    if ratio < 0 and abs(coarse) > least:
+        return _unseen(Trend.OSCILLATES, ratio, f1, abs(fine), r21, expected)
+    p = order(ratio, r21, r32)
+    if p is None:
+        return _unseen(Trend.DOES_NOT_FALL, ratio, f1, abs(fine), r21, expected)
+    return Limit(
+        Trend.FALLS,
+        ratio,
+        p,
+        f1 - fine / _less_one(r21, p),
+        index(f1, fine, r21, p, SAFETY),
+        SAFETY,
+        asymptotic(values, spacings, p),
+        asymptotic(values, spacings, expected),
+    )
+
+
+def order(ratio: float, r21: float, r32: float) -> float | None:
+    """Return the order p with which differences fall by a ratio ε32/ε21; None where they do not fall.
+
+    p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for differences of one
+    sign. They iterate p from there, which runs away where r32 is much greater than r21; and they take the
+    absolute value, which turns what grows into what falls. The left side less the last term rises with p, so
+    that there is one solution, and bisection finds it.
+    """
+    if not ratio > 0:
+        return None
+    a21, a32 = math.log(r21), math.log(r32)
+
+    def fall(p: float) -> float:
+        """Return ln(ε32/ε21) for an order."""
+        return p * a32 + math.log(math.expm1(-p * a32) / math.expm1(-p * a21))
+
+    low, high, wanted = LEAST_ORDER, 1.0, math.log(ratio)
+    if wanted <= fall(low):
+        return None
+    while fall(high) < wanted:
+        low, high = high, 2.0 * high
+    while high - low > DIGITS * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fall(middle) < wanted else (low, middle)
+    return 0.5 * (low + high)
+
+
+def index(fine: float, difference: float, ratio: float, p: float, safety: float) -> float | None:
+    """Return the grid-convergence index of the finer of two grids, F |ε/f| / (r^p - 1) (Roache 1994).
+
+    It is None where the value on the finer grid is 0.
+    """
+    return safety * abs(difference / fine) / _less_one(ratio, p) if fine else None
+
+
+def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> float | None:
+    """Return GCI_23 / (r21^p GCI_12), which is 1 where errors fall with the order p and values differ little.
+
+    It is None where an index is 0, or has no value.
+    """
+    f3, f2, f1 = values
+    r21, r32 = _ratios(spacings)
+    coarse = index(f2, f3 - f2, r32, p, SAFETY)
+    fine = index(f1, f2 - f1, r21, p, SAFETY)
+    return coarse / ((_less_one(r21, p) + 1.0) * fine) if coarse and fine else None
+
+
+def _less_one(ratio: float, p: float) -> float:
+    """Return r^p - 1, at most the largest value that a float holds."""
+    return math.expm1(min(p * math.log(ratio), MOST))
+
+
+def _unseen(
+    trend: Trend, ratio: float | None, f1: float, difference: float, r21: float, expected: float
+) -> Limit:
+    """Return the index by the expected order, with a larger safety factor, and no order or limit."""
+    by_expected = index(f1, difference, r21, expected, SAFETY_UNKNOWN)
+    return Limit(trend, ratio, None, None, by_expected, SAFETY_UNKNOWN, None, None)
+
+
+def _ratios(spacings: Sequence[float]) -> tuple[float, float]:
+    """Return r21 and r32."""
+    if len(spacings) != 3 or not all(map(math.isfinite, spacings)):
+        raise InputError(f"spacings {list(spacings)}: expected three finite numbers")
+    h3, h2, h1 = spacings
+    if not 0 < h1 < h2 < h3:
+        raise InputError(f"spacings {list(spacings)}: expected them to fall from grid to grid, and above 0")
+    return h2 / h1, h3 / h2
