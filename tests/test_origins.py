@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from halocline.problems.files import case_names
-from halocline.problems.problem import problem_of
 
 import halocline as hc
 from halocline.compile.lower import lower, sweeps
@@ -17,6 +15,8 @@ from halocline.lang.expression import as_expr
 from halocline.lang.origin import Line, is_framework, returned_lines, worded
 from halocline.lang.program import Assign, AssignScalar, Program
 from halocline.lang.stepping import Recorded, program_of, stepping
+from halocline.problems.files import case_names
+from halocline.problems.problem import problem_of
 from halocline.run.output.statistics import Statistics
 from halocline.solvers.cg import reference_program, solve_program
 

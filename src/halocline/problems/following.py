@@ -19,9 +19,10 @@ from halocline.lang.grid import unknown
 from halocline.problems.live import LiveLine
 from halocline.problems.record import Timing
 from halocline.problems.result import fields_of
-from halocline.problems.step_bench import KINDS, StepBench
+from halocline.problems.step_bench import StepBench
 from halocline.ranges import SOME_STEPS, STEPS
 from halocline.run.engine.outcome import NO_STEP
+from halocline.run.engine.pass_timer import KINDS
 from halocline.run.engine.watch import interruption
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
