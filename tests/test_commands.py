@@ -35,10 +35,10 @@ def declared(commands: Any) -> Iterator[tuple[str, Any]]:
 ALL = dict(declared(typer.main.get_command(app)))
 # functions of other modules that commands call with the values of all options
 CALLED = {
-    "solve poisson": "halocline.cli.run_case:case",
+    "solve poisson": "halocline.cli.run:run",
     "explain CASE": "halocline.cli.explain:case",
     "model CASE": "halocline.cli.model:case",
-    "run": "halocline.cli.run_case:case",
+    "run": "halocline.cli.run:run",
     "study paper": "halocline.cli.study:paper",
     "study report": "halocline.cli.study:report",
 }
@@ -47,7 +47,7 @@ LINES = {
     "study paper": "umbc-4.1", "study report": "left.json",
 }  # fmt: skip
 OWN = {  # commands that do their work themselves, or call a function with single values
-    "model calibrate", "bench exchange", "cases", "ls", "view", "export", "doctor", "study papers",
+    "model calibrate", "bench exchange", "cases", "new", "ls", "view", "export", "doctor", "study papers",
     "study ablation exchange", "study overlap heat", "study overlap CASE",
 }  # fmt: skip
 
@@ -68,12 +68,12 @@ def test_a_function_takes_what_its_command_hands_on(words: str, monkeypatch: pyt
 
 
 def test_a_file_gets_what_its_command_hands_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    from halocline.cli import script
+    from halocline.cli import run
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").touch()
-    called = create_autospec(script.script)
-    monkeypatch.setattr(script, "script", called)
+    called = create_autospec(run.run)
+    monkeypatch.setattr(run, "run", called)
     with ALL["run"].make_context("run", ["own.py", "--threads", "2", "--", "--n", "4"]) as context:
         context.command.invoke(context)
     assert called.call_args.kwargs["execution"] == {"threads": 2}

@@ -187,7 +187,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.cli.explain:_show")
     spy("halocline.prediction.predict:predict")
     spy("halocline.prediction.host:calibrate")
-    spy("halocline.cli.new:write", ends=False)
+    spy("halocline.cli.output:write", ends=False)
     spy("halocline.problems.problem:problem_of", ends=False, real=True)
     spy("halocline.plan.machine:load_machine", ends=False, real=True)
     spy("halocline.study.joining:joined", ends=False, result=([], None))
