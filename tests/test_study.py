@@ -314,7 +314,7 @@ def test_what_travels_and_what_does_not():
     assert "sweep 3 computes it in the halo" in second.halos[0].why
     assert told.bytes_per_cell == 64
     assert (first.messages, first.bytes_sent) == (4, 4 * 128 * 8)
-    assert "curvature.set(dot(new, A(new)))" in first.statements
+    assert "conjugate gradients: curvature = dot(p, A(p))" in first.statements
     corner = poisson(1024, 2, ranks=64, rank=0)
     assert corner.loop[0].halos[0].travels == ("x+", "y+")
     assert corner.loop[0].halos[0].walls == ("x-", "y-")

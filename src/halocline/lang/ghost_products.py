@@ -63,8 +63,7 @@ def operand_of_call(expression: Expr) -> _Operand | None:
         return None
     if not _reads(expression).nonlinear:
         return None
-    *inner, _ = calling_frames()
-    names = [frame.f_code.co_name for frame in inner]
+    names = [frame.f_code.co_name for frame in calling_frames()][:-1]
     operator = [name for name in names if not name.startswith(("_", "<"))][-1]
     return _Operand(operator, expression, str(calling_line() or worded("the framework")))
 

@@ -76,10 +76,11 @@ def calling_frames() -> Iterator[FrameType]:
 
 def calling_line() -> Line | None:
     """Return the line that calls the language; None where the framework calls it."""
-    *_, frame = calling_frames()
-    if is_framework(frame.f_globals.get("__name__", "")):
+    for frame in calling_frames():  # a list of them would be a cycle, which keeps fields in memory
+        caller = frame
+    if is_framework(caller.f_globals.get("__name__", "")):
         return None
-    return Line(frame.f_code.co_filename, frame.f_lineno)
+    return Line(caller.f_code.co_filename, caller.f_lineno)
 
 
 def plain_function(function: Any) -> FunctionType | None:

@@ -188,13 +188,14 @@ def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
     return Parameter(keyword(form), Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
+GROUPS = {"ablation": ablation.app, "overlap": overlap.app}  # commands beside the study of that name
 for declared in studies().values():
-    if declared.name == "ablation":
-        add(ablation.app, declared, "CASE")
+    if declared.name in GROUPS:
+        add(GROUPS[declared.name], declared, "CASE")
     else:
         add(app, declared, declared.name)
-app.add_typer(ablation.app, name="ablation")
-app.add_typer(overlap.app, name="overlap")
+for name, commands_of_group in GROUPS.items():
+    app.add_typer(commands_of_group, name=name)
 
 
 @command(app, "paper", Results)
