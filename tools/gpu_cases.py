@@ -29,7 +29,7 @@ from halocline.problems.case import CaseRun
 from halocline.problems.named import case_run
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 from halocline.timing import overlap
 from halocline.timing.exchange import moved

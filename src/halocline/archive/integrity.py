@@ -9,6 +9,8 @@ from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from halocline.archive import arrays
 from halocline.archive.arrays import StoredArray
 from halocline.archive.files import has_file, plain_files, read_object
@@ -88,8 +90,6 @@ class ArrayInfo:
 
     def bytes(self, shape: Sequence[int]) -> int:
         """Return the memory that elements of a shape need, in bytes."""
-        import numpy as np
-
         try:
             return prod(shape) * np.dtype(self.dtype).itemsize
         except (TypeError, ValueError):  # a type that NumPy does not have, and TensorStore reads or rejects

@@ -7,7 +7,10 @@ import os
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.archive import arrays
 from halocline.archive.arrays import StoredArray
@@ -25,10 +28,6 @@ from halocline.archive.integrity import (
 )
 from halocline.errors import InputError
 from halocline.lang.values import as_name
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 FACTS = "halocline"  # attribute of a group with the facts that Halocline records
 KIND = "output"
@@ -178,8 +177,6 @@ class Store:
     def times(self) -> NDArray[np.float64] | None:
         """Simulated times, or steps; numbers from 0 on where the store has no such coordinates; None for a
         store without times."""
-        import numpy as np
-
         line = None if self.axis is None else self._line(self.axis)
         if line is not None:
             return line.astype(np.float64)
@@ -296,8 +293,6 @@ class Store:
     def _read(
         self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int], time: int | None = None
     ) -> NDArray[Any]:
-        import numpy as np
-
         array, folder = self.open(info.name, time), self.path / info.name
         shape = [h - l for l, h in zip(lo, hi, strict=True)]
         check_memory(folder, info.bytes(shape) + info.bytes(info.decoded), "the part to be read")
@@ -336,8 +331,6 @@ class Store:
         InputError
             Halocline wrote the store with coordinates, and they are lost.
         """
-        import numpy as np
-
         # where a field of a checkpoint has the name of an axis, the axis has no coordinates
         if self.facts and dimension != POINT and dimension not in self._fields:
             raise damaged(self.path / arrays.GROUP, f"it lacks the coordinates {dimension!r}")

@@ -21,7 +21,7 @@ from halocline.errors import InputError
 from halocline.lang.callables import check_callback
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
-from halocline.run.host import collector
+from halocline.run.host import process
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
 from halocline.run.ranks.abort import report
@@ -92,7 +92,7 @@ def script(
     environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
-    collector.as_usual()
+    process.as_usual()
     begun, observer = time.monotonic(), FileRuns(file, options, world(), asked)
     wanted = bool(json or check or state or only or pictures or asked or options.given)
     failed = ""

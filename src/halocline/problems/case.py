@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from halocline.archive.writer import Writing
+from halocline.archive.arrays import Writing
 from halocline.compile.schedule import Schedule
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.io.figure import Figure
@@ -27,8 +27,7 @@ from halocline.problems.record import Timing, checksums, recorded
 from halocline.problems.result import Result
 from halocline.problems.step_bench import StepBench
 from halocline.ranges import SOME_STEPS, STEPS
-from halocline.run.engine.outcome import NO_STEP, Outcome
-from halocline.run.engine.pass_timer import KINDS
+from halocline.run.engine.prepared import KINDS, NO_STEP, Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
@@ -36,7 +35,7 @@ from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved, newest
+from halocline.run.output.restart import Saved, newest
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.linear import Solution
 from halocline.solvers.schemes import SCHEMES

@@ -10,11 +10,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from halocline.errors import InputError, RunError
-from halocline.run.engine.outcome import NO_STEP
+from halocline.run.engine.prepared import NO_STEP
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved, newest
+from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation.observers import Observer, RunArguments, SolveArguments
 from halocline.words import counted

@@ -7,7 +7,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.writer import Writing
+from halocline.archive.arrays import Writing
 from halocline.errors import InputError
 from halocline.lang.callables import arguments_taken
 from halocline.lang.values import real_array
@@ -15,8 +15,7 @@ from halocline.problems.file import method_of
 from halocline.problems.files import PLACES
 from halocline.problems.record import Record, Timing, checksums, recorded
 from halocline.problems.step_bench import StepBench
-from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.pass_timer import KINDS
+from halocline.run.engine.prepared import KINDS, Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.simulation.observers import Observer

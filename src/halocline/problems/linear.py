@@ -20,11 +20,11 @@ from halocline.physics.cases import case_named
 from halocline.problems.case import CaseRun
 from halocline.problems.record import Timing, checksums
 from halocline.problems.result import Result
-from halocline.run.engine.watch import interruption
+from halocline.run.engine.prepared import interruption
 from halocline.run.fields.fields import Fields
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved, newest
+from halocline.run.output.restart import Saved, newest
 from halocline.solvers.cg import solve_program
 from halocline.solvers.linear import LinearProblem, Solution, check_limits
 from halocline.words import counted

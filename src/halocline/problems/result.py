@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from halocline.lang.grid import Field
 from halocline.problems.record import Record
-from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution

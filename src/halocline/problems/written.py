@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halocline.archive.writer import Writing
+from halocline.archive.arrays import Writing
 from halocline.run.ranks.communicator import Communicator
 
 

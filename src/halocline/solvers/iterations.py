@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.program import Program, own_name
 from halocline.lang.stepping import Stepping
-from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.prepared import Outcome, Prepared
 from halocline.run.fields.fields import Fields
-from halocline.run.simulation.session import Session
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from halocline.run.fields.session import Session
 
 REACHED = "reached"  # reason of a run that ends with the tolerance
 MOST = own_name("max_iterations")
@@ -54,8 +52,6 @@ class Iterations(Session):
         continued: Callable[[], Prepared],
         judge: Callable[[Outcome, int], None],
     ) -> None:
-        import numpy as np
-
         super().__init__(fields, Stepping(program, None, None, False, frozenset()), prepared)
         self.history: NDArray[np.float64] = np.zeros((0, 1))
         self._values, self._continued, self._judge = dict(values), continued, judge
@@ -93,8 +89,6 @@ class Iterations(Session):
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
         """Add the history of a run; see `Session`."""
-        import numpy as np
-
         self._has_begun = True
         self.history = np.concatenate((self.history, outcome.history))
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
@@ -111,7 +105,5 @@ class Iterations(Session):
 
 def history_of(facts: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return the history that `Iterations.facts` wrote."""
-    import numpy as np
-
     rows = [[float.fromhex(text) for text in row] for row in facts["history"]]
     return np.array(rows, dtype=np.float64).reshape(len(rows), -1) if rows else np.zeros((0, 1))

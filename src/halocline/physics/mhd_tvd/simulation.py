@@ -17,7 +17,7 @@ from halocline.physics.mhd_tvd.parameters import ALL, check_courant, check_epsil
 from halocline.physics.mhd_tvd.scheme import IdealMHD
 from halocline.physics.mhd_tvd.setup import physical, ready, start
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Outcome
 from halocline.run.simulation.simulation import Simulation
 
 log = logging.getLogger("halocline")

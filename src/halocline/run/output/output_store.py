@@ -7,7 +7,10 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline import __version__, forks
 from halocline.archive.arrays import narrowed
@@ -18,16 +21,13 @@ from halocline.lang import equations
 from halocline.lang.program import Program
 from halocline.lang.stepping import Recorded
 from halocline.run.fields.fields import Fields
-from halocline.run.host.command_line import command_line
+from halocline.run.host.process import command_line
 from halocline.run.output.every import Every
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved
+from halocline.run.output.restart import Saved
 from halocline.run.output.store import RunStore
 from halocline.run.output.variables import OutputContents
 from halocline.words import shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
@@ -164,8 +164,6 @@ class OutputStore(RunStore):
 
     def write(self, time: float, step: int) -> None:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
-        import numpy as np
-
         with self.timing():
             row = np.array([[time, step, *self.contents.compute()]])
             statistics = self.contents.statistics
@@ -267,8 +265,6 @@ class OutputStore(RunStore):
 
     def _commit_complete(self) -> None:
         """Let readers see the rows whose chunks, and those of earlier rows, are on disk on all ranks."""
-        import numpy as np
-
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.integrity import POINT, STEP, TIME
@@ -18,18 +21,14 @@ from halocline.lang.program import Program, stage
 from halocline.lang.values import as_name, by_name
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
-from halocline.run.fields.dimensions import FACE, dimensions
 from halocline.run.fields.fields import Fields, location_and_dtype
-from halocline.run.fields.regions import Points, Stencils
-from halocline.run.memory.points import PointValues
+from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
+from halocline.run.memory.contents import PointValues
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved
+from halocline.run.output.restart import Saved
 from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
 from halocline.run.output.store import Part, coordinate
 from halocline.words import shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), POINT)
 
@@ -295,8 +294,6 @@ class OutputContents:
 
         All ranks call this. With values at points, ranks other than the first return no numbers.
         """
-        import numpy as np
-
         self.fields.settle()
         scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
         if not self._stencils:
