@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.archive import integrity
+from halocline.archive import reader as integrity
 from halocline.archive.reader import Store
 from halocline.errors import InputError, RunError, Stopped
 from halocline.io.listing import described

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from time import perf_counter
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from halocline import forks
 from halocline.archive.files import check_text
 from halocline.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 GROUP = "zarr.json"  # the metadata of a group or array
 # lossless; the shuffle of bytes lets Zstandard see that exponents hardly change
@@ -88,6 +88,8 @@ class ArraySpec:
     @property
     def metadata(self) -> dict[str, Any]:
         """Content of the file `zarr.json` of Zarr."""
+        import numpy as np  # a process that only names its ranks imports this module too
+
         codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
         if self.compression == "zstd":
             size = np.dtype(self.dtype).itemsize
@@ -109,6 +111,8 @@ class ArraySpec:
 
 def narrowed(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], int]:
     """Return values in another precision, and the number of finite values that became infinite."""
+    import numpy as np
+
     values = np.asarray(values)
     if values.dtype == dtype:
         return values, 0

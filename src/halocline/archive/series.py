@@ -15,17 +15,20 @@ from numpy.typing import NDArray
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.files import clear_folder, has_file, is_free, sync, write_json
-from halocline.archive.integrity import (
+from halocline.archive.reader import (
+    FACTS,
+    KIND,
     RESTORE,
     STEP,
     TIME,
+    Store,
     array_info,
     check_chunks,
     damaged,
     difference,
+    facts,
     open_array,
 )
-from halocline.archive.reader import FACTS, KIND, Store, facts
 from halocline.errors import InputError, RunError
 
 SYNCS = 16  # files that are synced at the same time

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from halocline.archive.files import is_file
-from halocline.archive.integrity import TIME
-from halocline.archive.reader import Store, folder_bytes
+from halocline.archive.reader import TIME, Store, folder_bytes
 from halocline.errors import InputError
 from halocline.run.output.restart import POINTER, Saved, folders, newest
 

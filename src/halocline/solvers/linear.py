@@ -1,11 +1,11 @@
-"""Linear problems: a stencil operator, a right-hand side, and a method."""
+"""Linear problems: a stencil operator, a right-hand side, and a method, of which iterations are steps."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,12 +19,14 @@ from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
 from halocline.lang.callables import arguments_taken, check_callback
+from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.expression import Expr, Operators, as_expr, place_of, placed, reads_of
 from halocline.lang.grid import Field, check_options, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
+from halocline.lang.stepping import Stepping
 from halocline.lang.values import as_quantity, as_real
 from halocline.ranges import STEPS
 from halocline.run.devices.devices import OnDevice
@@ -33,6 +35,7 @@ from halocline.run.domain.execution import Execution
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Outcome, Prepared
 from halocline.run.fields.fields import Fields
+from halocline.run.fields.session import Session
 from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
@@ -53,10 +56,8 @@ from halocline.solvers.cg import (
     solve_program,
     true_residual,
 )
-from halocline.solvers.iterations import REACHED, Iterations, history_of
 from halocline.solvers.linearity import check_linear
-from halocline.solvers.matrix import Matrix
-from halocline.solvers.probe import Probe, ProbedProperties
+from halocline.solvers.matrix import Matrix, Probe, ProbedProperties
 from halocline.words import shown
 
 log = logging.getLogger("halocline")
@@ -68,6 +69,79 @@ STARTS = ("zero", "last")
 MARGIN = 2.0
 # Mean of the right-hand side, relative in norm, that counts as a rounding error.
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
+REACHED = "reached"  # reason of a run that ends with the tolerance
+MOST = own_name("max_iterations")
+
+
+class Iterations(Session):
+    """Iterations of a method, and the vectors and scalars of it. All ranks call its methods.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Its program is the method: some statements, then a loop.
+    values : mapping of str to float
+        Scalars of the solve: parameters and the tolerance.
+
+    Attributes
+    ----------
+    history : array (step, recorded scalars)
+    """
+
+    def __init__(self, problem: LinearProblem, values: Mapping[str, float]) -> None:
+        stepping = Stepping(problem.program, None, None, False, frozenset())
+        super().__init__(problem.fields, stepping, problem.prepared)
+        self.history: NDArray[np.float64] = np.zeros((0, 1))
+        self._problem, self._values = problem, dict(values)
+        self._has_begun = False
+
+    @property
+    def clock(self) -> Clock:
+        """Clock of the iterations, which have no time step."""
+        return VaryingStepClock(self.time, self.step, self.time)
+
+    @property
+    def time(self) -> float:
+        """Time, which iterations do not have."""
+        return 0.0
+
+    @property
+    def step(self) -> int:
+        """Number of iterations done."""
+        return len(self.history)
+
+    def go_on_from(self, facts: Mapping[str, Any]) -> None:
+        """Continue after the iterations of a checkpoint with these facts; see `facts`."""
+        rows = [[float.fromhex(text) for text in row] for row in facts["history"]]
+        if rows:
+            self.history = np.array(rows, dtype=np.float64)
+        self._has_begun = True
+        self.use(self._problem._continued())
+
+    def unchecked(self, until: float) -> float:
+        """Return no limit of iterations: the program checks its residual itself."""
+        return math.inf
+
+    def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
+        """Return the values of scalars for a run; see `Session`."""
+        if self._has_begun:
+            self.use(self._problem._continued())
+        return {**self._values, MOST: steps}
+
+    def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
+        """Add the history of a run; see `Session`."""
+        self._has_begun = True
+        self.history = np.concatenate((self.history, outcome.history))
+        reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
+        return replace(outcome, reason=REACHED) if reached else outcome
+
+    def check(self, before: int, outcome: Outcome) -> None:
+        """Raise an error where the method failed; see `Session`."""
+        self._problem._judge(outcome, self.step)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts for a checkpoint, as JSON data."""
+        return {"history": [[float(value).hex() for value in row] for row in self.history]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -395,14 +469,7 @@ class LinearProblem(Sealed):
                 own_name("least"): rtol * rtol * norm_square,
                 own_name("allowed"): math.inf,
             }
-        iterating = Iterations(
-            self.fields,
-            self.program,
-            self.prepared,
-            {**self.fields.values, **inputs},
-            partial(self._auxiliary, "continued", self.program.continued),
-            self._judge,
-        )
+        iterating = Iterations(self, {**self.fields.values, **inputs})
         if resume is not None:
             norm_square = self._resume(iterating, ledger, as_path(resume, "resume"), rtol)
 
@@ -462,6 +529,10 @@ class LinearProblem(Sealed):
             known = (*self.fields.values, *traced.parameters)
             self._programs[name] = prepare(self.fields.store, traced, known)
         return self._programs[name]
+
+    def _continued(self) -> Prepared:
+        """Return the program that continues the loop of a solve after a pause; all ranks call this."""
+        return self._auxiliary("continued", self.program.continued)
 
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the inputs of the program for a solve from zero."""
@@ -580,7 +651,7 @@ class LinearProblem(Sealed):
         """Restore a checkpoint of this problem, and return the squared norm of the right-hand side."""
         saved, _ = ledger.read(path, iterating, dict(self.parameters))
         self._check_given(saved)
-        iterating.go_on_from(history_of(saved.facts))
+        iterating.go_on_from(saved.facts)
         restart.take_over(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
         iterating.set_scalars({own_name("goal"): rtol * rtol * norm_square})

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from halocline.run.ranks.communicator import Communicator
 
 SECONDS = 20.0  # for the messages that verify
@@ -85,6 +83,7 @@ def _verified(comm: Communicator, devices: Sequence[Any]) -> str:
 
 def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) -> str:
     """Send bytes of a device to a rank, and receive the same number from another."""
+    import numpy as np
     from mpi4py import MPI
 
     name = f"MPI with memory of device cuda:{device.index}"
@@ -121,4 +120,6 @@ _KEPT: list[Any] = []  # memory that MPI may still write to
 
 
 def _pattern(rank: int, size: int) -> Any:
+    import numpy as np
+
     return ((np.arange(size) * 13 + rank * 29 + 3) % 251 + 1).astype(np.uint8)

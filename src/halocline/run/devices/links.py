@@ -7,8 +7,6 @@ from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
-import numpy as np
-
 from halocline.plan.rank import RankPlan
 from halocline.run.ranks.communicator import Communicator
 
@@ -59,6 +57,8 @@ def _difference(
     native: ModuleType, device: Any, identity: str, memory: bytes, event: bytes, rank: int, number: int
 ) -> str:
     """What is wrong with another rank's memory as a device here sees it; "" for nothing."""
+    import numpy as np
+
     there = through(native, device, identity, lambda each: each.attach(memory, PROBE))
     own, queue = device.allocate(PROBE), device.queue()
     found = np.zeros(PROBE, np.uint8)
@@ -72,6 +72,8 @@ def _difference(
 
 
 def _pattern(rank: int, number: int) -> Any:
+    import numpy as np
+
     return ((np.arange(PROBE) * 7 + rank * 31 + number * 101 + 1) % 256).astype(np.uint8)
 
 

@@ -21,7 +21,7 @@ from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.devices.devices import device_errors
 from halocline.run.devices.links import Ends
-from halocline.run.domain.transfers import SharedMemoryPeers
+from halocline.run.domain.domain import SharedMemoryPeers
 from halocline.run.memory.store import FieldStore
 
 AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row: passes/whole.py

@@ -1,4 +1,4 @@
-"""Programs bound to the engine: their runs, what these report, signals meanwhile, and timed passes."""
+"""Programs bound to the engine: their runs, outcomes, signals during runs, and timed passes."""
 
 from __future__ import annotations
 

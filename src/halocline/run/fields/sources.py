@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halocline.archive.files import is_file
-from halocline.archive.integrity import GROWING, UNNAMED
-from halocline.archive.reader import array_at
+from halocline.archive.reader import GROWING, UNNAMED, array_at
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.expression import Operators
 from halocline.lang.grid import AXES, Field

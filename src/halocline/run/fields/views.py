@@ -1,4 +1,4 @@
-"""Arrays of NumPy whose errors explain what a field or a function of the coordinates accepts."""
+"""Arrays of NumPy whose errors explain wrong indices, wrong writes and functions that combine points."""
 
 from __future__ import annotations
 

@@ -8,13 +8,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from halocline.archive.arrays import BUFFERS, ArraySpec, attach, context
 from halocline.errors import RunError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 HEADER, DATA, DONE = 11, 12, 13  # tags
 PAUSE = 1e-3  # seconds between two looks where nothing happens
@@ -139,6 +139,7 @@ def serve(post: Any, sources: int) -> None:
 
     Signals that ask a run to stop are theirs: they leave a last checkpoint, which is written here.
     """
+    import numpy as np
     from mpi4py import MPI
 
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):

@@ -1,4 +1,4 @@
-"""Choices that were found to be fast: measured in turn where a user asks for it, and remembered."""
+"""Fast choices, such as the shape of patches: measured in turn where a user asks for it, and remembered."""
 
 from __future__ import annotations
 
