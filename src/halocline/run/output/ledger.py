@@ -218,7 +218,7 @@ def _check_every(what: str, given: object, session: Session) -> None:
             f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
             'hc.steps(50), or wall-clock time, such as "30 min"'
         )
-    if session.fields.domain.comm.rank == 0:
+    if given is not None and session.fields.domain.comm.rank == 0:
         warn_of_number(given)
 
 

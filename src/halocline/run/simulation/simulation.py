@@ -445,7 +445,7 @@ class Simulation(Fields):
         ):
             if function is not None:
                 check_callback(function, name, expected)
-        if self.domain.comm.rank == 0:
+        if every is not None and self.domain.comm.rank == 0:
             warn_of_number(every)
         self._ready()
         first, start = self.steps, self.time
@@ -454,7 +454,9 @@ class Simulation(Fields):
             self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self._facts
         )
         counted = files.statistics  # steps add up what the statistics of outputs are of
-        recorded = [] if self.program.records else files.recorded  # a program has one history
+        recorded = files.recorded
+        if recorded and self.program.records:  # a program has one history
+            recorded = []
         extended: AbstractContextManager[None] = nullcontext()
         if counted or recorded:
             numbers = [recorded_numbers for _, recorded_numbers in recorded]
