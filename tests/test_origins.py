@@ -17,7 +17,7 @@ from halocline.lang.program import Assign, AssignScalar, Program
 from halocline.lang.stepping import Recorded, program_of, stepping
 from halocline.physics.cases import cases
 from halocline.problems.named import problem_of
-from halocline.run.output.statistics import Statistics
+from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
 
 SOURCE = Path(hc.__file__).parent

@@ -34,6 +34,7 @@ from halocline.run.fields.session import Session
 from halocline.run.host.process import command_line
 from halocline.run.memory.contents import checksum
 from halocline.run.output.every import Every, wall_clock
+from halocline.run.output.output import PREFIX
 from halocline.run.output.output_store import OutputStore
 from halocline.run.output.restart import (
     DIGEST,
@@ -45,7 +46,6 @@ from halocline.run.output.restart import (
     folders,
     step_of,
 )
-from halocline.run.output.statistics import PREFIX
 from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import shown
 

@@ -22,10 +22,9 @@ from halocline.run.fields.session import Session
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint, Checkpoints
 from halocline.run.output.every import Every, warn_of_number
-from halocline.run.output.output import Output
+from halocline.run.output.output import PREFIX, Output, Statistics
 from halocline.run.output.output_store import OutputStore
 from halocline.run.output.restart import Saved, newest
-from halocline.run.output.statistics import PREFIX, Statistics
 from halocline.run.ranks.communicator import Communicator
 from halocline.words import shown
 

@@ -33,9 +33,8 @@ from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
 from halocline.run.host.process import command_line
 from halocline.run.memory.contents import PointValues
 from halocline.run.output.every import Every
-from halocline.run.output.output import Output
+from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
 from halocline.run.output.restart import Saved
-from halocline.run.output.statistics import CELL_METHODS, PREFIX, Statistic, Statistics
 from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import shown
 

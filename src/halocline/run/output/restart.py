@@ -23,7 +23,7 @@ from halocline.lang.grid import Field, Grid
 from halocline.run.fields.session import Session
 from halocline.run.memory.contents import checksum, fetch
 from halocline.run.memory.store import FieldStore
-from halocline.run.output.statistics import PREFIX
+from halocline.run.output.output import PREFIX
 from halocline.words import invalid
 
 FORMAT, KIND = 1, "checkpoint"  # of the facts; readers reject other formats
