@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
     hear_signals()
     from halocline.compile.ir import pipeline
-    from halocline.run.host.collector import seldom
+    from halocline.run.host.process import seldom
 
     seldom()
     # Verify what each pass of the compiler leaves, once for equal kernels, and on one of the ranks, which all
@@ -215,7 +215,7 @@ def shared_tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 # -- on the ranks ------------------------------------------------------------------------------------
 
 if on_rank:
-    from halocline.run.ranks.launchers import launcher
+    from halocline.run.ranks.library import launcher
 
     started = launcher()
     assert started is not None

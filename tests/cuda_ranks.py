@@ -15,7 +15,7 @@ from typing import Any
 import test_bitwise
 from halocline.errors import InputError
 from halocline.run.devices import gpu_aware, links
-from halocline.run.engine import binding
+from halocline.run.engine import prepared
 
 # -- what goes wrong on purpose ----------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ def main(task: dict[str, Any]) -> None:
     from mpi4py import MPI
 
     taken: set[str] = set()
-    build = binding.build_device_engine
+    build = prepared.build_device_engine
 
     def recorded(store: Any, schedule: Any, plan: Any, *rest: Any) -> Any:
         for own in plan.subdomains:
@@ -79,7 +79,7 @@ def main(task: dict[str, Any]) -> None:
                 taken.update(plan.transfers.method(own.number, c.subdomain) for c in sweep.copies)
         return build(store, schedule, plan, *rest)
 
-    binding.build_device_engine = recorded
+    prepared.build_device_engine = recorded
     problems = {problem.__name__: problem for problem in test_bitwise.PROBLEMS}
     tried, memory = 0, []
     for name in task["problems"]:

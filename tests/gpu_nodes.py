@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from halocline.run.devices.nvml import LEVELS, Gpu, Topology
+from halocline.run.devices.topology import LEVELS, Gpu, Topology
 from halocline.run.host.machine import parse_list
 
 

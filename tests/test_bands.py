@@ -56,7 +56,7 @@ def test_the_same_bits_as_in_every_row(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, streaming: bool
 ) -> None:
     """In one loop and group by group, in bands that end within rows, and in patches that begin there."""
-    monkeypatch.setattr("halocline.run.engine.planning.exceeds_cache", lambda *_: streaming)
+    monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     found = []
     for width, loads in ((512, 64), (16, 64), (512, 4), (16, 4)):
         monkeypatch.setattr("halocline.compile.passes.bands.WIDTH", width)

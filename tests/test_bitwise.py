@@ -362,9 +362,7 @@ def test_a_solve_past_the_cache_gives_the_same_bits(
     """With sums over rows of several pieces, and with patches that begin and end within a cache line."""
     made = []
     for exceeds in (False, True):
-        monkeypatch.setattr(
-            "halocline.run.engine.planning.exceeds_cache", lambda *_, exceeds=exceeds: exceeds
-        )
+        monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_, exceeds=exceeds: exceeds)
         for patch in (None, (3,) * (len(shape) - 1) + (101,)):
             grid = hc.Grid(shape, walls="node")
             u = grid.field("u", dtype=dtype, boundary=hc.Value(0))

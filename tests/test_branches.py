@@ -136,7 +136,7 @@ def flow(
 def test_the_bits_of_where(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], periodic: bool, dtype: str, streaming: bool
 ) -> None:
-    monkeypatch.setattr("halocline.run.engine.planning.exceeds_cache", lambda *_: streaming)
+    monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     grid = lambda: hc.Grid(shape, periodic=periodic)  # noqa: E731
     wanted = flow(hc.where, grid(), dtype)[1]
     sim, found = flow(hc.branch, grid(), dtype, threads=2, patch=(*(2,) * (len(shape) - 1), 64))

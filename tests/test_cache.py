@@ -20,7 +20,7 @@ from halocline.compile import driver, nvrtc
 from halocline.compile.cache import own_folder
 from halocline.compile.driver import compile_library
 from halocline.errors import CompileError
-from halocline.run.tuning.kept import keep
+from halocline.run.tuning.patches import keep
 from hang import HANG
 
 SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'

@@ -526,7 +526,7 @@ def descendants(root: int) -> list[int]:
 
 def rank_of(process: int) -> int | None:
     """The rank that a launcher started this process as."""
-    from halocline.run.ranks.launchers import launcher
+    from halocline.run.ranks.library import launcher
 
     pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
     started = launcher(dict(pair.split("=", 1) for pair in pairs if "=" in pair))

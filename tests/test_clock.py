@@ -34,9 +34,9 @@ from halocline.lang.clock import (
     VaryingStepClock,
     clock_of,
 )
-from halocline.run.output import saved as checkpoints
+from halocline.run.output import restart as checkpoints
 from halocline.run.output.every import Every
-from halocline.run.simulation.occasions import Occasion
+from halocline.run.simulation.course import Occasion
 
 MOST = 10**9  # steps
 

@@ -17,10 +17,10 @@ import pytest
 import xarray
 
 import halocline as hc
-from halocline.archive.writer import Writer
+from halocline.archive.arrays import Writer
 from halocline.errors import InputError, RunError, Stopped
-from halocline.run.domain.notices import say_once
-from halocline.run.output import saved as checkpoints
+from halocline.run.host.streams import say_once
+from halocline.run.output import restart as checkpoints
 from halocline.run.output.every import Every
 from hang import HANG
 

@@ -19,7 +19,7 @@ from halocline.compile.nvrtc import compile_cuda
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.targets.source import device_text
 from halocline.errors import RunError
-from halocline.run.engine import binding, prepare
+from halocline.run.engine import prepare, prepared
 from halocline.run.memory import contents
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning import kernels
@@ -83,14 +83,14 @@ def test_kernels_that_cannot_be_had_are_not_tuned(
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
     monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
-    compile_for = binding.compile_for
+    compile_for = prepared.compile_for
 
     def refusing(device: Any, source: str) -> Any:
         if "u_plane" in source:
             raise RunError("no planes here")
         return compile_for(device, source)
 
-    monkeypatch.setattr(binding, "compile_for", refusing)
+    monkeypatch.setattr(prepared, "compile_for", refusing)
     assert star((12, 20), 2, device="cuda:0", kernels="tune") == star((12, 20), 2)
     assert [tuned.tried for tuned in found] == [2]
 

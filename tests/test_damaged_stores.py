@@ -28,7 +28,7 @@ from halocline.io import listing, vtk
 from halocline.io.export import export
 from halocline.io.listing import described
 from halocline.io.views import Wanted, view
-from halocline.run.output.saved import folders, newest
+from halocline.run.output.restart import folders, newest
 from halocline.run.simulation import course
 
 EXAMPLES = 25

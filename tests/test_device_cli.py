@@ -40,8 +40,8 @@ from halocline.run.devices.devices import (
     subdomain_bytes,
     summary,
 )
-from halocline.run.domain import notices
 from halocline.run.domain.execution import Execution
+from halocline.run.host.streams import say_once
 from halocline.run.measurements import bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
@@ -404,7 +404,7 @@ def test_advice_about_subdomains_is_true(
 @pytest.fixture
 def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     """The notices of a process that has given none."""
-    notices.say_once.cache_clear()
+    say_once.cache_clear()
     return caplog
 
 
@@ -490,7 +490,7 @@ def test_explain_tells_which_methods_devices_lack(opencl: Devices, told: pytest.
 def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
     if len(native.devices("opencl")) < 2:
         pytest.skip("no two OpenCL devices")
-    notices.say_once.cache_clear()
+    say_once.cache_clear()
     sim = heat(device="opencl", methods="rma")
     assert sim.domain.transfers is not None
     assert sim.domain.transfers.methods == ("mpi",)

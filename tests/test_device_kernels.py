@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
 from halocline.plan import launches
-from halocline.run.engine import planning, prepare
+from halocline.run.engine import prepare
 from halocline.run.tuning import kernels
 
 
@@ -183,7 +183,7 @@ def test_what_is_measured_is_remembered_and_used(
         seen.append(device)
         return compile_program(program, *args, device=device, **rest)
 
-    monkeypatch.setattr(planning, "compile_program", remembered)
+    monkeypatch.setattr(prepare, "compile_program", remembered)
     assert star((24, 40), 2, device="opencl:0") == wanted
     assert few[1] in seen
 

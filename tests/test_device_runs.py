@@ -450,9 +450,9 @@ def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.Monke
         raise RunError("no more of that")
 
     if comm.rank == 1 and fails == "compile_for":
-        monkeypatch.setattr("halocline.run.engine.binding.compile_for", reject)
+        monkeypatch.setattr("halocline.run.engine.prepared.compile_for", reject)
     elif comm.rank == 1:
-        monkeypatch.setattr("halocline.run.engine.bind_device.DeviceBinder.sweep", reject)
+        monkeypatch.setattr("halocline.run.engine.bind.DeviceBinder.sweep", reject)
     with pytest.raises(RunError, match="no more of that"):
         sim.run(steps=2)
     assert comm.allgather(comm.rank) == [0, 1]

@@ -20,8 +20,8 @@ from halocline.cli.doctor import finding
 from halocline.cli.doctor.examine import line
 from halocline.cli.doctor.finding import Finding
 from halocline.run.devices import devices as present
-from halocline.run.devices import nvml
-from halocline.run.devices.nvml import Gpu, Topology
+from halocline.run.devices import topology
+from halocline.run.devices.topology import Gpu, Topology
 from halocline.run.host.machine import this_machine
 from hang import HANG
 
@@ -63,7 +63,7 @@ def drivers(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     module = SimpleNamespace(devices=devices, why_no_devices=lambda interface: here.why)
     for home in (looks, finding, present):
         monkeypatch.setattr(home, "native", lambda: module)
-    monkeypatch.setattr(nvml, "read_topology", read)
+    monkeypatch.setattr(topology, "read_topology", read)
     return here
 
 

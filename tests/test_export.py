@@ -25,7 +25,7 @@ from halocline.archive.reader import FACTS, Store
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.io.export import export
-from halocline.run.output.saved import newest
+from halocline.run.output.restart import newest
 
 
 @pytest.fixture(scope="module")

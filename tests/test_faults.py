@@ -24,7 +24,7 @@ from hang import HANG
 
 # Ranks check their fields for finite values now and then, outside of engines: here they never do.
 BEGIN = """import sys; sys.path.insert(0, {!r}); from faults import *
-from halocline.run.simulation import session; session.FIRST_CHECK = FOR_EVER
+from halocline.run.fields import session; session.FIRST_CHECK = FOR_EVER
 """
 LAUNCH = (
     "import sys; from halocline.run.ranks.launch import launch; "
@@ -66,7 +66,7 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         2,
         1,
         """
-        from halocline.run.ranks.launchers import launcher
+        from halocline.run.ranks.library import launcher
         if launcher().rank == DYING:
             mpi.initialised = die
         mpi.world()
@@ -85,10 +85,10 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         2,
         1,
         """
-        from halocline.run.engine import planning
+        from halocline.run.engine import prepare
 
         if mpi.world().rank == DYING:
-            planning.compile_library = die
+            prepare.compile_library = die
         simulation()
         """,
     ),
@@ -171,8 +171,8 @@ def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data,
 def test_the_death_of_a_rank_is_seen_although_its_forked_child_lives():
     script = """
         import os, time
-        from halocline.run.ranks import launch_socket
-        assert launch_socket.send(f"rank 3 {os.getpid()}")
+        from halocline.run.ranks.library import send_to_launcher
+        assert send_to_launcher(f"rank 3 {os.getpid()}")
         if os.fork() == 0:
             os.close(1)
             time.sleep(600)

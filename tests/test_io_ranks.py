@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import xarray
 
-from halocline.run.output import saved as checkpoints
+from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
 from test_restart import NAMES, heat, results

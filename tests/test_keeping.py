@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 import preloaded
-from halocline.run.output import saved as checkpoints
+from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
 

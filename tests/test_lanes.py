@@ -190,7 +190,7 @@ def test_random_programs_have_the_bits_of_one_loop(
     """Rows of any length, ends and pieces included, and loops that go on with what others kept."""
     seed = 10 * ndim + streaming
     draw = np.random.default_rng(seed)
-    monkeypatch.setattr("halocline.run.engine.planning.exceeds_cache", lambda *_: streaming)
+    monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     monkeypatch.setattr("halocline.compile.passes.split.LOADS", 4)
     monkeypatch.setattr("halocline.compile.passes.split.ROWS", 2)
     shape = tuple(int(n) for n in (*draw.integers(5, 8, ndim - 1), draw.integers(65, 150)))

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from halocline.errors import InputError, RunError
-from halocline.run.host import limits, segments
+from halocline.run.host import process as limits
+from halocline.run.host import segments
 from halocline.run.ranks.launch import environment, mpiexec
 from hang import HANG
 

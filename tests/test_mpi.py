@@ -19,7 +19,7 @@ from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.ranks import library, mpi
 from halocline.run.ranks.launch import environment, launch, mpiexec
-from halocline.run.ranks.launchers import Launcher, is_foreign, launcher, unlaunched
+from halocline.run.ranks.library import Launcher, is_foreign, launcher, unlaunched
 from hang import HANG
 
 LAUNCH = (
@@ -62,7 +62,7 @@ def script(tmp_path):
             "import os, signal, sys, time\n"
             "from halocline.errors import InputError\n"
             "from halocline.run.ranks import mpi\n"
-            "from halocline.run.ranks.launchers import launcher\n" + textwrap.dedent(text)
+            "from halocline.run.ranks.library import launcher\n" + textwrap.dedent(text)
         )
         return file
 
@@ -171,7 +171,7 @@ def test_threads_of_ranks_that_the_launcher_binds():
     """Rank 0 may use the first core, rank 1 the last: none has to share with the other."""
     from mpi4py import MPI
 
-    from halocline.run.domain.threads import SPINS, default_threads, spins
+    from halocline.run.domain.domain import SPINS, default_threads, spins
 
     free = sorted(os.sched_getaffinity(0))
     if len(free) < 2:

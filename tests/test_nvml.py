@@ -17,7 +17,7 @@ from gpu_nodes import DGX_1, DGX_H100, MACHINES, PCIE_BOX, SUMMIT, Error, StandI
 from halocline.plan import place
 from halocline.plan.devices import distance_between
 from halocline.plan.machine import load_machine
-from halocline.run.devices.nvml import LANE, SOCKETS, Topology, bandwidths, link, read_topology
+from halocline.run.devices.topology import LANE, SOCKETS, Topology, bandwidths, link, read_topology
 
 GB = 1e9
 
@@ -232,6 +232,6 @@ def test_the_real_one_tells_or_says_why_not() -> None:
 
 
 def test_nvml_is_imported_only_when_asked() -> None:
-    script = "import halocline, halocline.run.devices.nvml, sys; print('pynvml' in sys.modules)"
+    script = "import halocline, halocline.run.devices.topology, sys; print('pynvml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -41,7 +41,7 @@ from halocline.physics.poisson import Poisson
 from halocline.physics.wave import Wave
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
-from halocline.run.engine import planning
+from halocline.run.engine import prepare
 from halocline.run.tuning import kernels
 from halocline.solvers.schemes import SCHEMES
 from hang import HANG
@@ -90,7 +90,7 @@ def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
             return compile_program(program, grid, **how)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(planning, "compile_program", noticed)
+            patch.setattr(prepare, "compile_program", noticed)
             run()
 
     return make

@@ -17,7 +17,7 @@ from halocline.lang.program import Assign, AssignScalar, Program
 from halocline.lang.stepping import Recorded, program_of, stepping
 from halocline.problems.files import case_names
 from halocline.problems.problem import problem_of
-from halocline.run.output.statistics import Statistics
+from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
 
 SOURCE = Path(hc.__file__).parent

@@ -10,9 +10,9 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
-from halocline.run.engine.pass_timer import PassTimer
+from halocline.run.engine.prepared import PassTimer
 from halocline.run.tuning.overlap import LEAST, MOST, ROUNDS, OverlapTrial
-from halocline.run.tuning.turns import in_turn
+from halocline.run.tuning.patches import in_turn
 
 
 def decided(times: dict[bool, list[float]], sweeps: int = 2) -> OverlapTrial:

@@ -19,7 +19,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.problems import following
 from halocline.problems.problem import Problem
-from halocline.run.output.saved import DIGEST, Saved, newest
+from halocline.run.output.restart import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
 from halocline.study.differences import differences
 

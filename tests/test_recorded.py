@@ -262,9 +262,9 @@ def test_rows_appear_while_the_engine_computes(tmp_path: Path, monkeypatch: pyte
         commits.append(first + len(rows))
 
     monkeypatch.setattr(series.Series, "commit", counted)
-    monkeypatch.setattr("halocline.run.simulation.occasions.MOST_ROWS", 10**9)
+    monkeypatch.setattr("halocline.run.simulation.course.MOST_ROWS", 10**9)
     monkeypatch.setattr("halocline.run.output.output_store.BUFFER_BYTES", 10**12)
-    monkeypatch.setattr("halocline.run.simulation.session.FIRST_CHECK", 10**9)
+    monkeypatch.setattr("halocline.run.fields.session.FIRST_CHECK", 10**9)
     sim.run(steps=1_000_000, output=hc.Output(tmp_path / "a.zarr", {"most": hc.max(T)}, every=hc.steps(100)))
     assert len(commits) > 2
     assert commits == sorted(commits)

@@ -11,9 +11,10 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError, RunError
-from halocline.run.simulation import replay, session
+from halocline.run.fields import session
+from halocline.run.fields.session import Session
+from halocline.run.simulation import replay
 from halocline.run.simulation.replay import FailureReplay
-from halocline.run.simulation.session import Session
 from halocline.run.simulation.simulation import Simulation
 
 STEPS = 1000  # more than it takes to overflow

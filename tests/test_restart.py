@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 
 import halocline as hc
-from halocline.archive import integrity
+from halocline.archive import reader as integrity
 from halocline.archive.reader import Store
 from halocline.errors import InputError, RunError, Stopped
 from halocline.io.listing import described
-from halocline.run.output import saved as checkpoints
+from halocline.run.output import restart as checkpoints
 from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
-from halocline.run.simulation.batch import STARTED, end_of_time
+from halocline.run.simulation.course import STARTED, end_of_time
 from hang import HANG
 from restart_programs import store_of
 
@@ -311,7 +311,7 @@ def test_a_run_with_a_checkpoint_enters_few_files() -> None:
     """The bound is the present number; a change that exceeds it adds a layer."""
     calls = entered_files.run_checkpoint()
     assert calls["run/output/checkpoint.py"]
-    assert len(calls) <= 47
+    assert len(calls) <= 30
 
 
 def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:

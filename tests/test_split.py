@@ -85,7 +85,7 @@ def test_what_one_loop_keeps_the_next_ones_load():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_same_bits_as_in_one_loop(monkeypatch: pytest.MonkeyPatch, dtype: str, streaming: bool):
     """Rows longer than a piece, staggered points, a stage, a wall, sums and a sine of far angles too."""
-    monkeypatch.setattr("halocline.run.engine.planning.exceeds_cache", lambda *_: streaming)
+    monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_: streaming)
     monkeypatch.setattr("halocline.compile.passes.split.LOADS", 12)
 
     def results(*, grouped: bool) -> list[str]:

@@ -14,8 +14,7 @@ import halocline as hc
 from gpu_nodes import DGX_1, DGX_H100, SUMMIT, StandIn
 from halocline.plan.devices import distance_between
 from halocline.run.devices import topology
-from halocline.run.devices.nvml import Topology, bandwidths
-from halocline.run.devices.topology import DeviceLinks, device_links, links_between
+from halocline.run.devices.topology import DeviceLinks, Topology, bandwidths, device_links, links_between
 from halocline.run.domain import domain
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world

@@ -11,7 +11,7 @@ import pytest
 
 import halocline as hc
 from halocline.solvers.cg import METHODS
-from halocline.solvers.residual import MARGIN, reachable
+from halocline.solvers.linear import MARGIN, reachable
 
 N = 31
 

@@ -28,7 +28,7 @@ from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
 from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 from halocline.timing import overlap
 from halocline.timing.exchange import moved

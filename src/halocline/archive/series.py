@@ -7,26 +7,29 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.archive import arrays
 from halocline.archive.arrays import ArraySpec
 from halocline.archive.files import clear_folder, has_file, is_free, sync, write_json
-from halocline.archive.integrity import (
+from halocline.archive.reader import (
+    FACTS,
+    KIND,
     RESTORE,
     STEP,
     TIME,
+    Store,
     array_info,
     check_chunks,
     damaged,
     difference,
+    facts,
     open_array,
 )
-from halocline.archive.reader import FACTS, KIND, Store, facts
 from halocline.errors import InputError, RunError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SYNCS = 16  # files that are synced at the same time
 FORMAT = 1
@@ -232,8 +235,6 @@ class Series:
 
     def _count(self, store: Store, step: int) -> int:
         """Return the number of times up to a step, of those that readers see."""
-        import numpy as np
-
         steps = store.steps
         if steps is None or not steps.size:
             return 0
@@ -255,8 +256,6 @@ class Series:
         RunError
             The times cannot be written.
         """
-        import numpy as np
-
         count, at = first + len(rows), 2
         unsynced = arrays.context(1, sync=False)  # few numbers, which the run writes again and again
         columns = {name: spec for name, spec in self.specs(count).items() if spec.chunk[0] > 1}

@@ -9,9 +9,9 @@ from types import FrameType
 from typing import NoReturn
 
 from halocline.errors import Terminated
-from halocline.run.host import collector, streams
+from halocline.run.host import process, streams
 from halocline.run.ranks.abort import report
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     1: also where what it prints cannot be written. Where several ranks run the command, each error is printed
     once.
     """
-    collector.seldom()
+    process.seldom()
     streams.open_closed()
     started = launcher()
     is_alone = started is None or started.size == 1

@@ -10,7 +10,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.run.host.files import why_not_writable, write_file
 from halocline.run.host.streams import complain
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 from halocline.words import one_line, printable
 

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import IO
 
 from halocline.run.host.streams import complain
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.words import joined, one_line
 
 FIRST_LINE, LATER_LINES = 60.0, 600.0  # seconds, where there is no terminal

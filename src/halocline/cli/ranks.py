@@ -10,7 +10,7 @@ import typer
 from halocline.cli.progress import TERMINAL, terminal
 from halocline.errors import InputError
 from halocline.run.ranks.launch import launch
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import IO_RANKS, world
 
 

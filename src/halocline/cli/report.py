@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.cli.output import say, write, write_json, written
-from halocline.run.host.command_line import command_line
+from halocline.run.host.process import command_line
 
 if TYPE_CHECKING:
     from halocline.study.reporting.report import Report

@@ -23,11 +23,11 @@ from halocline.errors import InputError
 from halocline.problems.problem import CHECK, Problem
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
-from halocline.run.host import collector
+from halocline.run.host import process
 from halocline.run.host.machine import this_machine
 from halocline.run.host.streams import is_lost_output
 from halocline.run.ranks.abort import report
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 from halocline.words import counted, joined
 
@@ -96,7 +96,7 @@ def run(
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
     if not problem.has_settings:
-        collector.as_usual()
+        process.as_usual()
     begun = time.monotonic()
     series: list[dict[str, Any]] = []
     has_rows = every is not None and json != "-" and problem.has_settings

@@ -15,8 +15,8 @@ from halocline.cli.progress import TERMINAL, progress, terminal
 from halocline.cli.report import Files, leave
 from halocline.errors import InputError
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
-from halocline.run.host.command_line import command_line
-from halocline.run.ranks.launchers import launcher
+from halocline.run.host.process import command_line
+from halocline.run.ranks.library import launcher
 
 if TYPE_CHECKING:
     from halocline.study.measurement import Measurement
@@ -123,8 +123,8 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 def _layouts(ranks: str | int | None, threads: str | int | None, device: str | None) -> Any:
     """Return the numbers of ranks and of threads; InputError for more than one thread on devices."""
+    from halocline.run.domain.domain import default_threads
     from halocline.run.domain.execution import chosen_devices
-    from halocline.run.domain.threads import default_threads
     from halocline.run.ranks.communicator import Communicator
 
     on_devices = chosen_devices(device).interface != "cpu"

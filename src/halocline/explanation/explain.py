@@ -33,8 +33,8 @@ from halocline.run.devices.devices import OnDevice, device_methods
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.domain.notices import say_once
-from halocline.run.host.caches import caches, exceeds_cache
+from halocline.run.host.machine import caches, exceeds_cache
+from halocline.run.host.streams import say_once
 from halocline.run.ranks.mpi import has_ranks
 from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO

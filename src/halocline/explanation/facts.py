@@ -17,7 +17,7 @@ from halocline.explanation.steps import Step, in_order, side
 from halocline.plan.decompose import Decomposition
 from halocline.plan.rank import RankPlan
 from halocline.run.devices.topology import DeviceLinks
-from halocline.run.host.caches import exceeds_cache
+from halocline.run.host.machine import exceeds_cache
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
 

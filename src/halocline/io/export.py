@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.files import whole, whole_folder
-from halocline.archive.integrity import ArrayInfo
-from halocline.archive.reader import Store
+from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
 from halocline.lang.grid import unknown

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from halocline.archive.files import is_file
-from halocline.archive.integrity import TIME
-from halocline.archive.reader import Store, folder_bytes
+from halocline.archive.reader import TIME, Store, folder_bytes
 from halocline.errors import InputError
-from halocline.run.output.saved import POINTER, Saved, folders, newest
+from halocline.run.output.restart import POINTER, Saved, folders, newest
 
 
 def described(path: Path) -> dict[str, Any]:

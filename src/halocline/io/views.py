@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.archive.files import whole
-from halocline.archive.integrity import TIME, ArrayInfo
-from halocline.archive.reader import Store
+from halocline.archive.reader import TIME, ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, with_unit
 from halocline.io.section import Section

@@ -53,7 +53,7 @@ class Scheme(Protocol):
 
 
 class Counting(Protocol):
-    """What adds something up after each step; see halocline.run.output.statistics.
+    """What adds something up after each step; see halocline.run.output.output.
 
     Attributes
     ----------

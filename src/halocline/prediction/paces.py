@@ -17,12 +17,12 @@ from halocline.lang.program import ProgramFunction, program, scalar
 from halocline.lang.reductions import sum as total
 from halocline.problems.problem import problem_of
 from halocline.problems.step_bench import StepBench
-from halocline.run.engine.pass_timer import PassTimer
+from halocline.run.engine.prepared import PassTimer
 from halocline.run.host.machine import last_level_cache
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
-from halocline.run.tuning.turns import in_turn
+from halocline.run.tuning.patches import in_turn
 from halocline.solvers.schemes import Euler
 from halocline.timing.exchange import Bench
 

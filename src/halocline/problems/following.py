@@ -21,16 +21,14 @@ from halocline.problems.record import Timing
 from halocline.problems.result import fields_of
 from halocline.problems.step_bench import StepBench
 from halocline.ranges import SOME_STEPS, STEPS
-from halocline.run.engine.outcome import NO_STEP
-from halocline.run.engine.pass_timer import KINDS
-from halocline.run.engine.watch import interruption
+from halocline.run.engine.prepared import KINDS, NO_STEP, interruption
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved, newest
+from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.simulation import events as counters
 from halocline.run.simulation.observers import Observer, RunArguments

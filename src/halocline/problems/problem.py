@@ -9,8 +9,8 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
+from halocline.archive.arrays import Writing
 from halocline.archive.reader import Store
-from halocline.archive.writer import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang import trace
 from halocline.lang.callables import arguments_taken
@@ -27,7 +27,7 @@ from halocline.problems.record import Record, checksums, recorded
 from halocline.problems.result import Result, fields_of, results
 from halocline.problems.step_bench import StepBench
 from halocline.run.fields.fields import Fields
-from halocline.run.output.saved import Saved, newest
+from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import events as counters
 from halocline.run.simulation.checks import Check

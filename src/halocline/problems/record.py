@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.archive.writer import Writing
+from halocline.archive.arrays import Writing
 from halocline.compile.schedule import Schedule
 from halocline.lang.axes import per_axis, whole
 from halocline.lang.grid import Field

@@ -10,7 +10,7 @@ from halocline.lang.grid import Field
 from halocline.problems.files import PLACES
 from halocline.problems.names import Names
 from halocline.problems.record import Record
-from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Outcome
 from halocline.run.fields.fields import Fields
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution

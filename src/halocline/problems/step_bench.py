@@ -8,8 +8,8 @@ from dataclasses import replace
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
 from halocline.lang.clock import ENDLESS
 from halocline.lang.program import Program, own_name
-from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.engine.prepare import prepare, prepare_schedule
+from halocline.run.engine.prepared import PassTimer
 from halocline.run.fields.fields import Fields
 
 LIMITS = ("steps", own_name("max_iterations"))  # scalars that limit the number of passes

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from halocline.lang import trace
-from halocline.lang.expression import Operand, where
+from halocline.lang.boundary import with_wall_values
+from halocline.lang.expression import Expr, Operand, placed, where
 from halocline.lang.functions import maximum
 from halocline.lang.grid import Field, chosen
 from halocline.lang.program import (
@@ -220,3 +221,28 @@ def _scalars(names: str) -> list[Scalar]:
 
 def _by_name(*scalars: Scalar) -> dict[str, Scalar]:
     return {scalar.name: scalar for scalar in scalars}
+
+
+@program
+def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
+    """Form the squared norm of b - A x: a sum that no order changes, without a vector in memory.
+
+    Conjugate gradients update their residual by a recursion. In exact arithmetic it equals b - A x. In
+    floating point every iteration adds a rounding error to the difference that no later iteration removes.
+    The recursion therefore falls without end, while the true residual stays near eps ||A|| max ||x_k||
+    (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997, 535-551).
+
+    Parameters
+    ----------
+    A : callable
+        The operator.
+    x : Field
+        The unknown.
+    b : field or expression
+        The right-hand side. It must not read the unknown.
+    """
+    (square,) = own_scalars("square")
+    correction = {side: condition.homogeneous() for side, condition in x.boundary.items()}
+    remainder = placed(with_wall_values(x, b - A(x), correction), x.staggered)
+    with labelled("squared norm of the true residual b - A(x)"):
+        square.set(dot(remainder, remainder))

@@ -1,43 +1,48 @@
-"""Linear problems: a stencil operator, a right-hand side, and a method."""
+"""Linear problems: a stencil operator, a right-hand side, and a method, of which iterations are steps."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from halocline.archive.arrays import Writing
 from halocline.archive.files import as_path
-from halocline.archive.writer import Writing
 from halocline.errors import BreakdownError, InputError, RunError
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
 from halocline.lang.callables import arguments_taken, check_callback
+from halocline.lang.clock import Clock, VaryingStepClock
 from halocline.lang.expression import Expr, Operators, as_expr, place_of, placed, reads_of
 from halocline.lang.grid import Field, check_options, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name, program
 from halocline.lang.reductions import first
 from halocline.lang.reductions import value as value_at
+from halocline.lang.stepping import Stepping
 from halocline.lang.values import as_quantity, as_real
 from halocline.ranges import STEPS
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepare import prepare
-from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.prepared import Outcome, Prepared
 from halocline.run.fields.fields import Fields
+from halocline.run.fields.session import Session
 from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.ledger import Ledger
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved
+from halocline.run.output.restart import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
 from halocline.run.simulation.course import Course
@@ -49,23 +54,94 @@ from halocline.solvers.cg import (
     method_named,
     reference_program,
     solve_program,
+    true_residual,
 )
-from halocline.solvers.iterations import REACHED, Iterations, history_of
 from halocline.solvers.linearity import check_linear
-from halocline.solvers.matrix import Matrix
-from halocline.solvers.probe import Probe, ProbedProperties
-from halocline.solvers.residual import MARGIN, TrueResidual, reachable
+from halocline.solvers.matrix import Matrix, Probe, ProbedProperties
 from halocline.words import shown
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
 STARTS = ("zero", "last")
+# By the triangle inequality, the two residuals differ by more than the tolerance where the recursion fulfils
+# it and the true one is more than twice as large. Rounding errors are the larger part then, which further
+# iterations cannot mend.
+MARGIN = 2.0
 # Mean of the right-hand side, relative in norm, that counts as a rounding error.
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
+REACHED = "reached"  # reason of a run that ends with the tolerance
+MOST = own_name("max_iterations")
+
+
+class Iterations(Session):
+    """Iterations of a method, and the vectors and scalars of it. All ranks call its methods.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Its program is the method: some statements, then a loop.
+    values : mapping of str to float
+        Scalars of the solve: parameters and the tolerance.
+
+    Attributes
+    ----------
+    history : array (step, recorded scalars)
+    """
+
+    def __init__(self, problem: LinearProblem, values: Mapping[str, float]) -> None:
+        stepping = Stepping(problem.program, None, None, False, frozenset())
+        super().__init__(problem.fields, stepping, problem.prepared)
+        self.history: NDArray[np.float64] = np.zeros((0, 1))
+        self._problem, self._values = problem, dict(values)
+        self._has_begun = False
+
+    @property
+    def clock(self) -> Clock:
+        """Clock of the iterations, which have no time step."""
+        return VaryingStepClock(self.time, self.step, self.time)
+
+    @property
+    def time(self) -> float:
+        """Time, which iterations do not have."""
+        return 0.0
+
+    @property
+    def step(self) -> int:
+        """Number of iterations done."""
+        return len(self.history)
+
+    def go_on_from(self, facts: Mapping[str, Any]) -> None:
+        """Continue after the iterations of a checkpoint with these facts; see `facts`."""
+        rows = [[float.fromhex(text) for text in row] for row in facts["history"]]
+        if rows:
+            self.history = np.array(rows, dtype=np.float64)
+        self._has_begun = True
+        self.use(self._problem._continued())
+
+    def unchecked(self, until: float) -> float:
+        """Return no limit of iterations: the program checks its residual itself."""
+        return math.inf
+
+    def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
+        """Return the values of scalars for a run; see `Session`."""
+        if self._has_begun:
+            self.use(self._problem._continued())
+        return {**self._values, MOST: steps}
+
+    def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
+        """Add the history of a run; see `Session`."""
+        self._has_begun = True
+        self.history = np.concatenate((self.history, outcome.history))
+        reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
+        return replace(outcome, reason=REACHED) if reached else outcome
+
+    def check(self, before: int, outcome: Outcome) -> None:
+        """Raise an error where the method failed; see `Session`."""
+        self._problem._judge(outcome, self.step)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts for a checkpoint, as JSON data."""
+        return {"history": [[float(value).hex() for value in row] for row in self.history]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,15 +344,13 @@ class LinearProblem(Sealed):
         self._knows_asymmetry = False
         self.prepared = prepare(store, self.program, (*self.fields.values, *self.program.parameters))
         self.schedule, self.plan = self.prepared.schedule, self.prepared.plan
-        self._true_residual = TrueResidual(self.fields, linear, unknown_field, b)
+        self._auxiliary("true residual", partial(true_residual.trace, linear, unknown_field, b))
         self._rhs_given = None if filling is None else b
         if filling is not None:
             self.fields[b] = filling
 
     def _bad_start(self) -> str:
         """What is wrong with a right-hand side that gives no start; fields were checked before."""
-        import numpy as np
-
         b = self._rhs
         if b.varies:
             number = self.fields.evaluate(first(~(abs(b) < math.inf)))
@@ -389,8 +463,6 @@ class LinearProblem(Sealed):
         limit_given = max_iterations is not None
         if max_iterations is None:
             max_iterations = 10 * math.prod(self.unknown.grid.shape)
-        import numpy as np
-
         ledger = Ledger(self.domain.comm)
         self.fields.check_inputs("before the solve")
         self._warn_of_asymmetry()
@@ -405,14 +477,7 @@ class LinearProblem(Sealed):
                 own_name("least"): rtol * rtol * norm_square,
                 own_name("allowed"): math.inf,
             }
-        iterating = Iterations(
-            self.fields,
-            self.program,
-            self.prepared,
-            {**self.fields.values, **inputs},
-            partial(self._auxiliary, "continued", self.program.continued),
-            self._judge,
-        )
+        iterating = Iterations(self, {**self.fields.values, **inputs})
         if resume is not None:
             norm_square = self._resume(iterating, ledger, as_path(resume, "resume"), rtol)
 
@@ -439,7 +504,8 @@ class LinearProblem(Sealed):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), arguments.on_progress)
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
         is_small = outcome.loops[0] == "condition"
-        true, rhs_norm = self._true_residual.norm(), math.sqrt(rhs_square())
+        residual = self._programs["true residual"].run(self.fields.values)
+        true, rhs_norm = math.sqrt(residual.scalars[own_name("square")]), math.sqrt(rhs_square())
         converged = is_small and true <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
@@ -475,6 +541,10 @@ class LinearProblem(Sealed):
             known = (*self.fields.values, *traced.parameters)
             self._programs[name] = prepare(self.fields.store, traced, known)
         return self._programs[name]
+
+    def _continued(self) -> Prepared:
+        """Return the program that continues the loop of a solve after a pause; all ranks call this."""
+        return self._auxiliary("continued", self.program.continued)
 
     def _inputs(self, rtol: float) -> dict[str, float]:
         """Return the inputs of the program for a solve from zero."""
@@ -591,9 +661,9 @@ class LinearProblem(Sealed):
 
     def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> float:
         """Restore a checkpoint of this problem, and return the squared norm of the right-hand side."""
-        saved, _ = ledger.read(path, self.fields.grid, self.program, dict(self.parameters))
+        saved, _ = ledger.read(path, iterating, dict(self.parameters))
         self._check_given(saved)
-        iterating.go_on_from(history_of(saved.facts))
+        iterating.go_on_from(saved.facts)
         restart.take_over(iterating, saved, {})
         norm_square = float.fromhex(saved.facts["rhs_square"])
         iterating.set_scalars({own_name("goal"): rtol * rtol * norm_square})
@@ -609,6 +679,20 @@ def rounding_warning(solution: Solution, rtol: float) -> str:
         f"right-hand side, as rtol={rtol:g} asks, but b - A x only to {true:.2g}: rounding errors are the "
         f"rest, and further iterations do not reduce them; rtol={reachable(true):g} can be reached"
     )
+
+
+def reachable(relative: float) -> float:
+    """Return a tolerance that a solve can reach where the last one ended at this relative true residual.
+
+    It is the relative true residual, rounded up to one digit.
+
+    Examples
+    --------
+    >>> reachable(2.1e-12)
+    3e-12
+    """
+    power = math.floor(math.log10(relative))
+    return float(f"{math.ceil(relative / 10.0**power)}e{power}")
 
 
 def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -> float:

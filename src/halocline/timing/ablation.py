@@ -23,9 +23,9 @@ from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import SETS, UNFIT_ON_DEVICES
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
-from halocline.run.engine.pass_timer import PassTimer
+from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
-from halocline.run.tuning.turns import in_turn
+from halocline.run.tuning.patches import in_turn
 from halocline.timing.exchange import Bench, exchange_schedule, moved
 from halocline.timing.overlap import heat
 from halocline.words import amount, duration

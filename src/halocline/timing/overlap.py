@@ -20,10 +20,9 @@ from halocline.plan.transfer import UNFIT_ON_DEVICES
 from halocline.problems.step_bench import StepBench
 from halocline.ranges import ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
-from halocline.run.engine.pass_timer import KINDS
-from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.prepared import KINDS, Prepared
 from halocline.run.simulation.simulation import Simulation
-from halocline.run.tuning.turns import in_turn
+from halocline.run.tuning.patches import in_turn
 from halocline.solvers.schemes import Euler
 from halocline.timing.exchange import moved
 from halocline.words import amount, duration

@@ -14,7 +14,7 @@ from halocline.run.host.machine import Machine
 from halocline.words import counted
 
 if TYPE_CHECKING:
-    from halocline.run.devices.nvml import Topology
+    from halocline.run.devices.topology import Topology
 
 FACTS = (
     *("interface", "index", "platform", "name", "driver", "identity", "architecture"),
@@ -29,7 +29,7 @@ def cuda(machine: Machine) -> Iterator[Finding]:
     if not devices:
         yield Finding("NVML", "absent", "not asked; only links between CUDA devices come from it")
         return
-    from halocline.run.devices.nvml import read_topology
+    from halocline.run.devices.topology import read_topology
 
     topology, why = read_topology([device.identity for device in devices])
     if topology is None:
@@ -57,7 +57,7 @@ def nvrtc(needed: bool) -> Finding:
 
 def _links(topology: Topology, names: Sequence[str]) -> Finding:
     """Return the finding on the bandwidths between devices."""
-    from halocline.run.devices.nvml import bandwidths, link
+    from halocline.run.devices.topology import bandwidths, link
 
     places = range(len(names))
     rates = [

@@ -16,7 +16,7 @@ from halocline.native import native
 from halocline.run.host.machine import Machine
 from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 
 TRIAL = 'extern "C" int halocline_doctor() { return 42; }\n'

@@ -23,7 +23,7 @@ from halocline.physics.mhd_tvd.parameters import events as counted_events
 from halocline.physics.mhd_tvd.scheme import IdealMHD
 from halocline.physics.mhd_tvd.setup import check_positive, conserved
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.outcome import Outcome
+from halocline.run.engine.prepared import Outcome
 from halocline.run.simulation import events
 from halocline.run.simulation.settings import complete
 from halocline.run.simulation.simulation import Simulation

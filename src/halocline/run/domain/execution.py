@@ -135,13 +135,10 @@ class Execution:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
-        if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule {self.schedule!r} is unknown; known are {', '.join(SCHEDULES)}")
         check_kernels(self.kernels)
-        if self.halo not in HALOS:
-            raise InputError(f"halo {self.halo!r} is unknown; known are {', '.join(HALOS)}")
-        if self.packing not in PACKING:
-            raise InputError(f"packing {self.packing!r} is unknown; known are {', '.join(PACKING)}")
+        for name, known in (("schedule", SCHEDULES), ("halo", HALOS), ("packing", PACKING)):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} {getattr(self, name)!r} is unknown; known are {', '.join(known)}")
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 

@@ -1,30 +1,201 @@
-"""Runs of a program that is bound to the engine."""
+"""Programs bound to the engine: their runs, outcomes, signals during runs, and timed passes."""
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from halocline.compile.schedule import Schedule
-from halocline.errors import RunError
+import numpy as np
+from numpy.typing import NDArray
+
+from halocline.compile.schedule import AROUND, Loop, Schedule
+from halocline.errors import RunError, Terminated
 from halocline.native import native
-from halocline.run.devices.devices import device_errors
-from halocline.run.engine.binding import Binding
-from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.planning import Planned, has_loop
-from halocline.run.engine.watch import interruption, watching
+from halocline.plan.rank import RankPlan, wraps_rows
+from halocline.run.devices.devices import compile_for, device_errors
+from halocline.run.engine.bind import build_device_engine, build_engine
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.tuning.overlap import OverlapTrial
+from halocline.run.tuning.overlap import Overlap, OverlapTrial
+from halocline.run.tuning.patches import Tuned
 
 log = logging.getLogger("halocline")
 
+NO_STEP = "no step"  # reason of a run without a step
 
-class Prepared(Binding):
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """What a run did.
+
+    Attributes
+    ----------
+    reason : str
+        "completed", the reason of the stop statement that ended it, "no step" where a simulation has done
+        none, or "interrupted": a signal came, also where it came too late to cut the run short.
+    loops : tuple of str
+        How each loop ended: "condition" or "limit".
+    history : array (passes, recorded scalars)
+    scalars : dict of str to float
+        Every scalar by name, as the run left it.
+    seconds, compute, exchange, reduction : float
+        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
+        kernels, packing and waiting for messages, and in reductions.
+    loop_seconds : float
+        What of the wall clock the outermost loops took, on the slowest rank.
+    overlap : Overlap
+        Whether computing and messages overlapped in the end, and why.
+    """
+
+    reason: str
+    loops: tuple[str, ...]
+    history: NDArray[np.float64]
+    scalars: dict[str, float]
+    seconds: float
+    compute: float
+    exchange: float
+    reduction: float
+    loop_seconds: float
+    overlap: Overlap
+
+    def __repr__(self) -> str:
+        loops = "" if not self.loops else f", loops={self.loops!r}"
+        return f"Outcome({self.reason!r}{loops}, seconds={self.seconds:.3g})"
+
+    def followed_by(self, later: Outcome) -> Outcome:
+        """Both runs as one."""
+        return replace(
+            later,
+            history=np.concatenate((self.history, later.history)),
+            **{name: getattr(self, name) + getattr(later, name) for name in _CLOCKS},
+        )
+
+
+_CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
+
+
+INTERVAL = 0.2  # seconds between reports of progress
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+_listening: list[signal.Signals] = []  # what an outer block listens to
+
+
+def interruption(text: str = "") -> KeyboardInterrupt:
+    """Return the exception of a run that a signal has stopped, with a text for the user."""
+    if native().stopping_signal() == signal.SIGTERM:
+        return Terminated(text)
+    return KeyboardInterrupt(text)
+
+
+@contextmanager
+def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
+    """Let these signals ask the engines of this process to stop meanwhile, where all ranks agree; inside
+    another such block, or one of `noting`, those of the outer block count.
+
+    A request that came too late for the last run in the block stays: the next one follows it, or who called
+    this asks for it (`forget_stop`).
+    """
+    number = 0 if _listening else native().noted_signal()
+    if number:
+        native().forget_signal()
+        native().request_stop(number)
+    with _handled(signals, native().stop_on_signals):
+        yield
+
+
+@contextmanager
+def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """Let these signals be noted meanwhile: engines go on until a caller that sees `noted_signal` lets them
+    pause.
+
+    One that came too late for that stays, for the next run.
+    """
+    with _handled(signals, native().note_signals):
+        yield
+
+
+@contextmanager
+def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]) -> Iterator[None]:
+    """What is ignored stays ignored, such as SIGINT in what a shell runs in the background."""
+    main = threading.current_thread() is threading.main_thread()
+    handlers = {s: signal.getsignal(s) for s in signals} if main and not _listening else {}
+    before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
+    if before:
+        handle([int(s) for s in before])
+        _listening.extend(before)
+    try:
+        yield
+    finally:
+        if before:
+            _listening.clear()
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+@contextmanager
+def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> Iterator[None]:
+    """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called
+    meanwhile. The engine says whether it was asked to stop."""
+    report = None if on_progress is None else (lambda: on_progress(engine.progress()))
+    with stopping_on():
+        if report is None:
+            yield
+            return
+        with repeating(report, "halocline-progress"):
+            yield
+        report()
+
+
+@contextmanager
+def repeating(call: Callable[[], None], name: str) -> Iterator[None]:
+    """Call something a few times a second from a thread of that name."""
+    done = threading.Event()
+
+    def run() -> None:
+        while not done.wait(INTERVAL):
+            call()
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def has_loop(schedule: Schedule) -> bool:
+    """Whether the program has a loop, whose passes can be timed."""
+    return any(isinstance(operation, Loop) for operation in schedule.operations)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Plan of one rank and its compiled kernels.
+
+    Attributes
+    ----------
+    plan : RankPlan
+    library : path
+        Library of the kernels.
+    tuned : Tuned or None
+        Measured speed of patches, where the measurement chose the shape of the patches.
+    """
+
+    plan: RankPlan
+    library: Path
+    tuned: Tuned | None = None
+
+
+class Prepared:
     """Program bound to the engine, ready to run any number of times; all ranks make it and call its methods.
 
     Parameters
@@ -46,11 +217,23 @@ class Prepared(Binding):
         Library of the kernels.
     tuned : Tuned or None
         Measured speed of patches, where the measurement chose the shape of the patches.
+    values : array of float64
+        One for each scalar of the schedule; the engine reads and writes it.
+    modules : dict
+        Kernels by device.
+    made : native Engine or None
+        The engine where it is built already; any thread may read it.
     """
 
     def __init__(self, store: FieldStore, schedule: Schedule, planned: Planned, name: str) -> None:
-        super().__init__(store, schedule, planned, name)
-        self.domain = store.domain
+        self.store, self.domain, self.schedule, self.name = store, store.domain, schedule, name
+        self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
+        transfers = self.domain.transfers
+        if transfers is not None and AROUND in schedule.scalars and wraps_rows(transfers):
+            self.values[schedule.scalars.index(AROUND)] = self.domain.grid.shape[-1]
+        self.modules: dict[Any, Any] = {}
+        self.made: Any = None
+        self._generation = -1
         self.plan, self.library, self.tuned = planned.plan, planned.library, planned.tuned
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
@@ -63,6 +246,29 @@ class Prepared(Binding):
     def release(self) -> None:
         """Free the engine, and the memory of fields that only the engine holds; a run makes another."""
         self.made = None
+
+    @property
+    def engine(self) -> Any:
+        """The native engine, built again where storages have changed."""
+        if self.made is None or self._generation != self.store.generation:
+            parts = self.store, self.schedule, self.plan, self.library, self.values
+            if self.domain.devices:
+                self.made = None  # its memory of the devices is freed first
+                self.made = build_device_engine(*parts, self._modules(), self.name)
+            else:
+                self.made = build_engine(*parts)
+            self._generation = self.store.generation
+        return self.made
+
+    def _modules(self) -> list[Any]:
+        """Return the kernels for the device of each subdomain; all ranks call this."""
+        domain, device = self.domain, self.schedule.device
+        assert device is not None
+        with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
+            if not self.modules:
+                distinct = dict.fromkeys(domain.devices)
+                self.modules = {present: compile_for(present, device.source) for present in distinct}
+        return [self.modules[domain.device_of(n)] for n in range(len(self.plan.subdomains))]
 
     def scalars(self) -> dict[str, float]:
         """Return all scalars of the program; another thread may call this during a run."""
@@ -158,8 +364,6 @@ class Prepared(Binding):
         return whole
 
     def _outcome(self, report: Mapping[str, Any]) -> Outcome:
-        import numpy as np
-
         return Outcome(
             reason=report["reason"],
             loops=tuple(ended or "" for ended in report["loops"]),
@@ -183,3 +387,76 @@ def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
     if not any(sweep.exchange for sweep in schedule.pass_sweeps()):
         return "since nothing is exchanged"
     return ""
+
+
+# parts of a pass by name: arguments of the native engine
+KINDS = {
+    "step": {"overlap": True},
+    "waiting": {"overlap": False},
+    "compute": {"messages": False},
+    "exchange": {"kernels": False},
+    "neither": {"messages": False, "kernels": False},
+}
+LEAST = 0.04  # seconds of one measurement
+
+
+class PassTimer:
+    """Timer of the passes of a program's loops, on the slowest rank. All ranks call its methods.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Program. Its fields hold ones, and nonsense after a measurement.
+    limits : sequence of str
+        Scalars that limit the passes of its loops.
+    values : mapping of str to float, optional
+        Its other scalars.
+
+    Attributes
+    ----------
+    passes : int
+        Number of passes of one measurement.
+    """
+
+    def __init__(
+        self, prepared: Prepared, limits: Sequence[str], values: Mapping[str, float] | None = None
+    ) -> None:
+        self.prepared, self.limits = prepared, limits
+        self.values = {**prepared.domain.grid.scalar_values(), **(values or {})}
+        self.passes = 1
+        _ = prepared.engine  # each of its threads touches its memory first
+        prepared.store.fill(1.0)
+
+    def seconds(self, passes: int, **kind: bool) -> float:
+        """Return the seconds of some passes on the slowest rank.
+
+        Parameters
+        ----------
+        **kind
+            Arguments of the native engine, see `KINDS`. By default messages and computing overlap as the
+            problem was asked to run.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            SIGINT or SIGTERM came.
+        """
+        kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
+        self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
+        engine = self.prepared.engine
+        with watching(engine), self.prepared.guarded():
+            report = engine.run(**kind)
+        if report["stopped"]:
+            raise interruption()
+        return float(report["loop_seconds"])
+
+    def calibrate(self, least: float = LEAST) -> None:
+        """Choose the number of passes of a measurement that takes at least so many seconds."""
+        self.run()
+        # one pass alone takes longer than one of many
+        self.passes = max(1, int(0.1 * least / max(self.run(), 1e-7)))
+        self.passes = max(3, math.ceil(least / max(self.run(), 1e-7)))
+
+    def run(self, **kind: bool) -> float:
+        """Return the seconds of one pass, the mean of `passes`; `kind` is one of `KINDS`."""
+        return self.seconds(self.passes, **kind) / self.passes

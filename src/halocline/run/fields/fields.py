@@ -5,19 +5,23 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
 from operator import add
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, overload
+from weakref import WeakMethod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.archive.arrays import narrowed
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.attributes import Sealed
+from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.boundary import has_wall_values
 from halocline.lang.callables import name_of
 from halocline.lang.expression import (
@@ -33,22 +37,96 @@ from halocline.lang.expression import (
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
-from halocline.lang.grid import Field, Vector, component_names, component_values, unknown
+from halocline.lang.grid import GRID_SCALARS, Field, Vector, component_names, component_values, unknown
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
-from halocline.lang.values import plain, real_array
+from halocline.lang.values import as_name, as_real, by_name, plain, real_array
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
-from halocline.run.fields.parameters import Parameters
 from halocline.run.fields.pointwise import Pointwise, pointwise
 from halocline.run.fields.sources import Reader, is_numpy_file, is_source, last_time, numpy_arrays, source_of
 from halocline.run.memory import contents
 from halocline.run.memory.store import FieldStore, Place
+from halocline.words import shown
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
+
+
+class Parameters(KnownAttributes, MutableMapping[str, float]):
+    """The parameters of a simulation or linear problem, by name; a new value holds from the next run on.
+
+    Parameters
+    ----------
+    given : mapping of str to float
+        The names cannot be more or fewer later.
+    values : dict of str to float
+        Where the numbers are kept.
+    before_change : method
+        Called before a number changes. Its object is not kept alive: it holds these parameters, and memory
+        that is to be free as soon as nobody has it.
+    """
+
+    def __init__(
+        self, given: Mapping[str, Any], values: dict[str, float], before_change: Callable[[], None]
+    ) -> None:
+        if not isinstance(given, Mapping):
+            raise InputError(f'parameters is {shown(given)}; expected a mapping, such as {{"kappa": 0.1}}')
+        given = by_name(given, "parameter")
+        self._names = tuple(given)
+        self._values, self._before_change = values, WeakMethod(before_change)
+        values.update((name, _finite(name, value)) for name, value in given.items())
+
+    def __repr__(self) -> str:
+        return f"Parameters({dict(self)})"
+
+    def _error_for(self, name: str) -> InputError:
+        """Return the error for setting a parameter as an attribute."""
+        return InputError(f'parameters.{name} cannot be set; expected an item: parameters["{name}"] = 0.2')
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[self._known(name)]
+
+    def __setitem__(self, name: str, value: float) -> None:
+        name = self._known(name)
+        number = _finite(name, value)
+        before_change = self._before_change()
+        if before_change is not None:
+            before_change()
+        self._values[name] = number
+
+    def __delitem__(self, name: str) -> None:
+        raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
+
+    def _known(self, name: str) -> str:
+        known = as_name(name, "parameter name")
+        if known not in self._names:
+            raise unknown("parameter", name, sorted(self._names))
+        return known
+
+
+def _finite(name: str, value: Any) -> float:
+    """A parameter as a float; InputError where its name or value cannot be."""
+    if not name.isidentifier() or name in RESERVED:
+        raise InputError(
+            f"parameter name {name!r} cannot be used; choose an identifier other than " + ", ".join(RESERVED)
+        )
+    number = as_real(value)
+    if number is None:
+        raise InputError(
+            f"parameter {name!r} is {shown(value)}; expected a number, which is real and not masked"
+        )
+    if not math.isfinite(number):
+        raise InputError(f"parameter {name!r} is {number}; expected a finite number")
+    return number
+
 
 log = logging.getLogger("halocline")
 
@@ -205,7 +283,7 @@ class Fields(Sealed):
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
             return values
-        from halocline.run.fields.local_view import LocalView, index_advice, write_advice
+        from halocline.run.fields.views import LocalView, index_advice, write_advice
 
         rank, name = self.domain.comm.rank, field.name
         if self.domain.devices:
@@ -312,9 +390,7 @@ class Fields(Sealed):
         reason : Exception
             Error that prevents tracing. A warning reports it, unless the function returns what is no number.
         """
-        import numpy as np
-
-        from halocline.run.fields.rows import row_function
+        from halocline.run.fields.views import row_function
 
         def warn() -> None:
             if self.domain.comm.rank == 0:
@@ -662,8 +738,6 @@ class Fields(Sealed):
             arrays = [self.gather(component) for component in components]
             if self.domain.comm.rank != 0:
                 return None
-            import numpy as np
-
             return np.stack(arrays) if len({array.shape for array in arrays}) == 1 else tuple(arrays)
         with self.holding(what) as field:
             values = contents.gather(self.store, field)
@@ -695,13 +769,9 @@ class Fields(Sealed):
 
     def _check(self, when: str) -> None:
         self.settle()
-        fields = [
-            field
-            for field in self.grid.fields.values()
-            if field.name in self.store.storages and field not in self._checked
-        ]
-        for field in self.grid.fields.values():
-            if field.name in self.store.storages and field not in self._with_walls:
+        fields = [field for field in self.store.fields if field not in self._checked]
+        for field in self.store.fields:
+            if field not in self._with_walls:
                 self._set_walls(field)  # it may never have been set, or through a view
         self.settle()
         if fields:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 SAME = 1e-9  # relative to the length or spacing: closer coordinates are equal
 Run = tuple[int, int]  # neighbouring values: the number of the first, and that behind the last
@@ -37,8 +36,6 @@ class Weights:
     def needed(self, lo: int, hi: int) -> list[Run]:
         """The old values that new ones from `lo` up to `hi` are sums of: the shortest stretch of the axis,
         taken as a circle, that has all of them. It is two runs where it goes over the end of the axis."""
-        import numpy as np
-
         used = np.unique(self.index[lo:hi])
         first, last = int(used[0]), int(used[-1])
         gaps = np.diff(used)
@@ -52,8 +49,6 @@ class Weights:
     def apply(self, values: NDArray[Any], axis: int, runs: Sequence[Run], lo: int, hi: int) -> NDArray[Any]:
         """New values from `lo` up to `hi` along an axis, of the old ones in these runs, which follow each
         other in `values`. Term by term, so that no bit depends on how many are asked for."""
-        import numpy as np
-
         starts = np.array([first for first, _ in runs])
         lengths = [end - first for first, end in runs]
         shifts = starts - np.cumsum([0, *lengths[:-1]])
@@ -90,8 +85,6 @@ def polynomial(
     -------
     Weights
     """
-    import numpy as np
-
     points, count = len(old), min(count, len(old))
     if period is not None:
         new = old[0] + (new - old[0]) % period
@@ -120,8 +113,6 @@ def polynomial(
 
 def nearest(old: NDArray[np.float64], new: float, period: float | None = None) -> int:
     """Return the number of the point nearest to a coordinate; of two that are equally near, the lower one."""
-    import numpy as np
-
     return int(polynomial(old, np.array([new], np.float64), 1, period).index[0, 0])
 
 
@@ -129,8 +120,6 @@ def _nearest_of_two(
     old: NDArray[np.float64], new: NDArray[np.float64], below: NDArray[np.int64], period: float | None
 ) -> NDArray[np.int64]:
     """Return the nearer of the points below and above each coordinate."""
-    import numpy as np
-
     points = len(old)
     pair = np.stack([below, below + 1], axis=1)
     if period is None:
@@ -152,8 +141,6 @@ def _lifted(
 
 def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic: bool) -> Weights:
     """Averages over cells between these edges, both with the same first and last one."""
-    import numpy as np
-
     count = len(old) - 1
     centres, widths = 0.5 * (old[1:] + old[:-1]), np.diff(old)
     rows: list[dict[int, float]] = []
@@ -190,6 +177,4 @@ def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic
 
 def same(old: NDArray[np.float64], new: NDArray[np.float64], length: float) -> bool:
     """Whether two lines have the same points."""
-    import numpy as np
-
     return len(old) == len(new) and bool(np.all(np.abs(old - new) <= SAME * length))

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from halocline.compile.compiler import arranged
 from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
 from halocline.compile.ir.statements import Reduce, Store, roots
@@ -21,12 +24,10 @@ from halocline.compile.translate import translate_scalar
 from halocline.lang.grid import Field
 from halocline.lang.program import Program
 from halocline.native import native
-from halocline.run.engine.planning import check_scalars
+from halocline.run.engine.prepare import check_scalars
 from halocline.run.memory.store import FieldStore, Place
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Arrays = Mapping[int, NDArray[Any]]
 
 MOST_WORK = 2**22  # values that one rank computes in all runs of a program before it is compiled
@@ -95,8 +96,6 @@ class Pointwise:
         values : mapping of str to float
             Parameters and other scalars.
         """
-        import numpy as np
-
         domain = self.store.domain
         scalars = {**domain.grid.scalar_values(), **values}
         domain.comm.check_same(
@@ -151,8 +150,6 @@ def _slab(
     origin : tuple of int
         Index of the first point in the whole field.
     """
-    import numpy as np
-
     shape = next(iter(views.values())).shape
     stores = [s for s in kernel.body if isinstance(s, Store)]
     reduces = [s for s in kernel.body if isinstance(s, Reduce)]
@@ -177,8 +174,6 @@ def _values(
     views: Mapping[str, NDArray[Any]],
 ) -> dict[int, NDArray[Any]]:
     """Return values of a kernel in a box of points, as arrays that broadcast to its shape."""
-    import numpy as np
-
     known: dict[int, NDArray[Any]] = {}
     ndim = len(origin)
     for number in kernel.below(wanted):

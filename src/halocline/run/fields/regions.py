@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.lang.axes import whole
@@ -16,9 +19,20 @@ from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
 from halocline.words import shown
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+FACE = "_face"
+
+
+def dimensions(staggered: Sequence[bool]) -> tuple[str, ...]:
+    """The names of the axes of a field whose points lie on faces along some of them."""
+    return tuple(AXES[axis] + (FACE if on_face else "") for axis, on_face in enumerate(staggered))
+
+
+def axis_attributes(grid: Grid, axis: int) -> dict[str, Any]:
+    """Of the coordinates along an axis: which one it is, and after what length it repeats, or where its walls
+    are."""
+    ends = {"period": grid.extent[axis]} if grid.periodic[axis] else {"walls": grid.walls[axis]}
+    return {"axis": AXES[axis].upper(), **ends}
+
 
 ROUNDING = 1e-9  # share of the extent by which the end of a box may lie outside of the grid
 
@@ -252,8 +266,6 @@ class Stencils:
         At a point of the field the result has the bits of the value there, since adding -0.0 changes no
         number.
         """
-        import numpy as np
-
         padded = np.append(values.astype(np.float64), -0.0)
         total = np.full(len(self.terms), -0.0)
         for term, weight in zip(self.terms.T, self.weights.T, strict=True):
@@ -333,8 +345,6 @@ class Points(Region):
         InputError
             The field has fewer points along an axis than the interpolation needs.
         """
-        import numpy as np
-
         along, count = self._weights(grid, staggered), len(self.places)
         numbers, weights = np.zeros((count, 1), np.int64), np.ones((count, 1))
         points = grid.points(staggered)
@@ -365,8 +375,6 @@ class Points(Region):
     @cached_property
     def _wanted(self) -> NDArray[np.float64]:
         """The coordinates of the places: an array (places, axes)."""
-        import numpy as np
-
         return np.array(self.places, np.float64)
 
     def __repr__(self) -> str:
@@ -375,8 +383,6 @@ class Points(Region):
 
 def _places(given: Any) -> list[tuple[float, ...]]:
     """Return the coordinates of all points as floats."""
-    import numpy as np
-
     try:
         array = np.asarray(given)
     except ValueError:  # points of different numbers of coordinates
@@ -413,6 +419,4 @@ def _axis(kind: str, name: str, grid: Grid) -> int:
 
 
 def _within(line: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
-    import numpy as np
-
     return np.flatnonzero((line >= low) & (line <= high))

@@ -8,21 +8,19 @@ from functools import partial
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.archive.files import is_file
-from halocline.archive.integrity import GROWING, UNNAMED
-from halocline.archive.reader import array_at
+from halocline.archive.reader import GROWING, UNNAMED, array_at
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.expression import Operators
 from halocline.lang.grid import AXES, Field
 from halocline.lang.values import real_array
-from halocline.run.fields.dimensions import dimensions
 from halocline.run.fields.interpolation import Run, Weights, conservative, polynomial, same
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from halocline.run.fields.regions import dimensions
 
 NUMPY_FILES = (".npy", ".npz")
 EDGE = 0.01  # of a cell of the source: how far the field may reach beyond it
@@ -116,8 +114,6 @@ def _numpy_file(path: Path, field: Field) -> Source:
         There is no such file or array, the file is damaged or holds no real numbers, or the array has
         another shape than the field.
     """
-    import numpy as np
-
     (array,) = numpy_arrays(path, (field.name,))
     if array.shape != field.points:
         raise InputError(
@@ -144,8 +140,6 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
     InputError
         There is no such file or array, or the file is damaged or holds no real numbers.
     """
-    import numpy as np
-
     if not is_file(path):
         raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
     try:
@@ -197,8 +191,6 @@ def _stored(path: Path, time: int | None) -> Source:
 
 def _labelled(array: Any) -> Source:
     """An xarray DataArray."""
-    import numpy as np
-
     if hasattr(array, "data_vars"):
         known = [str(each) for each in array.data_vars]
         raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: give one array of it, dataset[NAME]")
@@ -272,8 +264,6 @@ class Reader:
 
     def _joined(self, runs: Sequence[Sequence[Run]]) -> NDArray[Any]:
         """What the source holds in these runs along each axis of the field, which follow each other there."""
-        import numpy as np
-
         if all(len(each) == 1 for each in runs):
             return self._box([each[0] for each in runs])
         whole: NDArray[Any] | None = None
@@ -302,8 +292,6 @@ class Reader:
 
 def _along(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:
     """How the points of a field along an axis follow from those of a source: None, one from each."""
-    import numpy as np
-
     grid, new = field.grid, field.positions[axis]
     count, length = source.shape[source.dimensions.index(name)], grid.extent[axis]
     old = source.coordinates.get(name)

@@ -1,4 +1,4 @@
-"""What machine this is: facts for the planner, for `halocline doctor` and for the records of studies."""
+"""What the caches of this machine mean for plans and kernels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Any
 
 from halocline.compile.driver import find_compiler
 from halocline.errors import CompileError, RunError
+from halocline.plan.patches import Caches
+from halocline.plan.rank import RankPlan
 
 # The widest vectors that these flags of /proc/cpuinfo promise, in bits.
 SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))
@@ -267,3 +269,14 @@ def _git(root: Path, *arguments: str) -> str:
         ["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10, check=True
     )
     return done.stdout.strip()
+
+
+def caches() -> Caches:
+    """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
+    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
+
+
+def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
+    """Whether the fields of a node are too many for its last-level cache, so that results had better go past
+    it."""
+    return plan.memory * ranks_of_node > last_level_cache()

@@ -1,10 +1,10 @@
-"""The standard streams of a command, and what happens to text that they do not take because a disk is full,
-a stream is closed or the reader has gone: such a command ends with a status other than 0."""
+"""Notices to users that stop nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import logging
 import os
 import sys
@@ -88,3 +88,12 @@ def close_errors() -> None:
 def lost() -> bool:
     """Whether anything was let go."""
     return _lost
+
+
+log = logging.getLogger("halocline")
+
+
+@functools.cache
+def say_once(text: str) -> None:
+    """Warn, once in this process, however many programs are concerned."""
+    log.warning("%s", text)

@@ -6,7 +6,7 @@ import ctypes
 from time import perf_counter
 
 from halocline.errors import HaloclineError
-from halocline.run.engine.planning import compile_once
+from halocline.run.engine.prepare import compile_once
 from halocline.run.measurements.bandwidth import LONGEST, best_rate
 from halocline.run.ranks.communicator import Communicator
 

@@ -1,20 +1,22 @@
-"""What the fields of a store hold, seen as a whole: gathered, hashed, and checked for finite values."""
+"""Contents of fields over all ranks: gathered, hashed, checked for finite values, in chunks, at points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import add, sub
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from halocline.archive.arrays import StoredArray
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.native import native
-from halocline.plan.box import three
+from halocline.plan.box import Box, three
+from halocline.plan.chunks import ChunkGrid, Part, Selection, plan_chunks
 from halocline.run.devices.devices import device_errors
 from halocline.run.memory.store import FieldStore
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def view(store: FieldStore, field: Field) -> NDArray[Any]:
@@ -42,8 +44,6 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
 
 def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArray[Any]:
     """One array of pieces, each with the index of its first element."""
-    import numpy as np
-
     ends = [tuple(map(add, origin, piece.shape)) for origin, piece in pieces]
     whole = np.empty(tuple(map(max, zip(*ends, strict=True))), dtype=pieces[0][1].dtype)
     for (origin, piece), end in zip(pieces, ends, strict=True):
@@ -53,8 +53,6 @@ def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArra
 
 def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
     """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
-    import numpy as np
-
     mine = [(origin, np.ascontiguousarray(view)) for origin, view in store.pieces(field)]
     pieces = store.domain.comm.gather(mine)
     if pieces is None:
@@ -139,3 +137,117 @@ def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
             searches.append(native().Search(finders[domain.device_of(n)], storages, boxes))
         found = [search.found() for search in searches]
     return [number for number in range(len(fields)) if any(each[number] for each in found)]
+
+
+Index = tuple[int, ...]
+
+
+def assembled(
+    store: FieldStore, field: Field, grid: ChunkGrid, selection: Selection
+) -> Iterator[tuple[Index, NDArray[Any]]]:
+    """The chunks of a field that this rank puts together, as new arrays, each with the index of its first
+    element in the array; all ranks call this, and go through all of them.
+
+    Parameters
+    ----------
+    grid : ChunkGrid
+        Of the array.
+    selection : Selection
+        The points of the field that the array has.
+    """
+    domain = store.domain
+    assert domain.transfers is not None
+    rank = domain.comm.rank
+    plan = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
+    views, offsets = store.views(field), domain.offsets()
+
+    def there(part: Part) -> NDArray[Any]:
+        """A part where this rank has it."""
+        low = selection.point(part.box.lo)
+        high = selection.point(part.box.hi)
+        ends = zip(low, high, offsets[part.local], selection.stride, strict=True)
+        return views[part.local][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
+
+    sends = [(part.rank, np.ascontiguousarray(there(part))) for part in plan.own if part.rank != rank]
+    arrived = {part: np.empty(part.box.shape, field.dtype) for part in plan.parts if part.rank != rank}
+    domain.comm.exchange(sends, [(part.rank, array) for part, array in arrived.items()])
+    parts = iter(plan.parts)
+    following = next(parts, None)
+    for chunk in plan.chunks:  # one after the other: what takes them may write while the next is made
+        box = grid.box(chunk)
+        made = np.empty(box.shape, field.dtype)
+        while following is not None and following.chunk == chunk:
+            here = made[_slices(following.box.shift(tuple(-l for l in box.lo)))]
+            here[...] = there(following) if following.rank == rank else arrived.pop(following)
+            following = next(parts, None)
+        yield box.lo, made
+
+
+def fetch(store: FieldStore, field: Field, array: StoredArray) -> None:
+    """Set a field to an array of all its points, of which each rank reads its own.
+
+    Raises
+    ------
+    InputError
+        The array is damaged.
+    """
+    with store.writing(field) as pieces:
+        for origin, view in pieces:
+            view[...] = array.read(origin, tuple(map(add, origin, view.shape)))
+
+
+def _slices(box: Box) -> tuple[slice, ...]:
+    return tuple(map(slice, box.lo, box.hi))
+
+
+class PointValues:
+    """Reader of fields at chosen points: each rank reads its own, and the first one gathers them.
+
+    All ranks construct it after the grid is decomposed, and all ranks call `gather`.
+
+    Parameters
+    ----------
+    store : FieldStore
+    points : mapping of str to (Field, array of int (points, axes))
+        Indices of points in the whole field, by a name for each choice.
+    """
+
+    def __init__(self, store: FieldStore, points: Mapping[str, tuple[Field, NDArray[np.int64]]]) -> None:
+        self.store = store
+        self._fields = {name: field for name, (field, _) in points.items()}
+        self._counts = {name: len(indices) for name, (_, indices) in points.items()}
+        # local indices in each subdomain of this rank
+        self._local: dict[str, list[NDArray[np.int64]]] = {}
+        numbers: dict[str, NDArray[np.int64]] = {}
+        for name, (field, indices) in points.items():
+            numbers[name], self._local[name] = self._own(field, indices)
+        self._numbers = store.domain.comm.gather(numbers)
+
+    def _own(
+        self, field: Field, indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+        """Return the numbers of the points on this rank, and their local indices in each subdomain."""
+        numbers, local = [], []
+        for n, storage in enumerate(self.store.of(field)):
+            shape = np.array(storage.shape[3 - indices.shape[1] :])
+            here = indices - np.array(self.store.domain.first(n))
+            mine = np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1))
+            numbers.append(mine)
+            local.append(here[mine])
+        return np.concatenate(numbers), local
+
+    def gather(self) -> dict[str, NDArray[Any]] | None:
+        """Return the values at all points in the precision of their field on the first rank, None on the
+        others; points of inactive blocks are zero."""
+        mine = {
+            name: np.concatenate(self.store.at(field, self._local[name]))
+            for name, field in self._fields.items()
+        }
+        parts = self.store.domain.comm.gather(mine)
+        if parts is None or self._numbers is None:
+            return None
+        whole = {name: np.zeros(count, self._fields[name].dtype) for name, count in self._counts.items()}
+        for numbers, values in zip(self._numbers, parts, strict=True):
+            for name, array in whole.items():
+                array[numbers[name]] = values[name]
+        return whole

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add, sub
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.compile.schedule import FieldInfo
 from halocline.errors import InputError, RunError
@@ -15,14 +18,55 @@ from halocline.lang.grid import Field
 from halocline.native import native
 from halocline.plan.box import three
 from halocline.plan.rank import RankPlan
-from halocline.run.devices.devices import device_errors
+from halocline.run.devices.devices import check_dtypes, check_memory, device_errors, subdomain_bytes
 from halocline.run.domain.domain import Domain
-from halocline.run.memory import room
+from halocline.run.ranks.communicator import Communicator
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+def check_cells(domain: Domain, cells: int, fields: Iterable[FieldInfo]) -> None:
+    """InputError where these fields alone, without halos, are more than all nodes hold; all ranks call this.
+    To plan a grid that no machine holds would itself take memory and time."""
+    needed = cells * sum(ITEMSIZE[info.dtype] for info in fields)
+    with domain.comm.agreement("look for memory"):
+        if not domain.devices and (lack := _lack(domain.comm, -(-needed // domain.comm.size), "fields")):
+            raise InputError(lack)
+
+
+def check_node(comm: Communicator, needed: int, what: str = "fields") -> None:
+    """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
+    since pages cost nothing before they are touched, and be killed later."""
+    if lack := _lack(comm, needed, what):
+        raise RunError(lack)
+
+
+def _lack(comm: Communicator, needed: int, what: str) -> str:
+    """What to say where this node has no `needed` bytes for each of its ranks; "" where it has."""
+    ranks = comm.ranks_of_node
+    available = min(native().available_memory(), ranks * native().available_to_process())
+    if ranks * needed <= available:
+        return ""
+    whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
+    advice = "fewer mailboxes, a smaller grid" if "mailboxes" in what else "a smaller grid"
+    return (
+        f"the {what} {whose}need {_amount(ranks * needed)}, but only {_amount(available)} are available: "
+        f"take {advice}, float32 or more nodes"
+    )
+
+
+def check_devices(domain: Domain, plan: RankPlan, known: Container[str]) -> None:
+    """InputError or RunError where devices cannot hold the fields of a plan beside those that are `known`, or
+    not compute them. All ranks end this before any of them takes memory: they may share devices."""
+    needed = dict.fromkeys(domain.devices, 0)
+    for n, own in enumerate(plan.subdomains):
+        check_dtypes(domain.device_of(n), own.fields)
+        needed[domain.device_of(n)] += subdomain_bytes(own, known)
+    for device, size in needed.items():
+        check_memory(device, size, domain.sharers[device])
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+
 
 Place = tuple[int, ...]
 
@@ -69,13 +113,18 @@ class FieldStore:
         return sum(storage.bytes for each in self.storages.values() for storage in each)
 
     @property
+    def fields(self) -> list[Field]:
+        """Fields of the grid that have memory, including those of the scheme."""
+        return [f for f in self.domain.grid.fields.values() if f.name in self.storages]
+
+    @property
     def cells(self) -> int:
         """Of the whole grid, those that are computed."""
         return self.domain.grid.size if self.blocks is None else self.blocks.cells
 
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
         """InputError where these fields are more than all nodes hold; all ranks call this."""
-        room.check_cells(self.domain, self.cells, [f for f in fields if f.name not in self.storages])
+        check_cells(self.domain, self.cells, [f for f in fields if f.name not in self.storages])
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
         """Make storages for fields that have none, and wider ones where a halo has grown; all ranks call
@@ -91,7 +140,7 @@ class FieldStore:
         comm, made = self.domain.comm, []
         if self.domain.devices:
             with comm.agreement(f"look for memory for {name!r}"):
-                room.check_devices(self.domain, plan, self.storages)
+                check_devices(self.domain, plan, self.storages)
         with comm.agreement(f"allocate fields of {name!r}"):
             made = self._allocated(fields, plan)
         self._share(made)
@@ -120,7 +169,7 @@ class FieldStore:
 
     def _check_node(self, needed: int, what: str = "fields") -> None:
         if not self.domain.devices:  # each device says what it lacks
-            room.check_node(self.domain.comm, needed, what)
+            check_node(self.domain.comm, needed, what)
 
     def activate(self, blocks: Blocks) -> None:
         """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of
@@ -216,8 +265,6 @@ class FieldStore:
     def views(self, field: Field) -> list[NDArray[Any]]:
         """The points of a field in each subdomain of this rank, as NumPy views without halo, valid until the
         next run; where blocks are inactive, as copies that cannot be written."""
-        import numpy as np
-
         storages = self.on_host(self.of(field))
         if self.blocks is None:
             views = [self.whole(storage) for storage in storages]
@@ -247,8 +294,6 @@ class FieldStore:
         indices : sequence of array of int64 (points, axes)
             Indices in each subdomain, counted from its first point.
         """
-        import numpy as np
-
         storages, domain = self.of(field), self.domain
         if not domain.devices:
             return [self.whole(s)[tuple(each.T)] for s, each in zip(storages, indices, strict=True)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline import __version__, forks
 from halocline.archive import arrays
@@ -30,17 +30,24 @@ from halocline.errors import InputError, RunError
 from halocline.lang.values import json_value
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.fields.regions import Whole
-from halocline.run.host.command_line import command_line
+from halocline.run.fields.session import Session
+from halocline.run.host.process import command_line
 from halocline.run.memory.contents import checksum
 from halocline.run.output.every import Every, wall_clock
-from halocline.run.output.restart import Resumable, identity
-from halocline.run.output.saved import DIGEST, FORMAT, KIND, POINTER, Saved, digest, folders, step_of
-from halocline.run.output.statistics import PREFIX
+from halocline.run.output.output import PREFIX
+from halocline.run.output.output_store import OutputStore
+from halocline.run.output.restart import (
+    DIGEST,
+    FORMAT,
+    KIND,
+    POINTER,
+    Saved,
+    digest,
+    folders,
+    step_of,
+)
 from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import shown
-
-if TYPE_CHECKING:
-    from halocline.run.output.output_store import OutputStore
 
 MARGIN = 60.0  # least time, in seconds, between the end of a run and the end of its time limit
 STOP = "stop"  # name of a file in the folder of checkpoints that ends the run
@@ -102,7 +109,7 @@ class Checkpoints(RunStore):
     Parameters
     ----------
     how : Checkpoint
-    session : Resumable
+    session : Session
     parameters : mapping of str to float
         Parameters that the user gave the run.
     run : str
@@ -126,7 +133,7 @@ class Checkpoints(RunStore):
     def __init__(
         self,
         how: Checkpoint,
-        session: Resumable,
+        session: Session,
         parameters: Mapping[str, float],
         run: str,
         resumed: Saved | None,
@@ -138,7 +145,6 @@ class Checkpoints(RunStore):
         self.last: Path | None = None
         self.longest = 0.0
         self._run, self._resumed, self._also = run, resumed, also
-        self._identity = identity(session.fields.grid, session.program)
         self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
         self._open: tuple[Path, dict[str, Any]] | None = None  # being written, with its metadata
         self._rows: list[int] = []  # rows of the outputs before this checkpoint
@@ -215,7 +221,7 @@ class Checkpoints(RunStore):
         self._rows = [output.count for output in self.outputs]
         folder = self.path / self.comm.bcast(f"step-{session.step:012d}-{secrets.token_hex(4)}")
         grid = session.fields.grid
-        parts = {f.name: Part.of(f, Whole().choose(grid, f.staggered)) for f in session.state.fields}
+        parts = {f.name: Part.of(f, Whole().choose(grid, f.staggered)) for f in self.store.fields}
         specs = {name: part.spec for name, part in parts.items()}
         lines = {
             dimension: coordinate(grid, axis, line, dimension)
@@ -234,7 +240,7 @@ class Checkpoints(RunStore):
                 "checksum": checksum(self.store, f),
                 "work": grid.is_own(f) or f.name.startswith(PREFIX),
             }
-            for f in session.state.fields
+            for f in self.store.fields
         }
         facts["fields"] = fields
         all_specs = specs | {dimension: spec for dimension, (spec, _) in lines.items()}
@@ -260,10 +266,10 @@ class Checkpoints(RunStore):
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": __version__,
             "command": command_line(),
-            "identity": self._identity,
+            "identity": self.session.identity,
             "parameters": _exact(self.parameters),
             "time": session.time.hex(),
-            "values": _exact(session.state.values),
+            "values": _exact(session.fields.values),
             # values that statements leave for the next step, and that no user gives
             "scalars": _exact(session.scalars()),
             "ran_with": _exact(session.ran_with),

@@ -10,7 +10,7 @@ from halocline.errors import InputError
 from halocline.lang.axes import whole
 from halocline.lang.values import plain
 from halocline.ranges import SOME_STEPS
-from halocline.run.domain.notices import say_once
+from halocline.run.host.streams import say_once
 from halocline.words import shown
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}

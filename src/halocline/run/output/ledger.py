@@ -7,31 +7,26 @@ import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from halocline import __version__
-from halocline.archive.arrays import GROUP
+from halocline.archive.arrays import GROUP, Writing
 from halocline.archive.files import as_path, is_file
 from halocline.archive.reader import facts
 from halocline.archive.series import last_owner
-from halocline.archive.writer import Writing
 from halocline.errors import InputError
-from halocline.lang.grid import Grid
-from halocline.lang.program import Program
 from halocline.lang.stepping import Recorded
+from halocline.run.fields.session import Session
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint, Checkpoints
 from halocline.run.output.every import Every, warn_of_number
-from halocline.run.output.output import Output
+from halocline.run.output.output import PREFIX, Output, Statistics
 from halocline.run.output.output_store import OutputStore
-from halocline.run.output.restart import Resumable
-from halocline.run.output.saved import Saved, newest
-from halocline.run.output.statistics import PREFIX, Statistics
+from halocline.run.output.restart import Saved, newest
 from halocline.run.ranks.communicator import Communicator
 from halocline.words import shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
@@ -60,8 +55,7 @@ class Ledger:
     def read(
         self,
         path: str | Path,
-        grid: Grid,
-        program: Program,
+        session: Session,
         parameters: Mapping[str, float],
         change: Collection[str] = (),
     ) -> tuple[Saved, dict[str, tuple[float, float]]]:
@@ -83,7 +77,7 @@ class Ledger:
             saved = Saved(newest(as_path(path, "resume"))) if self.comm.rank == 0 else None
         saved = self.comm.bcast(saved)
         assert saved is not None
-        restart.check(saved, grid, program)
+        restart.check(saved, session)
         if saved.facts["version"] != __version__ and self.comm.rank == 0:
             log.warning(
                 "checkpoint %s was left by version %s of Halocline, this is %s: bits are the same only with "
@@ -102,7 +96,7 @@ class Ledger:
 
     def files(
         self,
-        session: Resumable,
+        session: Session,
         title: str,
         parameters: Mapping[str, float],
         *,
@@ -142,7 +136,7 @@ class Ledger:
         files.check()
         return files
 
-    def _outputs(self, declared: Sequence[Output], session: Resumable, title: str) -> list[OutputStore]:
+    def _outputs(self, declared: Sequence[Output], session: Session, title: str) -> list[OutputStore]:
         """Return the stores of outputs, each with the checkpoint that it continues from."""
         stores: list[OutputStore] = []
         taken = {*session.fields.grid.fields, *(self.resumed.facts["fields"] if self.resumed else ())}
@@ -216,14 +210,14 @@ def _check_apart(paths: Sequence[str | Path]) -> None:
                 raise InputError(f"{given} and {paths[n]} lie in each other: give each a folder of its own")
 
 
-def _check_every(what: str, given: object, session: Resumable) -> None:
+def _check_every(what: str, given: object, session: Session) -> None:
     """Raise InputError for an interval of simulated time where a program has none; warn of bare numbers."""
     if given is not None and Every.parse("every", given).time is not None and not session.timed:
         raise InputError(
             f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
             'hc.steps(50), or wall-clock time, such as "30 min"'
         )
-    if session.fields.domain.comm.rank == 0:
+    if given is not None and session.fields.domain.comm.rank == 0:
         warn_of_number(given)
 
 

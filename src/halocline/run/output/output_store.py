@@ -1,38 +1,360 @@
-"""Store that a run writes its output to, which xarray opens."""
+"""Output of a run: its contents, which generated code computes, and the store that xarray opens."""
 
 from __future__ import annotations
 
 import logging
 import shlex
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline import __version__, forks
-from halocline.archive.arrays import narrowed
-from halocline.archive.integrity import STEP, TIME
-from halocline.archive.series import ROWS, Series
+from halocline.archive.arrays import ArraySpec, narrowed
+from halocline.archive.reader import POINT, STEP, TIME
+from halocline.archive.series import ROWS, Series, rows_of
 from halocline.errors import InputError, RunError
-from halocline.lang import equations
-from halocline.lang.program import Program
+from halocline.lang import equations, trace
+from halocline.lang.boundary import Symmetric
+from halocline.lang.dtype import ITEMSIZE
+from halocline.lang.expression import Expr, as_expr, as_number
+from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
+from halocline.lang.program import Program, stage
 from halocline.lang.stepping import Recorded
-from halocline.run.fields.fields import Fields
-from halocline.run.host.command_line import command_line
+from halocline.lang.values import as_name, by_name
+from halocline.run.engine.prepare import prepare
+from halocline.run.engine.prepared import Prepared
+from halocline.run.fields.fields import Fields, location_and_dtype
+from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
+from halocline.run.host.process import command_line
+from halocline.run.memory.contents import PointValues
 from halocline.run.output.every import Every
-from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved
-from halocline.run.output.store import RunStore
-from halocline.run.output.variables import OutputContents
+from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
+from halocline.run.output.restart import Saved
+from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 log = logging.getLogger("halocline")
 
 BUFFER_BYTES = 8 << 20  # most memory of the rows that wait to be published
 ROW_BYTES = 256  # memory of a row beside its numbers
+RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), POINT)
+
+
+class OutputContents:
+    """Arrays of an output, by name. All ranks create it, and call its methods.
+
+    Parameters
+    ----------
+    how : Output
+    fields : Fields
+    owner : str
+        Name of this output that no other output of the run has; an identifier.
+    number : int
+        Number of the output among those of the run.
+    axis : {"time", "step"}
+        Dimension that the arrays grow along.
+
+    Attributes
+    ----------
+    specs : dict of str to ArraySpec
+        All arrays, without any time.
+    parts : dict of str to Part
+        Arrays of points of fields.
+    columns : dict of str to ArraySpec
+        Arrays that have few numbers for each time: numbers, and values at points.
+    number_bytes : int
+        Bytes of the numbers of one time.
+    statistics : Statistics or None
+        Statistics over time, which steps add up.
+    narrows : bool
+        True where the store holds some values in a lower precision than the run computes.
+    """
+
+    def __init__(self, how: Output, fields: Fields, owner: str, number: int, *, axis: str) -> None:
+        self.fields, self.grid, self.region, self._number = fields, fields.grid, how.region, number
+        self.axis, self.dtype, self.compression = axis, how.dtype, how.compression
+        self.units = by_name(how.units, "units of")
+        self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
+        how.region.check(self.grid)
+        self.parts: dict[str, Part] = {}
+        self.specs: dict[str, ArraySpec] = {}
+        self._numbers: dict[str, tuple[str, Expr]] = {}  # scalar of the program, and its expression
+        self._stencils: dict[str, tuple[Field, Stencils]] = {}
+        self._values: PointValues | None = None
+        self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # axis and coordinates of each dimension
+        self._prepared: Prepared | None = None
+        program, computed_fields, named = Program("output"), list[Field](), self._named(how.fields)
+        self._check_units(named)
+        counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
+        self._texts = {name: _text(what) for name, what in named.items()}
+        self.statistics = Statistics(self.grid, owner, counted) if counted else None
+        with trace.tracing(program):
+            for name, what in named.items():
+                kind = what.kind if isinstance(what, Statistic) else None
+                if isinstance(what, Statistic):
+                    assert self.statistics is not None
+                    what = self.statistics.values[name]
+                if not isinstance(what, Field) and not what.varies:
+                    self._add_number(program, name, what)
+                else:
+                    self._add_field(name, self._held(program, name, what, computed_fields), kind)
+        self.columns = {name: spec for name, spec in self.specs.items() if name not in self.parts}
+        self.number_bytes = 8 * sum(spec.row_size for spec in self.columns.values())
+        self.narrows = any(
+            part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
+        ) or any(spec.dtype != "float64" for spec in self.columns.values())
+        self._program, self._computed = program, computed_fields
+        for f in computed_fields:  # no state: they are computed whenever they are written
+            self.grid.fields.pop(f.name)
+
+    # --- declaration ---
+
+    def _named(self, fields: Any) -> dict[str, Expr | Field | Statistic]:
+        """Return the contents of the arrays by name, from the declaration of an output."""
+        if fields is None:
+            users = [f for f in self.grid.fields.values() if not self.grid.is_own(f)]
+            users = [f for f in users if not f.name.startswith(PREFIX)]
+            return {f.name: f for f in users if f.name in self.fields.store.storages}
+        if isinstance(fields, (Field, Vector, str)) or not isinstance(fields, (Sequence, Mapping)):
+            raise InputError(
+                f"fields is {shown(fields)}; expected a list of fields, or a mapping of names to expressions"
+            )
+        if not fields:
+            raise InputError("fields is empty; expected a field or an expression, or None for all fields")
+        named: dict[str, Expr | Field | Statistic] = {}
+        for name, what in self._pairs(fields):
+            if name in named:
+                raise InputError(f"output {name!r} is given twice: name one of them otherwise")
+            named[name] = self._checked(name, what)
+        for name in named:
+            if not name.isidentifier() or name in RESERVED:
+                raise InputError(
+                    f"output name {name!r}: expected an identifier other than {', '.join(RESERVED)}"
+                )
+        return named
+
+    def _pairs(self, fields: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield names and the contents of their arrays; of vectors the components."""
+        pairs = fields.items() if isinstance(fields, Mapping) else ((None, what) for what in fields)
+        for name, what in pairs:
+            base = name
+            if base is None:
+                base = what if isinstance(what, str) else getattr(what, "name", None)
+            if not isinstance(base, str) or not base:
+                raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
+            base = as_name(base, "output name")
+            components = self.fields.components(what)
+            if components is None:
+                yield base, what
+            else:
+                yield from zip(component_names(base, len(components)), components, strict=True)
+
+    def _checked(self, name: str, what: Any) -> Expr | Field | Statistic:
+        """Return the content of an array; raise InputError where it is of another grid."""
+        if isinstance(what, Statistic):
+            return what
+        if isinstance(what, (Field, str)):
+            return self.fields.stored(what)
+        expression = as_expr(what, f"output {name!r}")
+        if expression.grid is not None and expression.grid is not self.grid:
+            raise InputError(f"output {name!r} is of another grid, {expression.grid!r}")
+        return expression
+
+    # --- computation ---
+
+    def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
+        """Return the field that holds the values, or their averages, when the program has run."""
+        block = self.region.block
+        if isinstance(what, Field) and block == 1:
+            return what
+        e = as_number(as_expr(what))
+        location, dtype = location_and_dtype(e)
+
+        def new(boundary: Any = None) -> Field:
+            internal = program.fresh(f"output_{self._number}_{name}")
+            computed_fields.append(
+                self.grid.internal_field(internal, location=location, dtype=dtype, boundary=boundary)
+            )
+            return computed_fields[-1]
+
+        if block == 1:
+            held = new()
+            held.set(e)
+            return held
+        # averages read cells above their first, but none beyond a wall: the grid is whole blocks
+        values, held = new(None if all(self.grid.periodic) else Symmetric()), new()
+        values.set(e)
+        held.set(_average(values, block))
+        return held
+
+    def _add_field(self, name: str, held: Field, kind: str | None) -> None:
+        """Add an array of a field, or of a statistic of a kind."""
+        region = self.region
+        if isinstance(region, Points):
+            # values that are not interpolated have the coordinates, and axis names, of the field's points
+            is_nearest = region.interpolate == "nearest"
+            axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
+            lines = region.coordinates(self.grid, held.staggered)
+            self._lines.update(zip(axes, enumerate(lines), strict=False))
+            attributes = {**self._attributes(name, kind, (), *axes), "interpolation": region.interpolate}
+            self._stencils[name] = held, region.stencils(self.grid, held.staggered)
+            self._add_column(name, (len(region.places),), self.dtype or held.dtype, attributes)
+            return
+        chosen = region.choose(self.grid, held.staggered)
+        blocks = [f"{AXES[axis]}: mean" for axis in chosen.kept] if region.block > 1 else []
+        part = Part.of(
+            held, chosen, (self.axis,), dtype=self.dtype, compression=self.compression,
+            attributes=self._attributes(name, kind, blocks),
+        )  # fmt: skip
+        self._lines |= part.lines
+        self.parts[name], self.specs[name] = part, part.spec
+
+    def _add_number(self, program: Program, name: str, number: Expr) -> None:
+        """Add an array of one number for each time."""
+        scalar = program.own(name)
+        scalar.set(as_number(number))
+        self._numbers[name] = scalar.name, as_number(number)
+        self._add_column(name, (), self.dtype or "float64", self._attributes(name))
+
+    def _add_column(
+        self, name: str, shape: tuple[int, ...], dtype: str, attributes: Mapping[str, Any]
+    ) -> None:
+        """Add an array of a number, or of values at points, for each time; its chunks have several times."""
+        rows = rows_of(shape[0], ITEMSIZE[dtype]) if shape else ROWS
+        names = (self.axis, POINT)[: 1 + len(shape)]
+        self.specs[name] = ArraySpec((0, *shape), (rows, *shape), dtype, names, attributes, self.compression)
+
+    def _attributes(
+        self, name: str, kind: str | None = None, means: Sequence[str] = (), *coordinates: str
+    ) -> dict[str, Any]:
+        """Return the attributes of an array.
+
+        Parameters
+        ----------
+        name : str
+        kind : str, optional
+            Kind of a statistic over time.
+        means : sequence of str
+            CF cell methods of averages along axes.
+        *coordinates : str
+            Names of coordinates that no axis of the array is named after.
+        """
+        methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
+        cell_methods = {"cell_methods": " ".join(methods)} if methods else {}
+        return {**self._places(*coordinates), **self._units(name), **cell_methods}
+
+    def _places(self, *coordinates: str) -> dict[str, str]:
+        """Return an attribute with the coordinates that no axis of an array is named after."""
+        names = " ".join((*self._steps, *coordinates))
+        return {"coordinates": names} if names else {}
+
+    def _units(self, name: str) -> dict[str, str]:
+        """Return the units of an array as an attribute: its own, or those of its vector."""
+        vector = name.removesuffix(f"_{name[-1]}")
+        units = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
+        return {} if units is None else {"units": units}
+
+    def _check_units(self, named: Collection[str]) -> None:
+        """Raise InputError for a unit of an array that the output does not have."""
+        vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
+        known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
+        for name in self.units:
+            if name not in known:
+                raise unknown("name in units", name, known)
+
+    # --- use in a run ---
+
+    @property
+    def numbers(self) -> tuple[Expr, ...] | None:
+        """Expressions of the numbers of a row, where the output has no other arrays; else None."""
+        only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
+        return tuple(number for _, number in self._numbers.values()) if only_numbers else None
+
+    def take_over(self, saved: Saved) -> None:
+        """Continue the statistics of a checkpoint."""
+        assert self.statistics is not None
+        weight = self.statistics.weight.name
+        self.fields.load(self.statistics.fields, lambda field: saved.fetch(self.fields.store, field))
+        self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
+
+    def prepare(self) -> None:
+        """Compile the computed fields and numbers, with memory until `release`; all ranks call this."""
+        if self._program.statements:
+            if self.statistics is not None:
+                self.fields.values.setdefault(self.statistics.weight.name, 0.0)
+            known = self.grid.fields
+            known.update((f.name, f) for f in self._computed)
+            try:
+                self._prepared = prepare(self.fields.store, self._program, self.fields.values)
+            finally:
+                for f in self._computed:
+                    known.pop(f.name)
+
+    def release(self) -> None:
+        """Free the memory of the computed fields."""
+        self._prepared = self._values = None
+        for f in self._computed:
+            self.fields.store.forget(f.name)
+
+    def compute(self) -> Sequence[float]:
+        """Compute the fields of all parts, and return the numbers in the order of `columns`.
+
+        All ranks call this. With values at points, ranks other than the first return no numbers.
+        """
+        self.fields.settle()
+        scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
+        if not self._stencils:
+            return [scalars[scalar] for scalar, _ in self._numbers.values()]
+        if self._values is None:
+            points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
+            self._values = PointValues(self.fields.store, points)
+        values = self._values.gather()
+        if values is None:
+            return []
+        numbers: dict[str, Any] = {name: [scalars[scalar]] for name, (scalar, _) in self._numbers.items()}
+        numbers |= {name: stencils.apply(values[name]) for name, (_, stencils) in self._stencils.items()}
+        return np.concatenate([numbers[name] for name in self.columns])  # type: ignore[return-value]
+
+    def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
+        """Return the coordinates of all points by dimension; those of single points by axis."""
+        along = POINT if isinstance(self.region, Points) else None
+        return {
+            name: coordinate(self.grid, axis, line, along or name, self._units(AXES[axis]))
+            for name, (axis, line) in self._lines.items()
+        }
+
+    def described(self, program: Program) -> dict[str, Any]:
+        """Return the facts that are equal in two stores with the same contents; for JSON."""
+        return {
+            "region": repr(self.region),
+            "expressions": self._texts,
+            "fields": equations.fields(self.grid, program),
+            "grid": equations.grid_text(self.grid),
+        }
+
+
+def _text(what: Expr | Field | Statistic) -> str:
+    """Return the content of an array as text."""
+    if isinstance(what, Statistic):
+        return f"{what.kind} over time of {equations.expression(as_expr(what.expression))}"
+    return what.name if isinstance(what, Field) else equations.expression(what)
+
+
+def _average(f: Field, block: int) -> Expr:
+    """Return the average over a block of cells that begins at this cell, along one axis after the other."""
+    ndim, values = f.grid.ndim, f
+    for axis in range(ndim):
+        offsets = [tuple(n if a == axis else 0 for a in range(ndim)) for n in range(block)]
+        total: Any = values[offsets[0]]
+        for offset in offsets[1:]:
+            total = total + values[offset]
+        values = stage(total) if axis + 1 < ndim else total
+    return as_expr(values / float(block**ndim))
 
 
 class OutputStore(RunStore):
@@ -164,8 +486,6 @@ class OutputStore(RunStore):
 
     def write(self, time: float, step: int) -> None:
         """Begin to write the present state; `poll` and `finish` let readers see it."""
-        import numpy as np
-
         with self.timing():
             row = np.array([[time, step, *self.contents.compute()]])
             statistics = self.contents.statistics
@@ -267,8 +587,6 @@ class OutputStore(RunStore):
 
     def _commit_complete(self) -> None:
         """Let readers see the rows whose chunks, and those of earlier rows, are on disk on all ranks."""
-        import numpy as np
-
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:

@@ -1,25 +1,179 @@
-"""Restart of a session from a checkpoint.
-
-With the same program, a restarted session computes the same bits as the session that left the checkpoint, on
-any number of ranks and devices.
-"""
+"""Checkpoints on disk, and the restart of a session from one of them."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Protocol
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
 
+from halocline.archive import arrays
+from halocline.archive.files import is_file, read_object
+from halocline.archive.reader import Store
+from halocline.archive.reader import facts as facts_of
 from halocline.errors import InputError
 from halocline.lang import equations
 from halocline.lang.blocks import Blocks
 from halocline.lang.clock import STATE, WANTED_STEP
-from halocline.lang.grid import Grid
-from halocline.lang.program import Program
-from halocline.run.fields.fields import Fields
-from halocline.run.fields.state import State
-from halocline.run.output.saved import Saved
-from halocline.run.output.statistics import PREFIX
+from halocline.lang.grid import Field, Grid
+from halocline.run.fields.session import Session
+from halocline.run.memory.contents import checksum, fetch
+from halocline.run.memory.store import FieldStore
+from halocline.run.output.output import PREFIX
+from halocline.words import invalid
+
+FORMAT, KIND = 1, "checkpoint"  # of the facts; readers reject other formats
+POINTER = "newest.json"
+DIGEST = "digest"  # key of the hash of the other facts
+_FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
+
+
+class Saved:
+    """Checkpoint on disk, of which the facts are read at once.
+
+    Parameters
+    ----------
+    folder : path
+
+    Raises
+    ------
+    InputError
+        The folder is no checkpoint, or this version cannot read the checkpoint.
+
+    Attributes
+    ----------
+    facts : dict
+        Numbers and texts; see `halocline.run.output.saved_facts`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.facts = facts_of(folder)
+        if self.facts.get("kind") != KIND:
+            what = "output" if self.facts else "no store of Halocline"
+            raise InputError(f"{folder} is {what}; expected a checkpoint, or a folder of checkpoints")
+        version = self.facts.get("format")
+        if version != FORMAT:
+            raise InputError(
+                f"checkpoint {folder} has format {version}; this version of Halocline reads format {FORMAT}"
+            )
+        if problem := _problem(self.facts):
+            raise InputError(f"{folder / arrays.GROUP} is damaged: {problem}{_others(folder)}")
+
+    @property
+    def step(self) -> int:
+        """Step at which the checkpoint was written."""
+        return int(self.facts["step"])
+
+    def check_arrays(self) -> None:
+        """Raise InputError where a field of the checkpoint lacks chunks or its metadata is damaged.
+
+        One rank checks for all; the other ranks open the arrays without a check.
+        """
+        store = Store(self.folder)
+        for name in self.facts["fields"]:
+            if name not in store.arrays:
+                raise InputError(f"checkpoint {self.folder} is damaged: it has no field {name!r}")
+            try:
+                store.open(name)
+            except InputError as error:
+                raise InputError(f"{error}{_others(self.folder)}") from None
+
+    def fetch(self, store: FieldStore, field: Field) -> None:
+        """Set a field to its values in the checkpoint; each rank reads its own points.
+
+        All ranks call this method, after one of them has called `check_arrays`.
+
+        Raises
+        ------
+        InputError
+            The checkpoint is damaged.
+        """
+        with store.domain.comm.agreement(f"read field {field.name!r}"):
+            fetch(store, field, arrays.read(self.folder / field.name))
+        if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
+            raise InputError(
+                f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
+                f"it was written{_others(self.folder)}"
+            )
+
+
+def _problem(facts: Mapping[str, Any]) -> str:
+    """Return a text on the first fact that is damaged, or an empty string."""
+    from pydantic import ValidationError
+
+    from halocline.run.output.saved_facts import SavedFacts
+
+    try:
+        SavedFacts.model_validate(facts)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return (
+            f"it lacks {'.'.join(map(str, first['loc']))}" if first["type"] == "missing" else invalid(first)
+        )
+    if facts.get(DIGEST, digest(facts)) != digest(facts):  # checkpoints of earlier versions have no digest
+        return "its facts of the run are not those that were written"
+    return ""
+
+
+def digest(facts: Mapping[str, Any]) -> str:
+    """Return the hash of all facts of a checkpoint except the hash itself."""
+    hashed = {key: value for key, value in facts.items() if key != DIGEST}
+    return blake2b(json.dumps(hashed, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def newest(path: Path) -> Path:
+    """Return the newest complete checkpoint in a folder, or the folder itself where it is a checkpoint.
+
+    Raises
+    ------
+    InputError
+        There is no checkpoint.
+    """
+    if is_file(path / arrays.GROUP):
+        return path
+    if not path.is_dir():
+        raise InputError(f"no checkpoint in {path}: there is no such folder")
+    pointer = path / POINTER
+    if not is_file(pointer):
+        if not folders(path, complete=True):
+            raise InputError(f"no checkpoint in {path}: no checkpoint was ever completed there")
+        raise InputError(f"{path} has no {POINTER}, which names the newest{_others(pointer)}")
+    try:
+        name = read_object(pointer).get("checkpoint")
+    except InputError as error:
+        raise InputError(f"{error}{_others(pointer)}") from None
+    if not isinstance(name, str) or not _FOLDER.fullmatch(name) or not is_file(path / name / arrays.GROUP):
+        raise InputError(f"{pointer} names {name!r}, which is no checkpoint there{_others(pointer)}")
+    return path / name
+
+
+def _others(path: Path) -> str:
+    """Return a text that lists the complete checkpoints beside a path."""
+    others = [folder for folder in folders(path.parent, complete=True) if folder != path]
+    if not others:
+        return "; there are no others"
+    return f"; whole ones there, the latest last: {', '.join(map(str, others))}"
+
+
+def folders(path: Path, *, complete: bool = False) -> list[Path]:
+    """Return the checkpoints in a folder by step and age, incomplete ones too unless `complete` is true."""
+    entries = []
+    for folder in path.glob("step-*") if path.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):  # another process may be removing it
+            if _FOLDER.fullmatch(folder.name) and (not complete or is_file(folder / arrays.GROUP)):
+                entries.append((step_of(folder), folder.stat().st_mtime, folder))
+    return [folder for _, _, folder in sorted(entries)]
+
+
+def step_of(folder: Path) -> int:
+    """Return the step of a checkpoint from the name of its folder."""
+    return int(folder.name.split("-")[1])
+
 
 SHOWN = 8  # lines of a difference between two programs
 DT = "dt"  # a parameter too, where it is a number
@@ -29,62 +183,15 @@ class OtherProgramError(InputError):
     """Error for a checkpoint of another program."""
 
 
-class Resumable(Protocol):
-    """Session that a checkpoint describes: a state, and the program that advances it.
-
-    Attributes
-    ----------
-    fields : Fields
-    state : State
-    ran_with : dict of str to float
-        Parameters of the values that the last step left for the next one.
-    """
-
-    fields: Fields
-    state: State
-    ran_with: dict[str, float]
-
-    @property
-    def program(self) -> Program:
-        """Program that advances the state."""
-
-    @property
-    def time(self) -> float:
-        """Simulated time that the session has reached."""
-
-    @property
-    def step(self) -> int:
-        """Number of steps or iterations done."""
-
-    @property
-    def timed(self) -> bool:
-        """True where the session advances in time, and not in steps alone."""
-
-    def scalars(self) -> dict[str, float]:
-        """Return all scalars of the program."""
-
-    def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Set scalars of the program, including those that only its statements set."""
-
-
-def identity(grid: Grid, program: Program) -> dict[str, str]:
-    """Return the texts that must be equal for a run to restart."""
-    return {
-        "grid": equations.grid_text(grid),
-        "fields": equations.fields(grid, program),
-        "equations": equations.equations(program),
-    }
-
-
-def check(saved: Saved, grid: Grid, program: Program) -> None:
+def check(saved: Saved, session: Session) -> None:
     """Raise InputError where another program wrote a checkpoint; the message shows the differences.
 
     The grid must have all fields of the checkpoint.
     """
-    theirs = saved.facts["identity"]
+    theirs, grid = saved.facts["identity"], session.fields.grid
     # earlier versions of Halocline count time with other statements
     is_older = saved.facts["values"].keys().isdisjoint(STATE)
-    for what, ours in identity(grid, program).items():
+    for what, ours in session.identity.items():
         there, here = str(theirs.get(what)), ours
         if is_older:
             there, here = equations.without_time(there), equations.without_time(here)
@@ -151,7 +258,7 @@ def _fields(saved: Saved) -> dict[str, dict[str, str]]:
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
 
 
-def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
+def take_over(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
     """Set a session to the state of a checkpoint, except for changed parameters; all ranks call this."""
     grid = session.fields.grid
     store = session.fields.store
@@ -159,7 +266,7 @@ def take_over(session: Resumable, saved: Saved, changes: Mapping[str, tuple[floa
     session.fields.load(fields, lambda field: saved.fetch(store, field))
     if changes:
         session.fields.forget_walls()
-    values = session.state.values
+    values = session.fields.values
     saved_values = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
     for name in STATE:
         values.pop(name, None)

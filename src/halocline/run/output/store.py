@@ -9,22 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from halocline.archive.arrays import ArraySpec, attach, context, narrowed
+from numpy.typing import NDArray
+
+from halocline.archive.arrays import ArraySpec, Writer, Writing, attach, context, narrowed
 from halocline.archive.files import FolderLock
-from halocline.archive.writer import Writer, Writing
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.grid import Field, Grid
 from halocline.plan.chunks import ChunkGrid, chunk_shape
-from halocline.run.fields.dimensions import axis_attributes, dimensions
-from halocline.run.fields.regions import Chosen
-from halocline.run.memory.assembly import assembled
+from halocline.run.fields.regions import Chosen, axis_attributes, dimensions
+from halocline.run.memory.contents import assembled
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.io_ranks import IORanks, RemoteWrite
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

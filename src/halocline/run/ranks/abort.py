@@ -13,9 +13,8 @@ from typing import Any
 from halocline.errors import HaloclineError, Terminated
 from halocline.run.host import segments
 from halocline.run.host.streams import complain
-from halocline.run.ranks import launch_socket
 from halocline.run.ranks.failure import describe, exit_code
-from halocline.run.ranks.launchers import launcher
+from halocline.run.ranks.library import launcher, send_to_launcher
 from halocline.run.ranks.mpi import has_ranks, meeting, world
 
 PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
@@ -104,6 +103,6 @@ def _say(text: str, code: int) -> None:
     """The last words of ranks that end with the status `code`. mpiexec does not always pass on what a rank
     prints just before it aborts, so that they go to `halocline.run.ranks.launch` directly, where that
     listens."""
-    if not launch_socket.send(f"status {code} {json.dumps(text)}"):
+    if not send_to_launcher(f"status {code} {json.dumps(text)}"):
         complain(text)
         time.sleep(RELAY_PATIENCE)

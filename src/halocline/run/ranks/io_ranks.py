@@ -1,14 +1,17 @@
-"""I/O ranks, as one that computes sees them: what is on its way to them, and what they answer."""
+"""I/O ranks: the arrays that are on the way to them, and the server that writes these arrays."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.writer import BUFFERS
+from halocline.archive.arrays import BUFFERS, ArraySpec, attach, context
+from halocline.errors import RunError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +76,7 @@ class IORanks:
         Parameters
         ----------
         where : tuple
-            Place of the values on disk; see `io_server`.
+            Place of the values on disk; see `serve`.
         values : array
             Contiguous in memory.
         """
@@ -126,3 +129,64 @@ class IORanks:
         while self._awaited:
             self.progress()
             time.sleep(PAUSE)
+
+
+THREADS = 2  # of an I/O rank
+
+
+def serve(post: Any, sources: int) -> None:
+    """Write what ranks 0 to `sources` - 1 send, until all of them have said that they end.
+
+    Signals that ask a run to stop are theirs: they leave a last checkpoint, which is written here.
+    """
+    import numpy as np
+    from mpi4py import MPI
+
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(each, signal.SIG_IGN)
+    threads, left, held = context(THREADS), sources, 0
+    writing: deque[tuple[int, int, int, Any]] = deque()  # source, number, bytes, future or error
+    answers: list[Any] = []
+    while left or writing or answers:
+        busy = False
+        if left and held < BUFFERS and post.Iprobe(MPI.ANY_SOURCE, HEADER, status := MPI.Status()):
+            busy, source = True, status.source
+            header = post.recv(source=source, tag=HEADER)
+            if header is None:
+                left -= 1
+            else:
+                number, folder, spec, lo, shape, dtype = header
+                values = np.empty(shape, dtype)
+                post.Recv([values, MPI.BYTE], source, DATA)
+                begun = _begun(folder, spec, lo, values, threads)
+                writing.append((source, number, values.nbytes, begun))
+                held += values.nbytes
+        for _ in range(len(writing)):
+            source, number, size, future = writing.popleft()
+            if isinstance(future, str) or future.done():
+                busy, held = True, held - size
+                answers.append(post.isend((number, _failure(future)), source, DONE))
+            else:
+                writing.append((source, number, size, future))
+        answers = [request for request in answers if not request.Test()]
+        if not busy:
+            time.sleep(PAUSE)
+
+
+def _begun(folder: str, spec: ArraySpec, lo: tuple[int, ...], values: NDArray[Any], threads: Any) -> Any:
+    """Begin to write a chunk; return its future, or the error that prevents it."""
+    try:
+        return attach(Path(folder), spec, threads).write(lo, values)
+    except RunError as error:
+        return str(error)
+
+
+def _failure(future: Any) -> str:
+    """Return the error of a chunk, empty where it is on disk."""
+    if isinstance(future, str):
+        return future
+    try:
+        future.result()
+    except (ValueError, OSError) as error:
+        return str(error)
+    return ""

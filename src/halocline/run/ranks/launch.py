@@ -22,11 +22,11 @@ from typing import IO, TextIO
 from halocline.errors import InputError
 from halocline.native import native
 from halocline.ranges import RANKS
-from halocline.run.host import limits, segments
+from halocline.run.host import segments
+from halocline.run.host.process import allow_files, check_stacks
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.launchers import launcher, unlaunched
-from halocline.run.ranks.library import mpiexec
+from halocline.run.ranks.library import launcher, mpiexec, unlaunched
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -76,7 +76,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
             f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
         )
     program = mpiexec()
-    limits.check_stacks(1)  # mpiexec and ranks die of a small one without a word
+    check_stacks(1)  # mpiexec and ranks die of a small one without a word
     _check_room(ranks)
     facts: dict[str, str] = {}
     lost: list[OSError] = []
@@ -138,7 +138,7 @@ def _check_room(ranks: int) -> None:
             f"{available / 1e9:,.1f} GB are available on this machine: start "
             f"{int(available // RANK_BYTES)} at most"
         )
-    limits.allow_files(ranks)
+    allow_files(ranks)
     if text := segments.lack(ranks, segments.room()):
         raise InputError(text)
 
@@ -226,7 +226,7 @@ def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OS
 
 
 class Ranks:
-    """Listens to the ranks of this node (see `halocline.run.ranks.launch_socket`).
+    """Listens to the ranks of this node (see `halocline.run.ranks.library`).
 
     Attributes
     ----------

@@ -1,13 +1,9 @@
-"""The ranks of this process: those that a launcher started, or of a communicator that a user gives.
-
-A process that no launcher started is serial, and MPI is neither imported nor initialised there; under
-`mpiexec`, `srun` and the like the ranks are theirs. The rest of Halocline sees a `Communicator`, which
-works in both cases.
-"""
+"""Text from a program that runs on many ranks."""
 
 from __future__ import annotations
 
 import atexit
+import builtins
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,12 +14,19 @@ from halocline import forks
 from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.host import segments
-from halocline.run.host.limits import affinity
-from halocline.run.ranks import excepthook, launch_socket
+from halocline.run.host.process import affinity
+from halocline.run.ranks import excepthook
 from halocline.run.ranks.communicator import Communicator, nodes_of
 from halocline.run.ranks.io_ranks import IORanks
-from halocline.run.ranks.launchers import Launcher, is_foreign, launcher
-from halocline.run.ranks.library import initialised, library_of_mpi4py, mpiexec
+from halocline.run.ranks.library import (
+    Launcher,
+    initialised,
+    is_foreign,
+    launcher,
+    library_of_mpi4py,
+    mpiexec,
+    send_to_launcher,
+)
 from halocline.words import shown
 
 IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, are I/O ranks
@@ -45,8 +48,8 @@ def world() -> Communicator:
     started = launcher()
     if started is None:
         return Communicator()
-    launch_socket.send(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
-    _at_exit(launch_socket.send, "end")
+    send_to_launcher(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
+    _at_exit(send_to_launcher, "end")
     if is_foreign(native().mpi_library()):
         raise RunError(_foreign(started))  # before the library ends this process with an error of its own
     segments.prepare()
@@ -91,7 +94,7 @@ def _at_exit(function: Callable[..., Any], *args: Any) -> None:
 
 def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
     """All ranks but the last ones, the I/O ranks, on which this does not return."""
-    from halocline.run.ranks.io_server import serve  # it loads what writes
+    from halocline.run.ranks.io_ranks import serve  # it loads what writes
 
     first = comm.size - count
     post, own = comm.Dup(), comm.Split(comm.rank >= first, comm.rank)
@@ -184,3 +187,15 @@ def has_ranks() -> bool:
 def meeting() -> Any:
     """Where ranks that fail meet; None before there is a communicator."""
     return _meeting
+
+
+def print(*values: Any, **options: Any) -> None:
+    """Print once, however many ranks run the program: on the first.
+
+    Parameters
+    ----------
+    *values, **options
+        Of Python's own print. All ranks must evaluate them: ``sim.checksum(T)`` and the like are collective.
+    """
+    if world().rank == 0:
+        builtins.print(*values, **{"flush": True, **options})

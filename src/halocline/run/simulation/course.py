@@ -1,31 +1,374 @@
-"""The course of a run: how far it goes at a time, and what happens in between."""
+"""Course of a run: its end, the events on the way, and requests to pause or to stop."""
 
 from __future__ import annotations
 
 import logging
+import math
+import os
+import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from halocline.errors import HaloclineError, RunError, Stopped
+from halocline.errors import HaloclineError, InputError, RunError, Stopped
 from halocline.lang.clock import Clock, Limits
-from halocline.run.engine.outcome import Outcome
-from halocline.run.engine.watch import STOPPING, noting, stopping_on
+from halocline.lang.values import as_quantity
+from halocline.native import native
+from halocline.ranges import STEPS
+from halocline.run.engine.prepared import STOPPING, Outcome, noting, repeating, stopping_on
+from halocline.run.fields.session import Session
 from halocline.run.output.checkpoint import MARGIN
-from halocline.run.output.every import Every
+from halocline.run.output.every import Every, wall_clock
 from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output_store import OutputStore
-from halocline.run.simulation.occasions import NEVER, Occasion, limits
-from halocline.run.simulation.requests import Requests
-from halocline.run.simulation.session import Session
+from halocline.run.ranks.communicator import Communicator
+from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
 WRITES = 3.0  # time that a run keeps free at its end, in durations of the longest checkpoint
 PUBLISH = 1.0  # seconds until readers see a row; until a run checks whether a checkpoint is whole
+NEVER = Every()  # interval of an event that occurs at the end alone
+MOST_ROWS = 1 << 16  # steps that a run records in one go
+
+
+def _started() -> float:
+    """Return the time of the monotonic clock at which this process began."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):  # not on Linux
+        age = 0.0
+    return time.monotonic() - age
+
+
+STARTED = _started()
+
+
+def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.environ) -> float | None:
+    """Return the time of the monotonic clock at which this process must have ended; None without such a time.
+
+    The limit of the user comes first, then the end of the Slurm job.
+    """
+    if time_limit is not None:
+        return STARTED + wall_clock("time_limit", time_limit)
+    job = environment.get("SLURM_JOB_ID", "")
+    if not job.isdigit():
+        return None
+    end = environment.get("SLURM_JOB_END_TIME", "")  # seconds since 1970
+    if end.isdigit():
+        return time.monotonic() + int(end) - time.time()
+    left = _slurm_time_left(job)
+    return None if left is None else time.monotonic() + left
+
+
+def _slurm_time_left(job: str) -> float | None:
+    """Return the seconds until a job of Slurm must end.
+
+    The command squeue prints them in the form [days-][[hours:]minutes:]seconds.
+    """
+    try:
+        done = subprocess.run(
+            ["squeue", "--noheader", "--job", job, "--format=%L"], capture_output=True, text=True, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", done.stdout.strip())
+    if found is None:  # UNLIMITED, NOT_SET
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+class Alarm:
+    """A time of the wall clock at which a run pauses; `Requests.alarm` makes it.
+
+    Attributes
+    ----------
+    rang : bool
+        Whether the run has paused since the time had come; the same on all ranks.
+    """
+
+    def __init__(self) -> None:
+        self.due = math.inf
+        self.rang = False
+
+    @property
+    def is_wound(self) -> bool:
+        """True where the alarm is to ring, or rings."""
+        return self.due < math.inf
+
+    def wind(self, seconds: float) -> None:
+        """Ring after these seconds."""
+        self.due, self.rang = time.monotonic() + seconds, False
+
+    def put_off(self) -> None:
+        """Do not ring any more."""
+        self.due, self.rang = math.inf, False
+
+
+class Requests:
+    """Requests to one run. All ranks follow what any of them sees.
+
+    Parameters
+    ----------
+    comm : Communicator
+    engine : callable
+        Returns the native engine that runs now, or None; called from another thread.
+    stop_file : path, optional
+        The run stops where it exists.
+    time_limit : str, optional
+        Of the process. Where not given, the end of the job as the batch system has it.
+    ends : bool
+        Whether the run is to stop before its time is up, and where a signal asks for it.
+
+    Attributes
+    ----------
+    margin : float
+        Seconds before its time is up at which the run stops.
+    """
+
+    def __init__(
+        self,
+        comm: Communicator,
+        engine: Callable[[], Any],
+        stop_file: Path | None = None,
+        time_limit: str | None = None,
+        *,
+        ends: bool,
+    ) -> None:
+        self.comm, self.engine, self.stop_file = comm, engine, stop_file
+        self.ends, self.margin = ends, MARGIN
+        self._end = end_of_time(time_limit) if ends and comm.rank == 0 else None  # of the monotonic clock
+        self._alarms: list[Alarm] = []
+
+    def alarm(self) -> Alarm:
+        """A new alarm; all ranks call this, in the same order."""
+        self._alarms.append(Alarm())
+        return self._alarms[-1]
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Ask the engine for a pause where there is a reason."""
+        watched = self.ends or (self.comm.rank == 0 and self._alarms)
+        with repeating(self._look, "halocline-requests") if watched else nullcontext():
+            yield
+
+    def _look(self) -> None:
+        engine = self.engine()
+        if engine is not None and self._due():
+            engine.request_pause()
+
+    def _due(self) -> bool:
+        if self._signal():
+            return True
+        now = time.monotonic()
+        return self.comm.rank == 0 and (
+            bool(self._why_stop(now)) or any(each.due <= now for each in self._alarms)
+        )
+
+    def _signal(self) -> int:
+        return native().noted_signal() if self.ends else 0
+
+    def _why_stop(self, now: float) -> str:
+        """What the first rank sees."""
+        if self.stop_file is not None and self.stop_file.exists():
+            return f"the file {self.stop_file} is there"
+        if self._end is not None and now >= self._end - self.margin:
+            return "its time is nearly up"
+        return ""
+
+    def ring(self) -> None:
+        """Let alarms ring whose time has come. All ranks call this."""
+        if self._alarms:
+            now = time.monotonic()
+            rang = self.comm.bcast([each.due <= now for each in self._alarms])
+            for alarm, each in zip(self._alarms, rang, strict=True):
+                alarm.rang = each
+
+    def agreed(self) -> str | None:
+        """Why the run is to stop, "" for Ctrl-C; None where it is not. All ranks call this. A signal counts
+        until `forget`."""
+        if not self.ends:
+            return None
+        number = self.comm.most(self._signal())
+        why: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
+        if number:
+            return "" if number == signal.SIGINT else f"{signal.Signals(number).name} arrived"
+        return why or None
+
+    def forget(self) -> None:
+        """The run has done what a signal asked for."""
+        native().forget_signal()
+
+
+class Occasion:
+    """Recurring event of a run.
+
+    An event of simulated time or steps occurs at whole multiples of its interval, however often the run was
+    stopped and continued. An event of wall-clock time occurs when its interval has passed since the last one.
+
+    Parameters
+    ----------
+    every : Every
+    act : callable
+        Action, on all ranks.
+    exact : bool
+        True to shorten steps so that they end at the multiples; otherwise the event follows the first step
+        that reaches one.
+    alarm : Alarm, optional
+        Alarm of an event of wall-clock time.
+    last_recorded : callable, optional
+        Returns the last step at which the steps themselves acted. The event occurs only where they did not.
+    at_end : bool
+        True to act at the end of the run too, where the event has not just occurred.
+    at_stop : bool
+        True to do so also where the program itself ends the run.
+    """
+
+    def __init__(
+        self,
+        every: Every,
+        act: Callable[[], None],
+        *,
+        exact: bool = False,
+        alarm: Alarm | None = None,
+        last_recorded: Callable[[], int] | None = None,
+        at_end: bool = False,
+        at_stop: bool = False,
+    ) -> None:
+        self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
+        self.last_recorded, self.at_end, self.at_stop = last_recorded, at_end, at_stop
+        self._due: float = math.inf  # time or step; infinite for wall-clock time
+
+    def begin(self, clock: Clock, until: float) -> None:
+        """Wait for the first multiple after the present time or step.
+
+        Raises
+        ------
+        InputError
+            The interval is too short for steps that end at its multiples up to a time.
+        """
+        if self.exact and self.every.time is not None:
+            least = clock.shortest_step(until)
+            if self.every.time < least:
+                raise InputError(
+                    f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
+                    f"expected at least {least:.3g}, so that each step changes the time"
+                )
+        self._wait(clock)
+
+    def limits(self, clock: Clock, until: float) -> Limits:
+        """Return the bounds of a run up to the next event, or to a time where that is earlier."""
+        if self.last_recorded is not None:
+            return Limits(until, until, clock.step + MOST_ROWS)
+        if self.every.time is None:
+            return Limits(until, until, self._due)
+        if self.exact:
+            return Limits(min(until, self._due), until)
+        return clock.limits(self._due).within(Limits(until, until))
+
+    def happen(self, clock: Clock) -> bool:
+        """Act where the event is due, and return whether it was. All ranks call this."""
+        if self.alarm is not None:
+            due = self.alarm.rang
+        elif self.every.steps is not None:
+            if self.last_recorded is not None:
+                self._due = max(self._due, _next(self.last_recorded(), self.every.steps))
+            due = clock.step >= self._due
+        else:
+            due = clock.has_reached(self._due)
+        if due:
+            self.act()
+            self._wait(clock)
+        return due
+
+    def _wait(self, clock: Clock) -> None:
+        if self.alarm is not None:
+            assert self.every.seconds is not None
+            self.alarm.wind(self.every.seconds)
+        elif self.every.steps is not None:
+            self._due = _next(clock.step, self.every.steps)
+        elif self.every.time is not None:
+            self._due = clock.next_multiple(self.every.time)
+
+
+def _next(step: int, interval: int) -> int:
+    """Return the first multiple of an interval after a step."""
+    return (step // interval + 1) * interval
+
+
+def finite_time(name: str, value: object) -> float:
+    """Return a time as a float.
+
+    Raises
+    ------
+    InputError
+        The value is not a finite number.
+    """
+    time = as_quantity(value)
+    if time is None or not math.isfinite(time):
+        raise InputError(f"{name} is {shown(value)}; expected a finite time")
+    return time
+
+
+def run_bounds(
+    until: float | None,
+    steps: int | None,
+    every: Every | float | str | None,
+    *,
+    exact: bool,
+    called: bool,
+    timed: bool,
+) -> tuple[float, float, Every | None]:
+    """Check the arguments of `Simulation.run`, and return the bounds of the run.
+
+    Parameters
+    ----------
+    called : bool
+        True where there is a callback.
+    timed : bool
+        True where the program advances in time, and not in steps alone.
+
+    Returns
+    -------
+    until, steps : float
+        Time to reach and greatest number of steps; infinite where only the other one counts.
+    every : Every or None
+        Interval between two calls of the callback.
+
+    Raises
+    ------
+    InputError
+        The arguments do not fit each other, or the program.
+    """
+    if until is not None:
+        until = finite_time("until", until)
+    if steps is not None:
+        STEPS.check("steps", steps)
+    often = None if every is None else Every.parse("every", every)
+    if often is not None and not called:
+        raise InputError(f"every is {shown(every)}, but there is no callback to call so often")
+    if exact and (often is None or often.time is None):
+        raise InputError(
+            f"exact=True shortens steps to meet times, but every is {shown(every)}; give a time (a float)"
+        )
+    if not timed and (until is not None or (often is not None and often.time is not None)):
+        raise InputError(
+            f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
+            "let it set t, or run a number of steps"
+        )
+    if until is None and steps is None:
+        if every is not None:
+            raise InputError("every is given without an end: give until or steps too")
+        steps = 1
+    return math.inf if until is None else until, math.inf if steps is None else steps, often
 
 
 class Course:
@@ -96,7 +439,9 @@ class Course:
                     self._write(output)
             self._look_after_files()
             while True:
-                bounds, before = limits(self._all, self.session.clock, until, last), self.session.step
+                clock, before, bounds = self.session.clock, self.session.step, Limits(until, until, last)
+                for occasion in self._all:  # the next event bounds what follows
+                    bounds = bounds.within(occasion.limits(clock, until))
                 outcome = self.session.advance(*bounds, on_progress)
                 total = outcome if total is None else total.followed_by(outcome)
                 clock = self.session.clock

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
@@ -20,8 +23,8 @@ from halocline.lang.reductions import value
 from halocline.native import native
 from halocline.run.engine.prepare import prepare
 from halocline.run.fields.fields import Fields
+from halocline.run.fields.session import Session
 from halocline.run.memory import contents
-from halocline.run.simulation.session import Session
 
 IN_MEMORY = 1 << 26  # bytes of a rank's copy; a greater one lies in a temporary file
 LARGEST = 3  # terms that are named where all are finite
@@ -71,7 +74,7 @@ class FailureReplay:
         """Copy what the session holds, on its way to a time."""
         if self.why:
             return
-        self._until, self._values = until, dict(self.session.state.values)
+        self._until, self._values = until, dict(self.session.fields.values)
         self._from_start = self.begin is not None and self.session.step == 0
         if self._from_start:
             return
@@ -85,22 +88,24 @@ class FailureReplay:
             self._file = None
 
     def _write(self) -> None:
-        state, comm = self.session.state, self.store.domain.comm
+        self._copied = self.store.fields
         if self._file is None:
-            needed, available = comm.ranks_of_node * state.memory_bytes, native().available_memory()
+            size = sum(storage.bytes for f in self._copied for storage in self.store.of(f))
+            needed, available = self.store.domain.comm.ranks_of_node * size, native().available_memory()
             if needed > available:  # temporary files may lie in memory too
                 raise MemoryError(
                     f"it takes {needed / 1e9:,.1f} GB of memory, and {available / 1e9:,.1f} GB are available"
                 )
             self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - it is kept
         self._file.seek(0)
-        self._copied = state.fields
-        state.write_to(self._file, self._copied)
+        for f in self._copied:
+            for _, view in self.store.pieces(f):
+                for part in _parts(view):
+                    self._file.write(np.ascontiguousarray(part).data)
         self._file.flush()
 
     def _restore(self) -> None:
-        """What was copied, bit for bit."""
-        state = self.session.state
+        """Set fields and scalars to the copy, bit for bit."""
         if self._from_start:
             assert self.begin is not None
             for f in self.session.held:  # the scheme's own too
@@ -110,9 +115,14 @@ class FailureReplay:
         else:
             with self.store.domain.comm.agreement("read the copy of the fields"):
                 self._file.seek(0)
-                state.read_from(self._file, self._copied)
-        state.values.clear()
-        state.values.update(self._values)
+                for f in self._copied:
+                    with self.store.writing(f) as pieces:
+                        for _, view in pieces:
+                            for part in _parts(view):
+                                values = np.frombuffer(self._file.read(part.nbytes), part.dtype)
+                                part[...] = values.reshape(part.shape)
+        self.fields.values.clear()
+        self.fields.values.update(self._values)
 
     # --- what went wrong ---
 
@@ -147,10 +157,10 @@ class FailureReplay:
                 if self.why:
                     return None
         found = self._fails(1)
-        dt = self.session.state.values.get("dt")
+        dt = self.session.fields.values.get("dt")
         self._restore()
         if dt is not None:
-            self.session.state.values["dt"] = dt  # forcing may read it
+            self.session.fields.values["dt"] = dt  # forcing may read it
         return found
 
     def _fails(self, steps: int) -> HaloclineError | None:
@@ -243,7 +253,12 @@ class FailureReplay:
         }
 
     def _known(self) -> dict[str, float]:
-        return {"dt": 1.0, **self.session.state.values}  # before the first step it has none
+        return {"dt": 1.0, **self.session.fields.values}  # before the first step it has none
+
+
+def _parts(view: NDArray[Any]) -> Iterable[NDArray[Any]]:
+    """Return an array in parts that are small beside it."""
+    return view if view.ndim > 1 else (view,)
 
 
 def _longer(error: HaloclineError, explanation: str) -> HaloclineError:

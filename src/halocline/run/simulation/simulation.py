@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from weakref import proxy
 
-from halocline.archive.writer import Writing
+from halocline.archive.arrays import Writing
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
@@ -23,10 +23,10 @@ from halocline.lang.values import as_name
 from halocline.plan.fit import check_fit
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.outcome import NO_STEP, Outcome
 from halocline.run.engine.prepare import prepare_schedule
-from halocline.run.engine.prepared import Prepared
+from halocline.run.engine.prepared import NO_STEP, Outcome, Prepared
 from halocline.run.fields.fields import Fields
+from halocline.run.fields.session import Session
 from halocline.run.measurements.bandwidth import bandwidth_share
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
@@ -34,15 +34,12 @@ from halocline.run.output.checkpoint import Checkpoint
 from halocline.run.output.every import Every, warn_of_number
 from halocline.run.output.ledger import Ledger, add_rows
 from halocline.run.output.output import Output
-from halocline.run.output.saved import Saved
+from halocline.run.output.restart import Saved
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import observers
-from halocline.run.simulation.course import Course
+from halocline.run.simulation.course import NEVER, Course, finite_time, run_bounds
 from halocline.run.simulation.observers import RunArguments
-from halocline.run.simulation.occasions import NEVER
 from halocline.run.simulation.replay import FailureReplay
-from halocline.run.simulation.session import Session
-from halocline.run.simulation.span import finite_time, span_of
 from halocline.words import shown
 
 log = logging.getLogger("halocline")
@@ -175,6 +172,7 @@ class Simulation(Fields):
             self.values[WANTED_STEP] = self.given[restart.DT] = self._stepping.wanted
         # weak: the memory of a simulation is free as soon as nobody has it
         self._session = Session(proxy(self), self._stepping)
+        _ = self._session.identity  # computed here once, and not in a run with checkpoints
         self.replay = None if terms is None else FailureReplay(self._session, terms, order)
         self._session.replay = self.replay
         if comm.rank == 0:
@@ -362,7 +360,7 @@ class Simulation(Fields):
         for name in change:
             if name not in self.given:
                 raise unknown("parameter", name, sorted(self.given))
-        saved, changes = self._ledger.read(path, self.grid, self.program, self.given, change)
+        saved, changes = self._ledger.read(path, self._session, self.given, change)
         blocks = restart.blocks_of(saved, self.grid)
         if blocks is not None and blocks != self.store.blocks:
             self._activate(blocks)
@@ -444,7 +442,7 @@ class Simulation(Fields):
     def _run(self, arguments: RunArguments) -> Outcome:
         """Advance in time; see `run`."""
         until, steps, every, exact, callback, output, checkpoint, on_progress, *_ = arguments
-        span = span_of(
+        until_time, most_steps, interval = run_bounds(
             until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
         )
         for name, function, expected in (
@@ -453,7 +451,7 @@ class Simulation(Fields):
         ):
             if function is not None:
                 check_callback(function, name, expected)
-        if self.domain.comm.rank == 0:
+        if every is not None and self.domain.comm.rank == 0:
             warn_of_number(every)
         self._ready()
         first, start = self.steps, self.time
@@ -462,7 +460,9 @@ class Simulation(Fields):
             self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self._facts
         )
         counted = files.statistics  # steps add up what the statistics of outputs are of
-        recorded = [] if self.program.records else files.recorded  # a program has one history
+        recorded = files.recorded
+        if recorded and self.program.records:  # a program has one history
+            recorded = []
         extended: AbstractContextManager[None] = nullcontext()
         if counted or recorded:
             numbers = [recorded_numbers for _, recorded_numbers in recorded]
@@ -472,10 +472,10 @@ class Simulation(Fields):
             course = Course(self._session, files, [store for store, _ in recorded])
             if callback is not None:
                 act = partial(course.call, partial(callback, self))
-                course.add(span.often or NEVER, act, exact=exact, at_end=True)
+                course.add(interval or NEVER, act, exact=exact, at_end=True)
             self._under_way = True
             try:
-                outcome = course.run(span.until, first + span.steps, report)
+                outcome = course.run(until_time, first + most_steps, report)
             finally:
                 self._writing += files.writing
                 self._under_way = False

@@ -10,8 +10,7 @@ from pathlib import Path
 from halocline.compile.cache import cache_folder
 from halocline.compile.strategy import READS, Strategy
 from halocline.errors import InputError
-from halocline.run.tuning.kept import keep, recalled
-from halocline.run.tuning.patches import TUNE, race
+from halocline.run.tuning.patches import TUNE, keep, race, recalled
 
 AUTO = "auto"
 WORDS = (AUTO, TUNE, *READS)  # for `Execution.kernels`

@@ -1,29 +1,31 @@
-"""Patches that were found to be fast: measured where a user asks for it, and remembered."""
+"""Fast choices, such as the shape of patches: measured in turn where a user asks for it, and remembered."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import statistics
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
 from math import ceil, inf, isfinite
 from operator import truediv
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from halocline.compile.cache import cache_folder
+from halocline.compile.cache import cache_folder, own_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
 from halocline.plan.decompose import Decomposition
 from halocline.plan.transfer import Transfers
 from halocline.run.host.machine import data_caches
-from halocline.run.tuning.kept import keep, recalled
-from halocline.run.tuning.turns import in_turn
 
 log = logging.getLogger("halocline")
+
+T = TypeVar("T")
 
 TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
 TURN = 0.02  # seconds that one measurement takes at least
@@ -32,7 +34,72 @@ NEAR = 1.2  # times the best of the first round: who is slower is out
 GAIN = 1.02  # times faster than by cache size a patch must be: less may be chance
 
 Patch = tuple[int, ...]
-T = TypeVar("T")
+
+
+def recalled(kind: type[T], place: Path) -> T | None:
+    """Return the dataclass in a file of the cache; None where there is none, or one with other contents."""
+    try:
+        text = place.read_bytes()
+    except OSError:
+        return None
+    from pydantic import TypeAdapter  # most runs have no such file, and start sooner without it
+
+    try:
+        return TypeAdapter(kind).validate_json(text, strict=True)
+    except ValueError:
+        return None
+
+
+def keep(place: Path, record: dict[str, Any]) -> None:
+    """Write a record to a file of the cache: whole or not at all, also where other processes write.
+
+    Raises
+    ------
+    RunError
+        The cache cannot be written.
+    """
+    try:
+        own_folder(place.parent)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
+            made = file.name
+            try:
+                json.dump(record, file)
+                file.flush()
+                os.replace(made, place)
+            except OSError:
+                os.unlink(made)
+                raise
+    except OSError as error:
+        raise RunError(
+            f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
+            "folder that can be written"
+        ) from None
+
+
+def in_turn(
+    timers: Mapping[T, Callable[[], float]],
+    rounds: int,
+    on_progress: Callable[[int], None] | None = None,
+) -> dict[T, list[float]]:
+    """Measure several times in turn, since the speed of a machine drifts; all ranks call this.
+
+    Parameters
+    ----------
+    timers : mapping to callable
+        Each returns seconds.
+    rounds : int
+        Measurements of each. Every second round runs in reverse order.
+    on_progress : callable, optional
+        Called with the number of rounds done.
+    """
+    times: dict[T, list[float]] = {name: [] for name in timers}
+    for number in range(rounds):
+        names: Iterable[T] = timers if number % 2 == 0 else reversed(list(timers))
+        for name in names:
+            times[name].append(timers[name]())
+        if on_progress is not None:
+            on_progress(number + 1)
+    return times
 
 
 @dataclass(frozen=True)

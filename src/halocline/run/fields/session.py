@@ -6,25 +6,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from halocline.compile.schedule import AROUND
 from halocline.errors import HaloclineError, InputError, RunError
+from halocline.lang import equations
 from halocline.lang.clock import ENDLESS, NEXT_STEP, STATE, Clock, clock_of
 from halocline.lang.grid import Field
 from halocline.lang.program import OWN_SCALARS
 from halocline.lang.stepping import BAD_STEP, Stepping
-from halocline.run.engine.outcome import Outcome
 from halocline.run.engine.prepare import prepare
-from halocline.run.engine.prepared import Prepared
-from halocline.run.engine.watch import interruption
+from halocline.run.engine.prepared import Outcome, Prepared, interruption
 from halocline.run.fields.fields import Fields
-from halocline.run.fields.state import State
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # All fields are checked for finite values after FIRST_CHECK steps, then after twice as many, and so on, but
 # at least every CHECK_SECONDS, or as often as takes CHECK_SHARE of the time if that is more seldom.
@@ -47,19 +44,18 @@ class Replay(Protocol):
 
 
 class Session:
-    """State, and the program that advances it in steps. All ranks call its methods.
+    """Fields and scalars, and the program that advances them in steps. All ranks call its methods.
 
     Parameters
     ----------
     fields : Fields
-        Fields of the state.
+        Fields that the program advances, with the values of its scalars.
     stepping : Stepping
     prepared : Prepared, optional
         The program, ready to run.
 
     Attributes
     ----------
-    state : State
     program : Program
         The program without what it counts beside.
     ran_with : dict of str to float
@@ -73,7 +69,7 @@ class Session:
     def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
         self.fields, self.stepping, self.program = fields, stepping, stepping.program
         self.prepared = _ready(fields, stepping) if prepared is None else prepared
-        self.state, self.timed = State(fields.store, fields.values), stepping.timed
+        self.timed = stepping.timed
         self.ran_with: dict[str, float] = {}
         self.replay: Replay | None = None
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
@@ -81,22 +77,32 @@ class Session:
         self._began: Clock  # clock at the start of the last run
         self.forget_checks()
 
-    # --- the state ---
+    # --- fields and scalars ---
 
     @property
     def clock(self) -> Clock:
         """Clock with the time and step reached; it decides which times count as reached."""
-        return clock_of(self.state.values)
+        return clock_of(self.fields.values)
 
     @property
     def time(self) -> float:
         """Simulated time reached."""
-        return self.state.values["t"]
+        return self.fields.values["t"]
 
     @property
     def step(self) -> int:
         """Number of steps done."""
-        return int(self.state.values["step"])
+        return int(self.fields.values["step"])
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """Texts of the grid, the fields and the equations, which must be equal for a run to restart."""
+        grid, program = self.fields.grid, self.program
+        return {
+            "grid": equations.grid_text(grid),
+            "fields": equations.fields(grid, program),
+            "equations": equations.equations(program),
+        }
 
     @property
     def held(self) -> list[Field]:
@@ -157,19 +163,19 @@ class Session:
 
     def forget_step(self) -> None:
         """Make a delayed time step exact once more, after fields were set."""
-        self.state.values.pop(NEXT_STEP, None)
+        self.fields.values.pop(NEXT_STEP, None)
 
     def restart(self) -> None:
         """Forget earlier steps, after the time and the step were set."""
         self.forget_step()
-        self.state.values.pop("dt", None)  # there is no last step
+        self.fields.values.pop("dt", None)  # there is no last step
         self.forget_time_steps()
         self.forget_checks()
 
     def forget_time_steps(self) -> None:
         """Restart the count of time steps, after the time or the time step was set."""
         for name in STATE:
-            self.state.values.pop(name, None)
+            self.fields.values.pop(name, None)
 
     def forget_checks(self) -> None:
         """Begin anew to find out how often fields are to be checked for finite values."""
@@ -223,7 +229,7 @@ class Session:
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
         """Return the values of scalars for a run; see `advance`."""
         self._began = self.clock
-        return {**self.state.values, **self._began.scalars_for(until, pause, steps)}
+        return {**self.fields.values, **self._began.scalars_for(until, pause, steps)}
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
         """Take over the result of a run with these inputs.
@@ -233,7 +239,7 @@ class Session:
         KeyboardInterrupt
             SIGINT or SIGTERM came.
         """
-        values, until = self.state.values, inputs["until"]
+        values, until = self.fields.values, inputs["until"]
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
             if name in outcome.scalars:
                 values[name] = outcome.scalars[name]
@@ -252,7 +258,7 @@ class Session:
 
     def _begin_delayed(self) -> None:
         """Know a delayed time step before the first step, or where fields or parameters were set since."""
-        values, now = self.state.values, dict(self.fields.parameters)
+        values, now = self.fields.values, dict(self.fields.parameters)
         if self.stepping.first is None or (NEXT_STEP in values and now == self.ran_with):
             return
         if self._first is None:
@@ -289,7 +295,7 @@ class Session:
         try:
             self.check_after(before)
             if outcome.reason == BAD_STEP:
-                dt = self.state.values["dt"]
+                dt = self.fields.values["dt"]
                 is_short = 0.0 < dt < math.inf
                 short = f"the time step is {dt:g}, which is too short to change the time"
                 reason = short if is_short else f"{BAD_STEP} but {dt:g}"
