@@ -453,7 +453,7 @@ class LinearProblem(Sealed):
             steps=max_iterations, output=output, checkpoint=checkpoint, on_progress=on_progress,
             resume=resume, rtol=rtol,
         )  # fmt: skip
-        solution: Solution = observers.run(self, own, lambda arguments: self._solve(start, arguments))
+        solution: Solution = observers.observed(self, partial(self._solve, start))(own)
         return solution
 
     def _solve(self, start: str, arguments: RunArguments) -> Solution:

@@ -99,11 +99,11 @@ def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def run(problem: Any, arguments: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
-    """Run a problem by `proceed`, as the observers do it."""
+def observed(problem: Any, proceed: Callable[[RunArguments], Any]) -> Callable[[RunArguments], Any]:
+    """Return the function that runs a problem: `proceed`, or the run of the observers around it."""
     for observer in _observers:
         proceed = partial(observer.run, problem, proceed=proceed)
-    return proceed(arguments)
+    return proceed
 
 
 def facts(problem: Any) -> dict[str, Any]:

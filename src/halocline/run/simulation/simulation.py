@@ -436,7 +436,7 @@ class Simulation(Fields):
                 f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
             )
         own = RunArguments(until, steps, every, exact, callback, output, checkpoint, on_progress)
-        outcome: Outcome = observers.run(self, own, self._run)
+        outcome: Outcome = observers.observed(self, self._run)(own)
         return outcome
 
     def _run(self, arguments: RunArguments) -> Outcome:
