@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import halocline as hc
-from halocline.compile.ir.device import Barrier, Cells, Share, Tile
+from halocline.compile.ir.statements import Barrier, Cells, Share, Tile
 from halocline.compile.ir.kernel import Array, Kernel, Table, Value
 from halocline.compile.ir.statements import (
     Allocate,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import roots
 from halocline.lang.expression import Expr, walk
 
 
@@ -16,5 +16,5 @@ def scalars_in(found: Iterable[Expr]) -> list[str]:
 
 def scalars_of(kernel: Kernel) -> list[str]:
     """The scalars that a kernel reads, in order."""
-    values = (kernel.values[number] for number in kernel.below(roots(kernel.body)))
+    values = (kernel.values[number] for number in kernel.below(ir.roots(kernel.body)))
     return [value.attribute for value in values if value.op == "scalar"]

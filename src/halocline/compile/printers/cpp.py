@@ -6,42 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded, padded_extent
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import (
-    AddUp,
-    Allocate,
-    Bands,
-    Blocks,
-    Body,
-    Buffer,
-    CloseSum,
-    Deposit,
-    Either,
-    Far,
-    Fence,
-    Fetch,
-    Lanes,
-    LaneSums,
-    Let,
-    Lines,
-    Loop,
-    Mark,
-    Needed,
-    Nest,
-    OpenSum,
-    Pieces,
-    Planes,
-    Row,
-    Slot,
-    Statement,
-    Store,
-    Stream,
-    Strip,
-    TotalLanes,
-    Wrap,
-    roots,
-)
 from halocline.compile.printers.cpp_values import CppValues
 from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names, cpu_dialect
 from halocline.compile.printers.text import suffix
@@ -92,7 +59,7 @@ class _Printer(CppValues):
                 out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
                 strides = f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
                 out.add(f"const int64_t {strides};")
-        used = [kernel.values[n] for n in kernel.below(roots(kernel.body))]
+        used = [kernel.values[n] for n in kernel.below(ir.roots(kernel.body))]
         for own in sorted({value.attribute[0] for value in used if value.op == "index"}):
             axis = own + 3 - kernel.ndim
             out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
@@ -100,31 +67,31 @@ class _Printer(CppValues):
             out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
         if kernel.wraps:
             out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
-        if any(isinstance(statement, Slot) for statement in kernel.body):
+        if any(isinstance(statement, ir.Slot) for statement in kernel.body):
             out.add("char *free_scratch = (char *)a->scratch;")
         self.body(kernel.body)
         out.close()
         return str(out)
 
     @singledispatchmethod
-    def write(self, statement: Statement) -> None:
+    def write(self, statement: ir.Statement) -> None:
         """Write a statement."""
         raise NotImplementedError(f"no C++ for {type(statement).__name__}")
 
-    write.register(Let, lambda self, statement: self.let(statement))
-    write.register(Lanes, lambda self, statement: self.lanes(statement))
+    write.register(ir.Let, lambda self, statement: self.let(statement))
+    write.register(ir.Lanes, lambda self, statement: self.lanes(statement))
 
     # --- nests and loops ---
 
     @write.register
-    def _(self, statement: Slot) -> None:
+    def _(self, statement: ir.Slot) -> None:
         out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim), statement.planes)
         row = f"hc_padded_row({size[2]}, {statement.item})"
         out.add(f"char *const slot{statement.number} = free_scratch;")
         out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
 
     @write.register
-    def _(self, statement: Allocate) -> None:
+    def _(self, statement: ir.Allocate) -> None:
         out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
         name, ctype = self.name_stage(array.name), C_TYPES[array.dtype]
         extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
@@ -142,7 +109,7 @@ class _Printer(CppValues):
         )
 
     @write.register
-    def _(self, statement: Planes) -> None:
+    def _(self, statement: ir.Planes) -> None:
         lo, hi = (
             f"box->lo[{self.outermost}] - {statement.before}",
             f"box->hi[{self.outermost}] + {statement.after}",
@@ -153,7 +120,7 @@ class _Printer(CppValues):
         self.block(f"for (int64_t plane = {lo}; plane < {hi}; ++plane)", statement.body)
 
     @write.register
-    def _(self, statement: Nest) -> None:
+    def _(self, statement: ir.Nest) -> None:
         self.used, self.rows, self.nest = set(), {}, statement
         self.extent = padded_extent(statement.extent, self.kernel.ndim)
         lo, hi = self.bounds = self.edges(2)
@@ -162,7 +129,7 @@ class _Printer(CppValues):
         self.block("", statement.body)
 
     @write.register
-    def _(self, statement: Loop) -> None:
+    def _(self, statement: ir.Loop) -> None:
         v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
         if self.by_plane and statement.axis == self.outermost:
             here = f"plane + {self.nest.ahead}"
@@ -170,7 +137,7 @@ class _Printer(CppValues):
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
 
     @write.register
-    def _(self, statement: Row) -> None:
+    def _(self, statement: ir.Row) -> None:
         array = self.kernel.array[statement.array]
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
         terms = []
@@ -189,19 +156,19 @@ class _Printer(CppValues):
             self.out.add(f"const {ctype} *const {row} = {place};")
 
     @write.register
-    def _(self, statement: Wrap) -> None:
+    def _(self, statement: ir.Wrap) -> None:
         row = self.rows[statement.array, (0, 0)]
         self.out.add(f"if (around) hc_wrap_row({row}, {statement.lower}, {statement.upper}, around, box);")
 
     @write.register
-    def _(self, statement: Buffer) -> None:
+    def _(self, statement: ir.Buffer) -> None:
         array = self.kernel.array[statement.array]
         self.out.add(f"alignas(64) {C_TYPES[array.dtype]} {self.name_of(array)}[{array.length}];")
 
     # --- stretches of a row ---
 
     @write.register
-    def _(self, statement: Pieces) -> None:
+    def _(self, statement: ir.Pieces) -> None:
         lo, hi = self.bounds
         self.out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {statement.length})")
         self.out.add(f"const int64_t k1 = hc_min_index(k0 + {statement.length}, end);")
@@ -209,7 +176,7 @@ class _Printer(CppValues):
         self.out.close()
 
     @write.register
-    def _(self, statement: Bands) -> None:
+    def _(self, statement: ir.Bands) -> None:
         outside, length = self.bounds, statement.length
         self.out.open(f"for (int64_t b0 = {outside[0]}, band_end = {outside[1]}, b1; b0 < band_end; b0 = b1)")
         self.out.add(f"b1 = hc_min_index((b0 & -{length}) + {length}, band_end);")
@@ -220,7 +187,7 @@ class _Printer(CppValues):
         self.out.close()
 
     @write.register
-    def _(self, statement: Blocks) -> None:
+    def _(self, statement: ir.Blocks) -> None:
         lo, hi = self.bounds
         self.out.open(f"for (int64_t c0 = {lo}, row_end = {hi}, c1; c0 < row_end; c0 = c1)")
         self.out.add(f"c1 = hc_min_index((c0 & -{statement.length}) + {statement.length}, row_end);")
@@ -228,7 +195,7 @@ class _Printer(CppValues):
         self.out.close()
 
     @write.register
-    def _(self, statement: Lines) -> None:
+    def _(self, statement: ir.Lines) -> None:
         out, (lo, hi), length = self.out, self.span(statement.span), statement.length
         self.length = length
         out.open(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)")
@@ -242,7 +209,7 @@ class _Printer(CppValues):
         out.close()
 
     @write.register
-    def _(self, statement: Strip) -> None:
+    def _(self, statement: ir.Strip) -> None:
         clause = ""
         if statement.sums:
             added = ", ".join(f"{part}{n}" for n in statement.sums for part in PARTS[:3])
@@ -254,7 +221,7 @@ class _Printer(CppValues):
         self.near = statement.near
         self.vector_loop(statement.span, clause, statement.body)
 
-    def vector_loop(self, span: str, clause: str, body: Body | Callable[[], None]) -> None:
+    def vector_loop(self, span: str, clause: str, body: ir.Body | Callable[[], None]) -> None:
         lo, hi = self.span(span)
         self.out.add(f"#pragma omp simd{clause}")
         if self.nest.whole:
@@ -265,7 +232,7 @@ class _Printer(CppValues):
             self.block(f"for (int64_t k = {lo}; k < {hi}; ++k)", body)
 
     @write.register
-    def _(self, statement: Far) -> None:
+    def _(self, statement: ir.Far) -> None:
         self.near = False
         self.out.add("int far = 0;")
 
@@ -278,22 +245,22 @@ class _Printer(CppValues):
         self.vector_loop(statement.span, " reduction(| : far)", look)
 
     @write.register
-    def _(self, statement: Either) -> None:
+    def _(self, statement: ir.Either) -> None:
         self.block("if (!far)", statement.near)
         self.block("else", statement.far)
 
     @write.register
-    def _(self, statement: Mark) -> None:
+    def _(self, statement: ir.Mark) -> None:
         n, holds = statement.number, self.spelled[statement.condition]
         self.out.add(f"some{n} |= {holds};")
         self.out.add(f"rest{n} |= !{holds};")
 
     @write.register
-    def _(self, statement: Needed) -> None:
+    def _(self, statement: ir.Needed) -> None:
         self.block(f"if ({'some' if statement.holds else 'rest'}{statement.number})", statement.body)
 
     @write.register
-    def _(self, statement: Store) -> None:
+    def _(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
         if self.vector:
             self.out.add(f"hc_lanes_store(&{self.element(array)}, {self.spelled[statement.value]});")
@@ -301,7 +268,7 @@ class _Printer(CppValues):
             self.out.add(f"{self.element(array)} = {self.cast(statement.value, array.dtype)};")
 
     @write.register
-    def _(self, statement: Fetch) -> None:
+    def _(self, statement: ir.Fetch) -> None:
         first, last = statement.first, statement.first + statement.length
         self.out.open(f"for (int64_t k = k0 + {first}; k < k0 + {last}; k += {statement.step})")
         for row in statement.rows:
@@ -310,7 +277,7 @@ class _Printer(CppValues):
         self.out.close()
 
     @write.register
-    def _(self, statement: Stream) -> None:
+    def _(self, statement: ir.Stream) -> None:
         to, piece = (self.name_of(self.kernel.array[name]) for name in (statement.array, statement.piece))
         if statement.line:
             self.out.add(f"hc_stream_lines((char *)({to}_to + k0), (char *){piece}, sizeof {piece});")
@@ -318,45 +285,45 @@ class _Printer(CppValues):
             self.out.add(f"hc_stream_row({to}_to + k0, {piece}, k1 - k0);")
 
     @write.register
-    def _(self, statement: Fence) -> None:
+    def _(self, statement: ir.Fence) -> None:
         self.out.add("hc_stream_fence();")
 
     # --- reductions ---
 
     @write.register
-    def _(self, statement: OpenSum) -> None:
+    def _(self, statement: ir.OpenSum) -> None:
         n = statement.number
         self.out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{statement.slot}]);")
         self.out.add(f"uint64_t {', '.join(f'{part}{n} = 0' for part in PARTS)};")
 
     @write.register
-    def _(self, statement: LaneSums) -> None:
+    def _(self, statement: ir.LaneSums) -> None:
         for n in statement.numbers:
             lanes = ", ".join(f"{part}{n}_lanes[{statement.length}] = {{}}" for part in PARTS)
             self.out.add(f"alignas(64) uint64_t {lanes};")
 
     @write.register
-    def _(self, statement: AddUp) -> None:
+    def _(self, statement: ir.AddUp) -> None:
         n, lanes = statement.number, "_lanes[k - k0]" if statement.lanes else ""
         parts = ", ".join(f"{part}{n}{lanes}" for part in PARTS)
         self.out.add(f"hc_sum_split(split{n}, {self.element(self.kernel.array[statement.array])}, {parts});")
 
     @write.register
-    def _(self, statement: TotalLanes) -> None:
+    def _(self, statement: ir.TotalLanes) -> None:
         for part in PARTS:
             sign, total = ("|", "any") if part == "outside" else ("+", "sum")
             name = f"{part}{statement.number}"
             self.out.add(f"{name} {sign}= hc_{total}_lanes({name}_lanes);")
 
     @write.register
-    def _(self, statement: CloseSum) -> None:
+    def _(self, statement: ir.CloseSum) -> None:
         n, array = statement.number, self.kernel.array[statement.array]
         parts, (lo, hi) = ", ".join(f"{part}{n}" for part in PARTS), self.span(array.span)
         where = f"&a->reductions[{statement.slot}], split{n}"
         self.out.add(f"hc_sum_close({where}, {parts}, {self.name_of(array)}, {hi} - {lo});")
 
     @write.register
-    def _(self, statement: Deposit) -> None:
+    def _(self, statement: ir.Deposit) -> None:
         array = self.kernel.array[statement.array]
         where, (lo, hi) = f"&a->reductions[{statement.slot}]", self.span(array.span)
         self.out.add(f"hc_{statement.kind}_deposit({where}, {self.name_of(array)}, {hi} - {lo});")

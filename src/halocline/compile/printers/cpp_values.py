@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded
 from halocline.compile.ir.kernel import Array, Value
-from halocline.compile.ir.statements import Body, Lanes, Let, Offset, Statement, Store, flat
 from halocline.compile.printers.spelling import C_TYPES, ValuePrinter, operation
 from halocline.lang.dtype import ITEMSIZE
 
@@ -24,15 +24,15 @@ class CppValues(ValuePrinter):
     ahead: bool = False
     places: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def body(self, body: Body) -> None:
+    def body(self, body: ir.Body) -> None:
         for statement in body:
             self.write(statement)
 
-    def write(self, statement: Statement) -> None:
+    def write(self, statement: ir.Statement) -> None:
         """Write a statement."""
         raise NotImplementedError
 
-    def block(self, line: str, body: Body | Callable[[], None], first: str = "") -> None:
+    def block(self, line: str, body: ir.Body | Callable[[], None], first: str = "") -> None:
         """A line that opens braces, and what stands in them, after a `first` line."""
         self.out.open(line)
         if first:
@@ -41,7 +41,7 @@ class CppValues(ValuePrinter):
             body() if callable(body) else self.body(body)
         self.out.close()
 
-    def points(self, extra: Offset, planes: int = 0) -> list[str]:
+    def points(self, extra: ir.Offset, planes: int = 0) -> list[str]:
         """How many points there are along each axis for a patch, or in a ring of planes."""
         found = [f"box->hi[{a}] - box->lo[{a}] + {more}" for a, more in enumerate(extra)]
         if planes:
@@ -63,7 +63,7 @@ class CppValues(ValuePrinter):
 
     def whole(self, lo: str, hi: str) -> str:
         """How many elements there are from `lo` to `hi`, and more up to the end of a vector."""
-        stored = (s.array for s in flat(self.nest.body) if isinstance(s, Store))
+        stored = (s.array for s in ir.flat(self.nest.body) if isinstance(s, ir.Store))
         item = min(ITEMSIZE[self.kernel.array[name].dtype] for name in stored)
         return f"hc_whole({hi} - ({lo}), {item})"
 
@@ -78,7 +78,7 @@ class CppValues(ValuePrinter):
             return f"{self.name_of(array)}_to[k]"
         return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
 
-    def lanes(self, statement: Lanes) -> None:
+    def lanes(self, statement: ir.Lanes) -> None:
         """Write a loop with vectors."""
         out, (lo, hi) = self.out, self.span(statement.span)
         ctype = C_TYPES[statement.dtype]
@@ -106,7 +106,7 @@ class CppValues(ValuePrinter):
         out.close()
         self.vector, self.places = "", []
 
-    def let(self, statement: Let) -> None:
+    def let(self, statement: ir.Let) -> None:
         if not self.vector:
             super().let(statement)
             return
@@ -153,6 +153,6 @@ class CppValues(ValuePrinter):
             return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({there})")
         return super().loaded(value)
 
-    def spelled_load(self, array: Array, offset: Offset) -> str:
+    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
         step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
         return f"{self.rows[array.name, offset[:2]]}[{step}]"

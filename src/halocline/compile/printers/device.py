@@ -7,39 +7,9 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 from math import prod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.device import (
-    Advance,
-    Barrier,
-    Cells,
-    Enter,
-    Finish,
-    Gather,
-    Inside,
-    March,
-    Point,
-    Queue,
-    Reset,
-    Share,
-    Step,
-    Threads,
-    Tile,
-)
 from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.ir.statements import (
-    Allocate,
-    Body,
-    Branch,
-    First,
-    Let,
-    Nest,
-    Reduce,
-    Slot,
-    Statement,
-    Store,
-    flat,
-    roots,
-)
 from halocline.compile.printers.device_values import DeviceValues
 from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names
 from halocline.compile.printers.text import Text
@@ -53,10 +23,10 @@ def print_device_kernel(
     """The text of a kernel. `layouts`: it finds in memory where the cells of its arrays are; `group`: it runs
     with these threads alone."""
     printer = _Printer(kernel=kernel, names=names)
-    out, statements, wanted = printer.out, list(flat(kernel.body)), roots(kernel.body)
-    staged = any(isinstance(s, Allocate) for s in statements)
-    reduces = any(isinstance(s, Reduce) for s in statements)
-    barriers = reduces or group is not None or any(isinstance(s, First) for s in statements)
+    out, statements, wanted = printer.out, list(ir.flat(kernel.body)), ir.roots(kernel.body)
+    staged = any(isinstance(s, ir.Allocate) for s in statements)
+    reduces = any(isinstance(s, ir.Reduce) for s in statements)
+    barriers = reduces or group is not None or any(isinstance(s, ir.First) for s in statements)
     arrays = {printer.name_of(array): array for array in kernel.arrays if array.kind == "field"}
     out.add(f"// {kernel.comment}")
     fixed = "" if group is None else f"_OF({', '.join(map(str, group))})"
@@ -91,9 +61,9 @@ def print_device_kernel(
 
 def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str]:
     """The parameters for fields, by their names in the code, and where their cells are if not in memory."""
-    read = {name for name, _ in kernel.loads(roots(kernel.body))}
+    read = {name for name, _ in kernel.loads(ir.roots(kernel.body))}
     read |= {array.of for array in kernel.arrays if array.name in read}
-    written = {s.array for s in flat(kernel.body) if isinstance(s, Store)}
+    written = {s.array for s in ir.flat(kernel.body) if isinstance(s, ir.Store)}
     parameters = []
     for name, array in arrays.items():
         constant = "" if array.name in written else "const "
@@ -107,27 +77,27 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
 class _Printer(DeviceValues):
     """Writes the statements."""
 
-    def body(self, body: Body) -> None:
+    def body(self, body: ir.Body) -> None:
         with self.scope():
             for statement in body:
                 self.write(statement)
 
     @singledispatchmethod
-    def write(self, statement: Statement) -> None:
+    def write(self, statement: ir.Statement) -> None:
         """Write a statement."""
         raise NotImplementedError(f"no C of devices for {type(statement).__name__}")
 
-    write.register(Let, lambda self, statement: self.let(statement))
+    write.register(ir.Let, lambda self, statement: self.let(statement))
 
     @write.register
-    def _(self, statement: Slot) -> None:
+    def _(self, statement: ir.Slot) -> None:
         out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim))
         row = f"hc_padded_row({size[2]}, {statement.item})"
         out.add(f"HC_GLOBAL char *const slot{statement.number} = free_scratch;")
         out.add(f"free_scratch += {statement.item} * {row} * {size[1]} * {size[0]};")
 
     @write.register
-    def _(self, statement: Allocate) -> None:
+    def _(self, statement: ir.Allocate) -> None:
         out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
         name, ctype, item = self.name_stage(array.name), C_TYPES[array.dtype], ITEMSIZE[array.dtype]
         extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
@@ -140,10 +110,10 @@ class _Printer(DeviceValues):
         out.add(f"const hc_int64 {name}_origin = {origin};")
 
     @write.register
-    def _(self, statement: Nest) -> None:
+    def _(self, statement: ir.Nest) -> None:
         self.used = set()
         self.nest, self.extent = statement, padded_extent(statement.extent, self.kernel.ndim)
-        if any(isinstance(s, Cells) for s in statement.body):
+        if any(isinstance(s, ir.Cells) for s in statement.body):
             self.out.open("")
             self.body(statement.body)
             self.out.close()
@@ -153,7 +123,7 @@ class _Printer(DeviceValues):
     # --- threads that march ---
 
     @write.register
-    def _(self, statement: Threads) -> None:
+    def _(self, statement: ir.Threads) -> None:
         out, ndim = self.out, self.kernel.ndim
         self.march = statement.march
         inside = []
@@ -171,13 +141,13 @@ class _Printer(DeviceValues):
         self.inside = " && ".join(inside)
 
     @write.register
-    def _(self, statement: Inside) -> None:
+    def _(self, statement: ir.Inside) -> None:
         self.out.open(f"if ({self.inside})")
         self.body(statement.body)
         self.out.close()
 
     @write.register
-    def _(self, statement: March) -> None:
+    def _(self, statement: ir.March) -> None:
         v = VARIABLES[statement.axis]
         if statement.unroll > 1:
             self.out.add(f"HC_UNROLL({statement.unroll})")
@@ -186,7 +156,7 @@ class _Printer(DeviceValues):
         self.out.close()
 
     @write.register
-    def _(self, statement: Point) -> None:
+    def _(self, statement: ir.Point) -> None:
         array = self.kernel.array[statement.array]
         if array.kind == "tile" and array.name not in self.stages:
             self.name_stage(array.name)
@@ -204,21 +174,21 @@ class _Printer(DeviceValues):
             self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({at_});")
 
     @write.register
-    def _(self, statement: Queue) -> None:
+    def _(self, statement: ir.Queue) -> None:
         array = self.kernel.array[statement.array]
         ((first, last),) = array.layers
         places = ", ".join(f"{self.queued(array, step)} = 0" for step in range(first, last + 1))
         self.out.add(f"{C_TYPES[array.dtype]} {places};")
 
     @write.register
-    def _(self, statement: Enter) -> None:
+    def _(self, statement: ir.Enter) -> None:
         assert self.march is not None
         v = VARIABLES[self.march]
         self.out.open(f"if ({self.inside})")
         self.out.add(f"const hc_int64 {v} = {v}_begin;")
         for name in statement.queues:
             array = self.kernel.array[name]
-            self.write(Point(array.of))
+            self.write(ir.Point(array.of))
             ((first, last),) = array.layers
             for step in range(first, last):
                 value = self.in_memory(array, self.along(step))
@@ -226,13 +196,13 @@ class _Printer(DeviceValues):
         self.out.close()
 
     @write.register
-    def _(self, statement: Advance) -> None:
+    def _(self, statement: ir.Advance) -> None:
         array = self.kernel.array[statement.array]
         last = array.layers[0][1]
         self.out.add(f"{self.queued(array, last)} = {self.in_memory(array, self.along(last))};")
 
     @write.register
-    def _(self, statement: Step) -> None:
+    def _(self, statement: ir.Step) -> None:
         array = self.kernel.array[statement.array]
         for step in range(*array.layers[0]):
             self.out.add(f"{self.queued(array, step)} = {self.queued(array, step + 1)};")
@@ -240,14 +210,14 @@ class _Printer(DeviceValues):
     # --- memory that a group shares ---
 
     @write.register
-    def _(self, statement: Share) -> None:
+    def _(self, statement: ir.Share) -> None:
         array = self.kernel.array[statement.array]
         behind = {"shared": "_tile", "plane": "_plane"}.get(array.kind, "")
         room = f"{self.name_of(array)}{behind}[{prod(array.shape)}]"
         self.out.add(f"HC_SHARED {C_TYPES[array.dtype]} {room};")
 
     @write.register
-    def _(self, statement: First) -> None:
+    def _(self, statement: ir.First) -> None:
         array = self.kernel.array[statement.array]
         self.out.open("if (hc_thread_number() == 0)")
         with self.scope():
@@ -256,14 +226,14 @@ class _Printer(DeviceValues):
             for place, number in enumerate(statement.values):
                 self.out.add(f"{self.name_of(array)}[{place}] = {self.cast(number, array.dtype)};")
         self.out.close()
-        self.write(Barrier())
+        self.write(ir.Barrier())
 
     @write.register
-    def _(self, statement: Barrier) -> None:
+    def _(self, statement: ir.Barrier) -> None:
         self.out.add("HC_BARRIER();")
 
     @write.register
-    def _(self, statement: Gather) -> None:
+    def _(self, statement: ir.Gather) -> None:
         self.out.add("HC_BARRIER();")
         for plane in statement.planes:
             array = self.kernel.array[plane]
@@ -271,14 +241,14 @@ class _Printer(DeviceValues):
         self.out.add("HC_BARRIER();")
 
     @write.register
-    def _(self, statement: Tile) -> None:
+    def _(self, statement: ir.Tile) -> None:
         for axis, cells in enumerate(statement.cells):
             lo, hi = f"tile_lo{axis}", f"tile_hi{axis}"
             self.out.add(f"const hc_int64 {lo} = f.lo[{axis}] + hc_group({2 - axis}) * {cells};")
             self.out.add(f"const hc_int64 {hi} = hc_min_index({lo} + {cells}, {self.end(axis)});")
 
     @write.register
-    def _(self, statement: Cells) -> None:
+    def _(self, statement: ir.Cells) -> None:
         out, top = self.out, padded(self.nest.top, self.kernel.ndim)
         for axis, (lower, upper) in enumerate(self.extent):
             out.add(f"const hc_int64 lo{axis} = tile_lo{axis} - {lower};")
@@ -290,7 +260,7 @@ class _Printer(DeviceValues):
         out.close()
 
     @write.register
-    def _(self, statement: Branch) -> None:
+    def _(self, statement: ir.Branch) -> None:
         values = [self.kernel.values[number] for number in statement.values]
         variables = [self.temporary() for _ in values]
         for value, variable in zip(values, variables, strict=True):
@@ -311,26 +281,26 @@ class _Printer(DeviceValues):
     # --- results ---
 
     @write.register
-    def _(self, statement: Reset) -> None:
+    def _(self, statement: ir.Reset) -> None:
         self.out.add(f"hc_partial partial{statement.number};")
         self.out.add(f"hc_partial_reset(&partial{statement.number}, HC_{statement.kind.upper()});")
 
     @write.register
-    def _(self, statement: Reduce) -> None:
+    def _(self, statement: ir.Reduce) -> None:
         value = self.cast(statement.value, "float64")
         counted = " != 0.0" if statement.kind == "count" else ""
         self.out.add(f"hc_{statement.kind}_put(&partial{self.partial}, {value}{counted});")
         self.partial += 1
 
     @write.register
-    def _(self, statement: Store) -> None:
+    def _(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
         name = self.name_of(array)
         place = f"{self.tile_of(array)}[{name}_at]" if array.kind == "tile" else f"{name}_here[0]"
         self.out.add(f"{place} = {self.cast(statement.value, array.dtype)};")
 
     @write.register
-    def _(self, statement: Finish) -> None:
+    def _(self, statement: ir.Finish) -> None:
         _finish(self.out, statement.kinds)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array
-from halocline.compile.ir.statements import Offset
 from halocline.compile.printers.spelling import DEVICE, Dialect, ValuePrinter
 from halocline.compile.printers.text import suffix
 
@@ -33,7 +33,7 @@ class DeviceValues(ValuePrinter):
         """The shared memory that a tile lies in."""
         return f"{self.name_of(self.kernel.array[array.of])}_tile"
 
-    def points(self, extra: Offset) -> list[str]:
+    def points(self, extra: ir.Offset) -> list[str]:
         """How many points there are along each axis for a box."""
         return [f"(f.box_hi[{a}] - f.box_lo[{a}] + {more})" for a, more in enumerate(extra)]
 
@@ -41,10 +41,10 @@ class DeviceValues(ValuePrinter):
         """The register that holds what an array has `step` cells along the march."""
         return f"{self.name_of(array)}_queue_{suffix((step,))}"
 
-    def along(self, step: int) -> Offset:
+    def along(self, step: int) -> ir.Offset:
         return tuple(step if axis == self.march else 0 for axis in range(3))
 
-    def spelled_load(self, array: Array, offset: Offset) -> str:
+    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
         if array.kind == "queue":
             assert self.march is not None
             return self.queued(array, offset[self.march])
@@ -54,7 +54,7 @@ class DeviceValues(ValuePrinter):
             return f"{self.name_of(array)}_plane[{at}]"
         return self.in_memory(array, offset)
 
-    def in_memory(self, array: Array, offset: Offset) -> str:
+    def in_memory(self, array: Array, offset: ir.Offset) -> str:
         """How an array is read at an offset from the present cell."""
         name = self.name_of(array)
         if array.kind == "tile":

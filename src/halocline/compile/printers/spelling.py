@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded
 from halocline.compile.ir.kernel import ANGULAR, SELECTIONS, Array, Kernel, Value
-from halocline.compile.ir.statements import Let, Nest, Offset, roots
 from halocline.compile.printers.text import Text, identifier, identifiers, suffix
 
 C_TYPES = {"float64": "double", "float32": "float"}
@@ -63,7 +63,7 @@ DEVICE = Dialect(
 
 def cpu_dialect(kernels: Iterable[Kernel]) -> Dialect:
     """Return the dialect of a function of the CPU that computes some kernels."""
-    found = sum(k.values[n].op in _ELEMENTARY for k in kernels for n in k.below(roots(k.body)))
+    found = sum(k.values[n].op in _ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
     return replace(CPU, calls=found > MOST_INLINE)
 
 
@@ -166,7 +166,7 @@ class ValuePrinter:
     spelled: dict[int, str] = field(default_factory=dict)  # the values that are known here
     stages: dict[str, str] = field(default_factory=dict)  # names of scratch arrays in the code
     used: set[str] = field(default_factory=set)  # names in the present nest
-    nest: Nest = field(init=False)  # the present one
+    nest: ir.Nest = field(init=False)  # the present one
     extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the present nest, on three axes
     near: bool = False  # the angles of sines and cosines are known to be near
 
@@ -208,7 +208,7 @@ class ValuePrinter:
         made = self.stages[name] = self.unique(identifier(name.partition(".")[0]))
         return made
 
-    def let(self, statement: Let) -> None:
+    def let(self, statement: ir.Let) -> None:
         """Declare values; numbers, scalars and conditions are spelled where they are used."""
         for number in statement.values:
             value = self.kernel.values[number]
@@ -278,7 +278,7 @@ class ValuePrinter:
         cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
         return f"{cast}{self.name_of(self.kernel.array[array])}[{place}]"
 
-    def spelled_load(self, array: Array, offset: Offset) -> str:
+    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
         """How an array is read at an offset on three axes from the present cell."""
         raise NotImplementedError
 
@@ -287,7 +287,7 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
     """Declare the values of a kernel of scalars, which lie in the array `s` by number; how its result is
     spelled."""
     spelled: dict[int, str] = {}
-    (root,) = roots(kernel.body)
+    (root,) = ir.roots(kernel.body)
     order = kernel.below((root,))
     scalars = (kernel.values[n].attribute for n in order if kernel.values[n].op == "scalar")
     variables = identifiers(scalars)
