@@ -43,9 +43,9 @@ from halocline.compile.schedule import (
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
 from halocline.compile.targets.code import NAME, Code, Target
-from halocline.compile.targets.cpu import Cpu, condition_function, translation_unit
+from halocline.compile.targets.cpu import Cpu, condition_function, scalars_function, translation_unit
 from halocline.compile.targets.device import Device
-from halocline.compile.targets.source import device_text, loop_kernel, stop_kernel
+from halocline.compile.targets.source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
 from halocline.compile.walls import WallFill
 from halocline.compile.wraps import wrapped
@@ -180,9 +180,9 @@ class _Compiler:
     def scalars(self, graph: ScalarGraph) -> Scalars:
         name, names = self.symbol("scalars"), self.numbering.names
         statements = [(target, contract(translate_scalar(e))) for target, e in graph.statements]
-        self.source.append(Cpu().scalars(name, statements, names).text)
+        self.source.append(scalars_function(name, statements, names))
         if isinstance(self.target, Device):
-            self.device_source.append(self.target.scalars(name, statements, names).text)
+            self.device_source.append(scalars_kernel(name, statements, names))
         return Scalars(name)
 
     def stop(self, graph: StopGraph) -> Stop:

@@ -498,23 +498,20 @@ def roots(body: Iterable[Statement]) -> list[int]:
 
 def used(statements: Iterable[Statement]) -> list[int]:
     """The values that statements use, without those in them."""
-    found = []
+    found: list[int] = []
     for statement in statements:
-        one, several = _USED.get(type(statement), ("", ""))
-        if one:
-            found.append(getattr(statement, one))
-        elif several:
-            found += getattr(statement, several)
+        values = getattr(statement, USES.get(type(statement), ""), ())
+        found += values if isinstance(values, tuple) else (values,)
     return found
 
 
-# the attribute of a statement that is a value, and that which is several
-_USED: dict[type[Statement], tuple[str, str]] = {
-    Store: ("value", ""),
-    Reduce: ("value", ""),
-    Stage: ("value", ""),
-    Mark: ("condition", ""),
-    Far: ("", "angles"),
-    Lanes: ("", "columns"),
-    First: ("", "values"),
+# the attribute of a statement that holds the number of a value, or several
+USES: dict[type[Statement], str] = {
+    Store: "value",
+    Reduce: "value",
+    Stage: "value",
+    Mark: "condition",
+    Far: "angles",
+    Lanes: "columns",
+    First: "values",
 }

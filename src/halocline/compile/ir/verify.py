@@ -36,27 +36,11 @@ KINDS = {"field", "scratch", "band", "kept", "result", "queue", "plane", "shared
 
 # what may stand around each statement of these kinds, directly or further out
 _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
-    ir.Loop: ("Nest",),
-    ir.Row: ("Nest", "Loop"),
-    ir.Wrap: ("Nest", "Loop"),
-    ir.Strip: ("Nest", "Loop"),
-    ir.Lanes: ("Nest", "Loop"),
-    ir.Far: ("Nest", "Loop"),
-    ir.OpenSum: ("Nest", "Loop"),
-    ir.CloseSum: ("Nest", "Loop"),
-    ir.AddUp: ("Strip",),
-    ir.Mark: ("Strip",),
-    ir.Needed: ("Nest", "Loop"),
-    ir.Branch: ("Nest",),
-    ir.Stream: ("Nest", "Loop"),
-    ir.Bands: ("Nest",),
-    ir.Buffer: ("Nest",),
-    ir.Point: ("Nest",),
-    ir.Queue: ("Nest",),
-    ir.Advance: ("Nest", "March"),
-    ir.Step: ("Nest", "March"),
-    ir.Gather: ("Nest", "March"),
-    ir.Cells: ("Nest",),
+    **dict.fromkeys((ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.Point, ir.Queue, ir.Cells), ("Nest",)),
+    **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.Far, ir.Needed), ("Nest", "Loop")),
+    **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.Stream), ("Nest", "Loop")),
+    **dict.fromkeys((ir.AddUp, ir.Mark), ("Strip",)),
+    **dict.fromkeys((ir.Advance, ir.Step, ir.Gather), ("Nest", "March")),
 }
 
 
@@ -188,28 +172,9 @@ def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
                 f"{what}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
             )
     for statement in statements:
-        if isinstance(statement, ir.Store) and kernel.values[statement.value].condition:
-            fail(f"{statement}: a condition is no number; store what it is made of, or a selection by it")
-    named = (
-        ir.Store,
-        ir.Stage,
-        ir.Allocate,
-        ir.Row,
-        ir.Wrap,
-        ir.Buffer,
-        ir.AddUp,
-        ir.CloseSum,
-        ir.Stream,
-        ir.Share,
-        ir.Point,
-        ir.Queue,
-        ir.Advance,
-        ir.Step,
-        ir.First,
-    )
-    for statement in statements:
-        if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
-            fail(f"{statement}: there is no array {statement.array!r}; add it to the kernel's arrays")
+        name = getattr(statement, "array", "")
+        if name and name not in kernel.array:
+            fail(f"{statement}: there is no array {name!r}; add it to the kernel's arrays")
 
 
 def _places(kernel: Kernel, fail: Fail) -> None:

@@ -39,22 +39,14 @@ def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
         For a `Let` or a `Branch`.
     """
 
-    def all_of(values: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(numbers[number] for number in values)
-
     def change(statement: ir.Statement) -> ir.Body:
         if isinstance(statement, (ir.Let, ir.Branch)):
             raise ValueError(f"values that are computed at a place have other numbers: {statement}")
-        if isinstance(statement, (ir.Store, ir.Reduce, ir.Stage)):
-            return (replace(statement, value=numbers[statement.value]),)
-        if isinstance(statement, ir.Mark):
-            return (replace(statement, condition=numbers[statement.condition]),)
-        if isinstance(statement, ir.Far):
-            return (replace(statement, angles=all_of(statement.angles)),)
-        if isinstance(statement, ir.Lanes):
-            return (replace(statement, columns=all_of(statement.columns)),)
-        if isinstance(statement, ir.First):
-            return (replace(statement, values=all_of(statement.values)),)
-        return (statement,)
+        if type(statement) not in ir.USES:
+            return (statement,)
+        name = ir.USES[type(statement)]
+        old = getattr(statement, name)
+        new = tuple(numbers[n] for n in old) if isinstance(old, tuple) else numbers[old]
+        return (replace(statement, **{name: new}),)
 
     return ir.rewritten(body, change)

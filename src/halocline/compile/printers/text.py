@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from halocline.lang.trace import OWN
@@ -33,6 +34,13 @@ class Text:
     def close(self) -> None:
         self.level -= 1
         self.add("}")
+
+    @contextmanager
+    def block(self, line: str = "") -> Iterator[None]:
+        """Print a line that opens braces, and close these after the with block."""
+        self.open(line)
+        yield
+        self.close()
 
     def __str__(self) -> str:
         once = (

@@ -33,7 +33,6 @@ from halocline.compile.strategy import (
     Strategy,
 )
 from halocline.compile.targets.code import NAME, Code
-from halocline.compile.targets.source import scalars_kernel
 
 # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
 _THIN = {"reads": "direct", "group": None, "march": 1}
@@ -77,10 +76,6 @@ class Device:
             for number, layer in enumerate(layers)
         ]
         return Code("\n".join(text for text, _ in made), tuple(kernel for _, kernel in made))
-
-    def scalars(self, name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> Code:
-        """A kernel for one thread."""
-        return Code(scalars_kernel(name, statements, names))
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         room = rooms(kernel)
