@@ -568,6 +568,11 @@ def _combining(operation: Callable[[Any, Any], Any]) -> Callable[[Vector, Any], 
     return lambda vector, other: vector._combine(other, operation)
 
 
+def _applying(operation: Callable[[Any], Any]) -> Callable[[Vector], Vector]:
+    """Return a unary operator of vectors that applies an operation to each component."""
+    return lambda vector: Vector(map(operation, vector))
+
+
 class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     """A few fields or expressions that belong together, with arithmetic by component.
 
@@ -607,14 +612,10 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> Vector:
-        return Vector(-a for a in self)
-
-    def __pos__(self) -> Vector:
-        return Vector(+a for a in self)
-
-    def __abs__(self) -> Vector:
-        return Vector(abs(a) for a in self)
+    __neg__ = _applying(operator.neg)
+    __pos__ = _applying(operator.pos)
+    __abs__ = _applying(operator.abs)
+    __invert__ = _applying(operator.invert)
 
     # comparisons of tuples would stop at the first components that differ
 
@@ -638,9 +639,6 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
     __and__ = __rand__ = _combining(operator.and_)
     __or__ = __ror__ = _combining(operator.or_)
-
-    def __invert__(self) -> Vector:
-        return Vector(~a for a in self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Apply a function of NumPy to each component; arrays have one number for each."""

@@ -491,6 +491,11 @@ def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) ->
     return body if same else tuple(made)
 
 
+def with_nests(body: Body, change: Callable[[int, Nest], Statement]) -> Body:
+    """Return a body with its nests replaced by what `change` makes of the number of each and the nest."""
+    return tuple(change(n, s) if isinstance(s, Nest) else s for n, s in enumerate(body))
+
+
 def roots(body: Iterable[Statement]) -> list[int]:
     """The values that statements use themselves, in order."""
     return used(flat(body))

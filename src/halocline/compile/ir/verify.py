@@ -280,18 +280,9 @@ def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
 
 def _is_placed(kernel: Kernel, statements: Sequence[ir.Statement]) -> bool:
     """Whether every loop along a row says where its values are computed."""
-    loops = [s for s in statements if isinstance(s, (ir.Strip, ir.Lanes, ir.Cells))]
-    return not any(
-        isinstance(s, ir.Strip) and s.body and not _lets(s) and _uses_points(kernel, s) for s in loops
-    )
-
-
-def _lets(strip: ir.Strip) -> bool:
-    return any(isinstance(s, ir.Let) for s in strip.body)
-
-
-def _uses_points(kernel: Kernel, strip: ir.Strip) -> bool:
-    return any(kernel.values[n].depth == POINT for n in ir.roots(strip.body))
+    bodies = [s.body for s in statements if isinstance(s, ir.Strip)]
+    unplaced = [body for body in bodies if not any(isinstance(s, ir.Let) for s in body)]
+    return not any(kernel.values[n].depth == POINT for body in unplaced for n in ir.roots(body))
 
 
 def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None:

@@ -25,11 +25,7 @@ def bands(kernel: Kernel) -> Kernel:
     if kernel.ndim == 1:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body: ir.Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, ir.Nest) and not statement.whole:
-            statement = _banded(kernel, table, number, statement)
-        body += (statement,)
+    body = ir.with_nests(kernel.body, lambda n, s: s if s.whole else _banded(kernel, table, n, s))
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 

@@ -85,12 +85,11 @@ def _cost(values: Sequence[Value], found: Iterable[int]) -> int:
 def branches(kernel: Kernel) -> Kernel:
     """Every loop along a row with an expensive side as several, of which some may be left out."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body: ir.Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, ir.Nest):
-            loops = _Loops(number, table)
-            statement = replace(statement, body=ir.rewritten(statement.body, loops.several))
-        body += (statement,)
+
+    def change(number: int, nest: ir.Nest) -> ir.Nest:
+        return replace(nest, body=ir.rewritten(nest.body, _Loops(number, table).several))
+
+    body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 
@@ -159,10 +158,10 @@ class _Loops:
 
     def _mask(self, condition: int) -> tuple[ir.Store, int]:
         """A condition is kept as a number; and as it is made of that number again."""
-        dtype = self.table.values[condition].dtype
+        dtype, depth = self.table.values[condition].dtype, self.table.values[condition].depth
         one, zero = (self.table.add("const", (), number, "float64", 0) for number in (1.0, 0.0))
         load = self._load(dtype)
-        number = self.table.add("where", (condition, one, zero), None, dtype, POINT)
+        number = self.table.add("where", (condition, one, zero), None, dtype, depth)
         return self._store(load, number), self.table.add("ne", (load, zero), None, dtype, POINT)
 
 

@@ -26,13 +26,14 @@ def pieces(kernel: Kernel, streamed: Collection[str] = (), *, streaming: bool = 
     """Rows in pieces where results are reduced, or where fields exceed the cache: `streaming`. Results in
     `streamed` arrays go past it."""
     arrays = list(kernel.arrays)
-    body: ir.Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, ir.Nest):
-            rows = _Rows(kernel, number, frozenset(streamed), streaming)
-            statement = rows.nest(statement)
-            arrays += rows.buffers
-        body += (statement,)
+
+    def change(number: int, nest: ir.Nest) -> ir.Nest:
+        rows = _Rows(kernel, number, frozenset(streamed), streaming)
+        made = rows.nest(nest)
+        arrays.extend(rows.buffers)
+        return made
+
+    body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(arrays), body=(*body, ir.Fence()) if streamed else body)
 
 

@@ -26,15 +26,14 @@ Direction = tuple[int, ...]
 def split(kernel: Kernel) -> Kernel:
     """Each vector loop with too many loads as several, over pieces of the row."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body: ir.Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, ir.Nest):
 
-            def change(inner: ir.Statement, nest: int = number) -> ir.Body:
-                return _strips(kernel, table, nest, inner) if isinstance(inner, ir.Strip) else (inner,)
+    def change(number: int, nest: ir.Nest) -> ir.Nest:
+        def loops(inner: ir.Statement) -> ir.Body:
+            return _strips(kernel, table, number, inner) if isinstance(inner, ir.Strip) else (inner,)
 
-            statement = replace(statement, body=ir.rewritten(statement.body, change))
-        body += (statement,)
+        return replace(nest, body=ir.rewritten(nest.body, loops))
+
+    body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 

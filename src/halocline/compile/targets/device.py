@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from halocline.compile import strategy as limits
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
@@ -23,15 +24,7 @@ from halocline.compile.passes.tile import GROUP, TILES, fits, tile
 from halocline.compile.printers.device import print_device_kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import DeviceKernel
-from halocline.compile.strategy import (
-    FRAME_BYTES,
-    LAYOUT_BYTES,
-    PARAMETER_BYTES,
-    POINTER_BYTES,
-    REDUCING_BYTES,
-    REGISTERS,
-    Strategy,
-)
+from halocline.compile.strategy import Strategy
 from halocline.compile.targets.code import NAME, Code
 
 # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
@@ -97,8 +90,8 @@ class Device:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
         staged = len(kernel.body) > 1
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
-        if needed(kernel) > REGISTERS:
-            kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * REDUCING_BYTES))
+        if needed(kernel) > limits.REGISTERS:
+            kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * limits.REDUCING_BYTES))
         made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
         planes = any(array.kind == "plane" for array in made.arrays)
         group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
@@ -164,4 +157,7 @@ def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
     """Whether the parameters of a kernel would be too large with the layout of each array."""
     arrays = len(_numbers(kernel))
     pointers = arrays + 2 + staged + reduces  # scalars and control
-    return pointers * POINTER_BYTES + arrays * LAYOUT_BYTES + FRAME_BYTES > PARAMETER_BYTES
+    return (
+        pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES
+        > limits.PARAMETER_BYTES
+    )
