@@ -294,33 +294,27 @@ def beginnings(program: lang.Program) -> frozenset[int]:
     cuts = frozenset(program.cuts)
     while True:
         scan = _Scan(program, Progress(walls), uses, cuts)
-        lost = scan.statements(program.statements)
-        if lost is None:
+        try:
+            scan.statements(program.statements)
             return frozenset(scan.begun)
-        # what overwrote the value may have joined a sweep that the statement had to wait for
-        setter = scan.setters.get(lost.use.key)
-        if setter is None or setter in cuts:
-            raise InputError(lost.message)
-        cuts |= {setter}
+        except _LostError as lost:
+            # what overwrote the value may have joined a sweep that the statement had to wait for
+            setter = scan.setters.get(lost.use.key)
+            if setter is None or setter in cuts:
+                raise InputError(str(lost)) from None
+            cuts |= {setter}
 
 
-@dataclass(frozen=True)
-class _Lost:
-    """A value that is gone where it is used."""
+class _LostError(Exception):
+    """A value that is gone where a statement uses it."""
 
-    use: Use
-    line: Line
-
-    @property
-    def message(self) -> str:
-        if isinstance(self.use.key, str):
-            what, kept, instead = "scalar", repr(self.use.key), "another scalar"
-        else:
-            what, kept, instead = "field", repr(self.use.key.name), "another field"
-        return (
-            f"{self.line}: an expression uses the value that {what} {kept} had before it was set again; keep "
-            f"that value in {instead}, or form the expression after the set"
+    def __init__(self, use: Use, line: Line) -> None:
+        what, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
+        super().__init__(
+            f"{line}: an expression uses the value that {what} {name!r} had before it was set again; keep "
+            f"that value in another {what}, or form the expression after the set"
         )
+        self.use = use
 
 
 class _Scan:
@@ -338,27 +332,26 @@ class _Scan:
         self.progress.end_sweep()
         self.run = None
 
-    def statements(self, body: Sequence[lang.Statement]) -> _Lost | None:
-        """Go through statements; what is lost, if something is."""
+    def statements(self, body: Sequence[lang.Statement]) -> None:
+        """Go through statements.
+
+        Raises
+        ------
+        _LostError
+            A statement uses a value that was overwritten before.
+        """
         for statement in body:
             number, self.number = self.number, self.number + 1
             if number in self.cuts:
                 self.begun.add(number)
                 self.end_sweep()
-            lost = self.statement(number, statement)
-            if lost is not None:
-                return lost
-        return None
+            self.statement(number, statement)
 
-    def statement(self, number: int, statement: lang.Statement) -> _Lost | None:
-        if isinstance(statement, lang.StopWhen):
+    def statement(self, number: int, statement: lang.Statement) -> None:
+        if isinstance(statement, (lang.StopWhen, lang.Repeat)):
             self.end_sweep()
-            return None
-        if isinstance(statement, lang.Repeat):
-            self.end_sweep()
-        lost = self.waits_or_lost(number, statement)
-        if lost is not None:
-            return lost
+        if not isinstance(statement, lang.StopWhen):
+            self.wait(number, statement)
         if isinstance(statement, lang.Assign):
             self.run = number if self.run is None else self.run
             for target in statement.values:
@@ -370,19 +363,17 @@ class _Scan:
             self.progress.set(statement.scalar.name)
         elif isinstance(statement, lang.Repeat):
             self.progress.enter_loop(lang.assigned(statement.body))
-            lost = self.statements(statement.body)
+            self.statements(statement.body)
             self.end_sweep()
-        return lost
 
-    def waits_or_lost(self, number: int, statement: lang.Statement) -> _Lost | None:
+    def wait(self, number: int, statement: lang.Statement) -> None:
         """End the sweep where a statement must wait for it."""
-        uses = list(self.uses.of(statement))
-        for use in uses:
+        for use in list(self.uses.of(statement)):
             verdict = self.progress.verdict(use)
             if verdict is Verdict.WAITS and number not in self.begun:
                 self.begun.add(number)
                 self.end_sweep()
-                return self.waits_or_lost(number, statement)
+                return self.wait(number, statement)
             if verdict is Verdict.GONE:
-                return _Lost(use, statement.line)
+                raise _LostError(use, statement.line)
         return None

@@ -7,7 +7,7 @@ sweep assigns or whose ghosts follow one that it assigns, or a scalar that depen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -229,7 +229,7 @@ def _current(condition: Expr) -> Expr:
 
 def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
     """What ends a run at the end of a pass where nothing else would: no comparison with NaN ever holds."""
-    numbers = [scalar_node(leaf.attribute[0]) for leaf in walk((until,)) if leaf.op == "scalar"]
+    numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:
         return []
     broken = reduce(or_, (number != number for number in dict.fromkeys(numbers)))
@@ -261,3 +261,8 @@ def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
         elif isinstance(operation, LoopGraph):
             found.extend(sweeps(operation.body))
     return found
+
+
+def scalars_in(expressions: Iterable[Expr]) -> list[str]:
+    """The scalars that expressions read, in order."""
+    return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]

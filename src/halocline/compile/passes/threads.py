@@ -32,16 +32,14 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     before = tuple(_placed(kernel, s) for s in kernel.body if s is not nest)
     march = march_axis(kernel.ndim)
-    order = kernel.below(ir.roots(nest.body))
-    outside = tuple(n for n in order if kernel.values[n].depth == 0)
-    inside = tuple(n for n in order if n not in outside)
+    outside, inside = lets(kernel, nest)
     addresses: ir.Body = tuple(
         ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched
     )
     point: ir.Body = (
         *addresses,
         *(ir.Advance(name) for name in near.queues),
-        *((ir.Let(inside),) if inside else ()),
+        *inside,
         *nest.body,
         *(ir.Step(name) for name in near.queues),
     )
@@ -52,12 +50,20 @@ def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     body: ir.Body = (
         *(ir.Share(name) for name in near.planes),
         ir.Threads(march),
-        *((ir.Let(outside),) if outside else ()),
+        *outside,
     )
     body += point if near.planes else (ir.Inside(point),)
     resets = tuple(ir.Reset(n, s.kind) for n, s in enumerate(reductions))
     finish = (ir.Finish(tuple(s.kind for s in reductions)),) if reductions else ()
     return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
+
+
+def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
+    """Return where the values of a nest are computed that are the same in all cells, and all others."""
+    order = kernel.below(ir.roots(nest.body))
+    same = tuple(n for n in order if kernel.values[n].depth == 0)
+    others = tuple(n for n in order if kernel.values[n].depth > 0)
+    return (ir.Let(same),) if same else (), (ir.Let(others),) if others else ()
 
 
 def _placed(kernel: Kernel, statement: ir.Statement) -> ir.Statement:

@@ -11,6 +11,7 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded, padded_extent
 from halocline.compile.ir.kernel import Array, Kernel
 from halocline.compile.passes.scratch import lives, shared
+from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
@@ -62,14 +63,11 @@ def tile(kernel: Kernel) -> Kernel:
     body += tuple(ir.Reset(n, kind) for n, kind in enumerate(kinds))
     body += (*(ir.Share(slot.name) for slot in slots), ir.Tile(TILES[kernel.ndim]))
     for nest in nests:
-        wanted = ir.roots(nest.body)
-        order = kernel.below(wanted)
-        outside = tuple(n for n in order if kernel.values[n].depth == 0)
-        inside = tuple(n for n in order if n not in outside)
-        touched = {name for name, _ in kernel.loads(wanted)}
+        outside, inside = lets(kernel, nest)
+        touched = {name for name, _ in kernel.loads(ir.roots(nest.body))}
         touched |= {s.array for s in nest.body if isinstance(s, ir.Store)}
         points = tuple(ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
-        cells = ir.Cells((*points, *((ir.Let(inside),) if inside else ()), *nest.body))
-        body += (replace(nest, body=(*((ir.Let(outside),) if outside else ()), cells, ir.Barrier())),)
+        cells = ir.Cells((*points, *inside, *nest.body))
+        body += (replace(nest, body=(*outside, cells, ir.Barrier())),)
     arrays = (*(tiles.get(array.name, array) for array in kernel.arrays), *slots)
     return replace(kernel, arrays=arrays, body=(*body, *((ir.Finish(kinds),) if kinds else ())))

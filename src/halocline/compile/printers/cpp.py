@@ -70,11 +70,10 @@ class _Printer(KernelPrinter):
                 out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
                 strides = f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
                 out.add(f"const int64_t {strides};")
-        used = [kernel.values[n] for n in kernel.below(ir.roots(kernel.body))]
-        for own in sorted({value.attribute[0] for value in used if value.op == "index"}):
+        for own in sorted({axis for axis, _ in kernel.attributes("index")}):
             axis = own + 3 - kernel.ndim
             out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
-        for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
+        for scalar in sorted({*kernel.attributes("scalar")}):
             out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
         if kernel.wraps:
             out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")

@@ -19,7 +19,7 @@ def print_device_kernel(
     """The text of a kernel. `layouts`: it finds in memory where the cells of its arrays are; `group`: it runs
     with these threads alone."""
     printer = _Printer(kernel=kernel, names=names)
-    out, statements, wanted = printer.out, list(ir.flat(kernel.body)), ir.roots(kernel.body)
+    out, statements = printer.out, list(ir.flat(kernel.body))
     staged = any(isinstance(s, ir.Allocate) for s in statements)
     reduces = any(isinstance(s, ir.Reduce) for s in statements)
     barriers = reduces or group is not None or any(isinstance(s, ir.First) for s in statements)
@@ -45,8 +45,7 @@ def print_device_kernel(
         out.add("const hc_int64 end = f.hi[2];")
     for name, array in arrays.items() if layouts else ():
         out.add(f"const hc_layout {name}_where = layouts[{array.number}];")
-    used = (kernel.values[n] for n in kernel.below(wanted))
-    for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
+    for scalar in sorted({*kernel.attributes("scalar")}):
         out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
     if staged:
         out.add("HC_GLOBAL char *free_scratch = scratch;")

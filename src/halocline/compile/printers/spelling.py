@@ -352,8 +352,7 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
     spelled: dict[int, str] = {}
     (root,) = ir.roots(kernel.body)
     order = kernel.below((root,))
-    scalars = (kernel.values[n].attribute for n in order if kernel.values[n].op == "scalar")
-    variables = identifiers(scalars)
+    variables = identifiers(kernel.attributes("scalar"))
     for number in order:
         value = kernel.values[number]
         args = [spelled[arg] for arg in value.args]
