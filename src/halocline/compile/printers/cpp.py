@@ -43,7 +43,7 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
 
 @dataclass(kw_only=True)
 class _Printer(KernelPrinter):
-    """Print the statements and values of a nest, in numbers or in vectors."""
+    """Printer of the statements and values of a nest, in numbers or in vectors."""
 
     rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the present nest
     bounds: tuple[str, str] = ("", "")  # of the present row
@@ -62,25 +62,28 @@ class _Printer(KernelPrinter):
     def function(self, linkage: str) -> str:
         kernel, out = self.kernel, self.out
         out.add(f"// {kernel.comment}")
-        out.open(f"{linkage} {kernel.name}(const hc_arguments *a, const hc_box *box)")
-        for array in kernel.arrays:
-            if array.kind == "field":
-                name, number = self.name_of(array), array.number
-                ctype = ("" if array.written else "const ") + C_TYPES[array.dtype]
-                out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
-                strides = f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
-                out.add(f"const int64_t {strides};")
-        for own in sorted({axis for axis, _ in kernel.attributes("index")}):
-            axis = own + 3 - kernel.ndim
-            out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
-        for scalar in sorted({*kernel.attributes("scalar")}):
-            out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
-        if kernel.wraps:
-            out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
-        if any(isinstance(statement, ir.Slot) for statement in kernel.body):
-            out.add("char *free_scratch = (char *)a->scratch;")
-        self.body(kernel.body)
-        out.close()
+        with out.block(f"{linkage} {kernel.name}(const hc_arguments *a, const hc_box *box)"):
+            for array in kernel.arrays:
+                if array.kind == "field":
+                    name, number = self.name_of(array), array.number
+                    ctype = ("" if array.written else "const ") + C_TYPES[array.dtype]
+                    out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
+                    strides = (
+                        f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
+                    )
+                    out.add(f"const int64_t {strides};")
+            for own in sorted({axis for axis, _ in kernel.attributes("index")}):
+                axis = own + 3 - kernel.ndim
+                out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
+            for scalar in sorted({*kernel.attributes("scalar")}):
+                out.add(
+                    f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];"
+                )
+            if kernel.wraps:
+                out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
+            if any(isinstance(statement, ir.Slot) for statement in kernel.body):
+                out.add("char *free_scratch = (char *)a->scratch;")
+            self.body(kernel.body)
         return str(out)
 
     # --- nests and loops ---
@@ -301,7 +304,7 @@ class _Printer(KernelPrinter):
         return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
 
     def print_lanes(self, statement: ir.Lanes) -> None:
-        """Write a loop with vectors."""
+        """Print a loop with vectors."""
         out, (lo, hi) = self.out, self.span(statement.span)
         ctype = C_TYPES[statement.dtype]
         self.vector = f"hc_lanes_{ctype}"

@@ -34,23 +34,22 @@ def print_device_kernel(
     parameters += ["HC_GLOBAL char *scratch"] * staged
     parameters += ["HC_GLOBAL hc_partial *partials"] * reduces
     parameters += ["HC_GLOBAL const hc_control *control", "const hc_frame f"]
-    out.open(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})")
-    if reduces:
-        out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
-    if barriers:
-        # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
-        out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
-    else:
-        out.add("if (control->skip != 0) return;")
-        out.add("const hc_int64 end = f.hi[2];")
-    for name, array in arrays.items() if layouts else ():
-        out.add(f"const hc_layout {name}_where = layouts[{array.number}];")
-    for scalar in sorted({*kernel.attributes("scalar")}):
-        out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
-    if staged:
-        out.add("HC_GLOBAL char *free_scratch = scratch;")
-    printer.body(kernel.body)
-    out.close()
+    with out.block(f"HC_KERNEL{fixed} {kernel.name}({', '.join(parameters)})"):
+        if reduces:
+            out.add(f"HC_SHARED hc_partial shared[HC_SCRATCH({LARGEST_GROUP})];")
+        if barriers:
+            # not by a return before barriers: of some kernels PoCL 3.1 would make one that always returns
+            out.add("const hc_int64 end = control->skip != 0 ? f.lo[2] : f.hi[2];")
+        else:
+            out.add("if (control->skip != 0) return;")
+            out.add("const hc_int64 end = f.hi[2];")
+        for name, array in arrays.items() if layouts else ():
+            out.add(f"const hc_layout {name}_where = layouts[{array.number}];")
+        for scalar in sorted({*kernel.attributes("scalar")}):
+            out.add(f"const double {names.scalars[scalar]} = scalars[{names.numbers[scalar]}];")
+        if staged:
+            out.add("HC_GLOBAL char *free_scratch = scratch;")
+        printer.body(kernel.body)
     return str(out)
 
 
@@ -70,7 +69,7 @@ def _arrays(kernel: Kernel, arrays: dict[str, Array], layouts: bool) -> list[str
 
 @dataclass(kw_only=True)
 class _Printer(KernelPrinter):
-    """Print the statements of a kernel and the values of a thread's cell."""
+    """Printer of the statements of a kernel and the values of a thread's cell."""
 
     dialect: Dialect = field(default_factory=lambda: DEVICE)
     march: int | None = None

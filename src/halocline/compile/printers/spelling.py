@@ -166,7 +166,7 @@ def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
 
 @dataclass(kw_only=True)
 class KernelPrinter:
-    """Print the statements of a kernel, and its values where `Let` places them.
+    """Printer of the statements of a kernel, and of its values where `Let` places them.
 
     The method ``print_loop`` prints the statement `Loop`, and so on.
     """

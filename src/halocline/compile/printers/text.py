@@ -27,20 +27,14 @@ class Text:
     def add(self, line: str) -> None:
         self.lines.append("  " * self.level + line if line else "")
 
-    def open(self, line: str) -> None:
-        self.add(f"{line} {{" if line else "{")
-        self.level += 1
-
-    def close(self) -> None:
-        self.level -= 1
-        self.add("}")
-
     @contextmanager
     def block(self, line: str = "") -> Iterator[None]:
         """Print a line that opens braces, and close these after the with block."""
-        self.open(line)
+        self.add(f"{line} {{" if line else "{")
+        self.level += 1
         yield
-        self.close()
+        self.level -= 1
+        self.add("}")
 
     def __str__(self) -> str:
         once = (
