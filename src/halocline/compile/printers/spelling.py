@@ -1,4 +1,4 @@
-"""How values are spelled in generated code: for the CPU, CUDA and OpenCL alike."""
+"""Printer of kernels: names, values, blocks and scratch memory, for the CPU, CUDA and OpenCL alike."""
 
 from __future__ import annotations
 
