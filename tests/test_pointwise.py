@@ -147,7 +147,7 @@ LEAVES: dict[str, Callable[..., Any]] = {
     "u": lambda d, g, u, v: u,
     "v": lambda d, g, u, v: v,
     "x": lambda d, g, u, v: g.x,
-    "number": lambda d, g, u, v: (0.5, -0.25, 1e300, 1e-300, 3.0, 1 / 3, 1e9)[d],
+    "number": lambda d, g, u, v: as_expr((0.5, -0.25, 1e300, 1e-300, 3.0, 1 / 3, 1e9)[d]),
 }
 details = st.integers(0, 6)
 trees = st.recursive(
