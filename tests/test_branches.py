@@ -11,6 +11,7 @@ import pytest
 import halocline as hc
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Branch, Mark, Needed, Store, Strip, flat, roots
+from halocline.compile.ir.verify import verify
 from halocline.compile.passes import branches as passes
 from halocline.compile.passes.branches import branched, branches, group
 from halocline.compile.passes.loops import loops
@@ -70,6 +71,12 @@ def test_each_side_has_a_loop_that_may_be_left_out() -> None:
     assert fields_of(kernel, strips[1].body) == {"u", "v"}
     assert sum(name.startswith("0:kept") for name, _ in loads(kernel, roots(strips[-1].body))) == 2
     place(kernel)  # can be scheduled
+
+
+def test_a_condition_may_depend_on_the_first_axis_alone() -> None:
+    made = branches(loops(in_nest(kernel_of(hc.branch(GRID.x > 0.5, A, B)))))
+    verify(made)
+    assert sum(isinstance(s, Needed) for s in flat(made.body)) == 2
 
 
 def test_branches_in_branches() -> None:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 import halocline as hc
-from halocline.compile.ir.device import Barrier, Cells, Share, Tile
 from halocline.compile.ir.kernel import Array, Kernel, Table, Value
 from halocline.compile.ir.statements import (
     Allocate,
+    Barrier,
     Branch,
+    Cells,
     Either,
     Far,
     First,
@@ -20,10 +21,12 @@ from halocline.compile.ir.statements import (
     Mark,
     Nest,
     Reduce,
+    Share,
     Slot,
     Stage,
     Store,
     Strip,
+    Tile,
     flat,
     roots,
 )

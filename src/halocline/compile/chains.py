@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Stage
 from halocline.compile.passes.reach import results
 
 
@@ -45,7 +45,7 @@ def chains(staged: Kernel) -> tuple[Chain, ...]:
 
 def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
     """The farthest on one side; None where no field is read."""
-    stages = [s for s in staged.body if isinstance(s, Stage)]
+    stages = [s for s in staged.body if isinstance(s, ir.Stage)]
     kept = {stage.array for stage in stages}
     far: dict[str, int] = {}  # how far away each array is read
     reader: dict[str, str | None] = {}  # and by which stage

@@ -6,46 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
-from halocline.compile.lower import (
-    AwaitGraph,
-    LoopGraph,
-    OperationGraph,
-    ScalarGraph,
-    StopGraph,
-    SweepGraph,
-    lower,
-    sweeps,
-)
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
 from halocline.compile.passes.scratch import lives, shared
 from halocline.compile.results import awaited
-from halocline.compile.schedule import (
-    Await,
-    DeviceCode,
-    DeviceKernel,
-    Fill,
-    Loop,
-    Operation,
-    Reduction,
-    Scalars,
-    Schedule,
-    Scratch,
-    StageUse,
-    Stop,
-    Sweep,
-)
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
 from halocline.compile.targets.code import NAME, Code, Target
-from halocline.compile.targets.cpu import Cpu, condition_function, translation_unit
+from halocline.compile.targets.cpu import Cpu, condition_function, scalars_function, translation_unit
 from halocline.compile.targets.device import Device
-from halocline.compile.targets.source import device_text, loop_kernel, stop_kernel
+from halocline.compile.targets.source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
 from halocline.compile.walls import WallFill
 from halocline.compile.wraps import wrapped
@@ -64,7 +40,7 @@ def compile_program(
     halo: str = "read",
     device: Strategy | None = None,
     shared: int = SHARED_BYTES,
-) -> Schedule:
+) -> schedule.Schedule:
     """The schedule of a program, with the C++ source of its kernels.
 
     Parameters
@@ -91,7 +67,7 @@ def compile_program(
     numbering = numbered(program, found, target.wraps)
     compiler = _Compiler(found, numbering, target)
     operations = tuple(map(compiler.operation, found.operations))
-    return Schedule(
+    return schedule.Schedule(
         ndim=grid.ndim,
         periodic=grid.periodic,
         fields=field_infos(numbering, found),
@@ -106,14 +82,14 @@ def compile_program(
 def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     """The operations of a program, one for each of its schedule, and the nests and halos of its sweeps.
     Raises as `compile_program`."""
-    operations = lower(program)
-    for sweep in sweeps(operations):
+    operations = lower.lower(program)
+    for sweep in lower.sweeps(operations):
         for f in sweep.sets:
             if f.grid is not grid:
                 raise InputError(
                     f"program {program.name!r} sets field {f.name!r} of another grid, {f.grid!r}"
                 )
-    nests = {s: build(s, grid) for s in sweeps(operations)}
+    nests = {s: build(s, grid) for s in lower.sweeps(operations)}
     analysis = HaloAnalysis(operations, nests, grid)
     operations, exchanges = with_exchanges(operations, analysis.before)
     nests |= {s: build(s, grid) for s in exchanges}
@@ -133,16 +109,16 @@ class _Compiler:
     target: Target
     source: list[str] = field(default_factory=list)
     device_source: list[str] = field(default_factory=list)
-    device_kernels: dict[str, tuple[DeviceKernel, ...]] = field(default_factory=dict)
+    device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
     symbols: dict[Code, str] = field(default_factory=dict)  # of kernels, each of which is there once
     counts: dict[str, int] = field(default_factory=dict)
-    fills: dict[WallFill, Fill] = field(default_factory=dict)
+    fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
     share: float = 1.0  # of the passes around that run the present statements
 
-    def device_code(self) -> DeviceCode:
+    def device_code(self) -> schedule.DeviceCode:
         source = device_text(self.device_source, len(self.numbering.buffers))
-        return DeviceCode(source, self.device_kernels, tuple(self.device_loops))
+        return schedule.DeviceCode(source, self.device_kernels, tuple(self.device_loops))
 
     def symbol(self, base: str) -> str:
         """A new name of a function."""
@@ -166,34 +142,34 @@ class _Compiler:
 
     # --- operations ---
 
-    def operation(self, operation: OperationGraph) -> Operation:
-        if isinstance(operation, SweepGraph):
+    def operation(self, operation: lower.OperationGraph) -> schedule.Operation:
+        if isinstance(operation, lower.SweepGraph):
             return self.sweep(operation)
-        if isinstance(operation, ScalarGraph):
+        if isinstance(operation, lower.ScalarGraph):
             return self.scalars(operation)
-        if isinstance(operation, AwaitGraph):
-            return Await()
-        if isinstance(operation, StopGraph):
+        if isinstance(operation, lower.AwaitGraph):
+            return schedule.Await()
+        if isinstance(operation, lower.StopGraph):
             return self.stop(operation)
         return self.loop(operation)
 
-    def scalars(self, graph: ScalarGraph) -> Scalars:
+    def scalars(self, graph: lower.ScalarGraph) -> schedule.Scalars:
         name, names = self.symbol("scalars"), self.numbering.names
         statements = [(target, contract(translate_scalar(e))) for target, e in graph.statements]
-        self.source.append(Cpu().scalars(name, statements, names).text)
+        self.source.append(scalars_function(name, statements, names))
         if isinstance(self.target, Device):
-            self.device_source.append(self.target.scalars(name, statements, names).text)
-        return Scalars(name)
+            self.device_source.append(scalars_kernel(name, statements, names))
+        return schedule.Scalars(name)
 
-    def stop(self, graph: StopGraph) -> Stop:
+    def stop(self, graph: lower.StopGraph) -> schedule.Stop:
         name, names = self.symbol("stop"), self.numbering.names
         condition = translate_scalar(graph.condition)
         self.source.append(condition_function(name, condition, names))
         if isinstance(self.target, Device):
             self.device_source.append(stop_kernel(name, condition, names))
-        return Stop(name, graph.reason, graph.error)
+        return schedule.Stop(name, graph.reason, graph.error)
 
-    def loop(self, graph: LoopGraph) -> Loop:
+    def loop(self, graph: lower.LoopGraph) -> schedule.Loop:
         until, names, scalars = None, self.numbering.names, self.numbering.scalars
         condition = None if graph.until is None else translate_scalar(graph.until)
         if condition is not None:
@@ -202,7 +178,7 @@ class _Compiler:
         if isinstance(self.target, Device):
             self.device_loops.append(self.symbol("loop"))
             self.device_source.append(loop_kernel(self.device_loops[-1], condition, names))
-        return Loop(
+        return schedule.Loop(
             until=until,
             limit=None if graph.limit is None else scalars[graph.limit],
             count=scalars[graph.count],
@@ -211,14 +187,14 @@ class _Compiler:
             often=graph.often,
         )
 
-    def body(self, graph: LoopGraph) -> tuple[Operation, ...]:
+    def body(self, graph: lower.LoopGraph) -> tuple[schedule.Operation, ...]:
         """The operations of a loop, or of a conditional statement."""
         around, self.share = self.share, self.share * (1.0 if graph.often is None else graph.often)
         made = tuple(map(self.operation, graph.body))
         self.share = around
         return made
 
-    def sweep(self, sweep: SweepGraph) -> Sweep:
+    def sweep(self, sweep: lower.SweepGraph) -> schedule.Sweep:
         nests, halo, numbers = self.found.nests[sweep], self.found.halos[sweep], self.numbering.buffers
         doubled = self.found.doubled(sweep)
         read = tuple(f.name for f in self.numbering.fields if f in nests.reads)
@@ -235,14 +211,14 @@ class _Compiler:
             symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
         halo_kernel, extent = self.halo_kernel(sweep, nests, halo, of)
         items = {name: ITEMSIZE[kernel.array[name].dtype] for name in of.names}
-        return Sweep(
+        return schedule.Sweep(
             kernel=symbol,
             operands=tuple(numbers[name] for name in of.names),
             reads={numbers[f.name]: p for f, p in halo.reads.items()},
             exchange={numbers[f.name]: p for f, p in halo.exchange.items()},
             fills=tuple(map(self.fill, halo.fills)),
             reductions=tuple(
-                Reduction(r.attribute[0], self.numbering.scalars[s], r.attribute[1])
+                schedule.Reduction(r.attribute[0], self.numbering.scalars[s], r.attribute[1])
                 for r, s in sweep.reductions.items()
             ),
             halo_kernel=halo_kernel,
@@ -250,7 +226,7 @@ class _Compiler:
             swaps=tuple((numbers[name], numbers[to]) for name, to in sinks.items() if name in doubled),
             overwrites=tuple(numbers[name] for name in sinks if name not in doubled),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
-            scratch=tuple(Scratch(s.item, s.extra, s.planes) for s in shared(lives(kernel))[1]),
+            scratch=tuple(schedule.Scratch(s.item, s.extra, s.planes) for s in shared(lives(kernel))[1]),
             stages=_stages(kernel),
             flops=float(count_flops(kernel)),
             bytes=float(sum(items.values()) + sum(items[to] for to in sinks.values() if to in read)),
@@ -265,7 +241,7 @@ class _Compiler:
         return {name: number for number, name in enumerate(of.names)}
 
     def halo_kernel(
-        self, sweep: SweepGraph, nests: SweepNests, halo: SweepHalo, of: Operands
+        self, sweep: lower.SweepGraph, nests: SweepNests, halo: SweepHalo, of: Operands
     ) -> tuple[str | None, Footprint]:
         """What computes fields in the halo too, and where."""
         if not halo.extended:
@@ -279,7 +255,7 @@ class _Compiler:
 
     # --- boundary conditions ---
 
-    def fill(self, fill: WallFill) -> Fill:
+    def fill(self, fill: WallFill) -> schedule.Fill:
         known = self.fills.get(fill)
         if known is not None:
             return known
@@ -288,7 +264,7 @@ class _Compiler:
         ordered = tuple(sorted(fields, key=lambda f: self.numbering.fields[f]))
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
         name = fill.field.name.replace(OWN, "")
-        made = self.fills[fill] = Fill(
+        made = self.fills[fill] = schedule.Fill(
             kernel=self.once(f"wall_{name}_{side}", self.wall(fill, ordered, side)),
             field=self.numbering.fields[fill.field],
             operands=tuple(self.numbering.fields[f] for f in ordered),
@@ -320,12 +296,12 @@ class _Compiler:
         return self.target.wall(layers, self.numbering.names, axis, fill.side, comment)
 
 
-def _stages(kernel: Kernel) -> tuple[StageUse, ...]:
+def _stages(kernel: Kernel) -> tuple[schedule.StageUse, ...]:
     """The stages of a sweep that lie in scratch memory."""
     found = lives(kernel)
     chosen, _ = shared(found)
     return tuple(
-        StageUse(
+        schedule.StageUse(
             life.array.partition(".")[0],
             life.item,
             tuple((lo, hi + top) for (lo, hi), top in zip(life.nest.extent, life.nest.top, strict=True)),

@@ -14,20 +14,11 @@ from enum import Enum
 
 from halocline.compile.footprint import Offset
 from halocline.errors import InputError
+from halocline.lang import program as lang
 from halocline.lang.boundary import SIDES, Ghost, Periodic
 from halocline.lang.expression import Expr, constant, replace_leaves, walk
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
-from halocline.lang.program import (
-    Assign,
-    AssignScalar,
-    Program,
-    Repeat,
-    Stage,
-    Statement,
-    StopWhen,
-    assigned,
-)
 
 Key = Field | str  # a field, or a scalar by its name
 Place = tuple[bool, ...]  # the axes that points are staggered along
@@ -128,7 +119,7 @@ class Progress:
 class Walls:
     """What ghosts depend on, as far out as a program may read them."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: lang.Program) -> None:
         self.layers = layers(program)
         self._known: dict[Field, frozenset[Key]] = {}
 
@@ -179,9 +170,9 @@ class Walls:
         return found
 
 
-def layers(program: Program) -> int:
+def layers(program: lang.Program) -> int:
     """As many layers of ghosts as any statement may read: along the longest way through stages of stages."""
-    longest: dict[Stage, int] = {}
+    longest: dict[lang.Stage, int] = {}
     expressions = [e for statement in program.flat() for e in expressions_of(statement)]
 
     def reach(root: Expr) -> int:
@@ -199,22 +190,24 @@ def layers(program: Program) -> int:
     return 1 + max(map(reach, expressions), default=0)  # points on faces read a layer further than cells
 
 
-def expressions_of(statement: Statement) -> list[Expr]:
+def expressions_of(statement: lang.Statement) -> list[Expr]:
     """What a statement evaluates, but for conditions."""
-    if isinstance(statement, Assign):
+    if isinstance(statement, lang.Assign):
         return list(statement.values.values())
-    if isinstance(statement, AssignScalar):
+    if isinstance(statement, lang.AssignScalar):
         return [statement.expression]
-    if isinstance(statement, Repeat) and statement.limit is not None:
+    if isinstance(statement, lang.Repeat) and statement.limit is not None:
         return [statement.limit]
     return []
 
 
-def stages_below(roots: Iterable[Expr]) -> list[Stage]:
+def stages_below(roots: Iterable[Expr]) -> list[lang.Stage]:
     """All stages that expressions are made of, each after those that it reads."""
-    ordered: dict[Stage, None] = {}
-    entered: set[Stage] = set()
-    waiting: list[tuple[Stage | None, list[Stage]]] = [(None, [s for root in roots for s in _read(root)])]
+    ordered: dict[lang.Stage, None] = {}
+    entered: set[lang.Stage] = set()
+    waiting: list[tuple[lang.Stage | None, list[lang.Stage]]] = [
+        (None, [s for root in roots for s in _read(root)])
+    ]
     while waiting:
         reader, missing = waiting[-1]
         if missing:
@@ -229,7 +222,7 @@ def stages_below(roots: Iterable[Expr]) -> list[Stage]:
     return list(ordered)
 
 
-def _read(root: Expr) -> list[Stage]:
+def _read(root: Expr) -> list[lang.Stage]:
     return list(dict.fromkeys(leaf.attribute[0] for leaf in walk((root,)) if leaf.op == "stage"))
 
 
@@ -240,14 +233,14 @@ class Uses:
     """What statements use, in the order in which they evaluate it."""
 
     def __init__(self) -> None:
-        self._stages: dict[Stage, list[Use]] = {}
+        self._stages: dict[lang.Stage, list[Use]] = {}
 
-    def of(self, statement: Statement) -> Iterator[Use]:
+    def of(self, statement: lang.Statement) -> Iterator[Use]:
         """The uses of a statement."""
-        if isinstance(statement, Assign):
+        if isinstance(statement, lang.Assign):
             for target, expression in statement.values.items():
                 yield from self._in_kernel(expression, target.staggered)
-        for expression in () if isinstance(statement, Assign) else expressions_of(statement):
+        for expression in () if isinstance(statement, lang.Assign) else expressions_of(statement):
             # the cells of a reduction see the sweep, whatever statement it stands in
             for current in walk((expression,)):
                 if current.op == "reduce":
@@ -272,7 +265,7 @@ class Uses:
                     if isinstance(use.key, Field) and beyond(use.key, offset, place):
                         yield Use(use.key, use.version, beyond=True)
 
-    def _of_stage(self, stage: Stage) -> list[Use]:
+    def _of_stage(self, stage: lang.Stage) -> list[Use]:
         if stage not in self._stages:
             for inner in (*stages_below([stage.definition]), stage):
                 if inner not in self._stages:
@@ -289,7 +282,7 @@ def _without_reductions(root: Expr) -> Expr:
 # -- which statements begin a sweep ------------------------------------------------------------------
 
 
-def beginnings(program: Program) -> frozenset[int]:
+def beginnings(program: lang.Program) -> frozenset[int]:
     """The statements, by their number in `Program.flat`, that begin a sweep although they follow another.
 
     Raises
@@ -301,39 +294,33 @@ def beginnings(program: Program) -> frozenset[int]:
     cuts = frozenset(program.cuts)
     while True:
         scan = _Scan(program, Progress(walls), uses, cuts)
-        lost = scan.statements(program.statements)
-        if lost is None:
+        try:
+            scan.statements(program.statements)
             return frozenset(scan.begun)
-        # what overwrote the value may have joined a sweep that the statement had to wait for
-        setter = scan.setters.get(lost.use.key)
-        if setter is None or setter in cuts:
-            raise InputError(lost.message)
-        cuts |= {setter}
+        except _LostError as lost:
+            # what overwrote the value may have joined a sweep that the statement had to wait for
+            setter = scan.setters.get(lost.use.key)
+            if setter is None or setter in cuts:
+                raise InputError(str(lost)) from None
+            cuts |= {setter}
 
 
-@dataclass(frozen=True)
-class _Lost:
-    """A value that is gone where it is used."""
+class _LostError(Exception):
+    """A value that is gone where a statement uses it."""
 
-    use: Use
-    line: Line
-
-    @property
-    def message(self) -> str:
-        if isinstance(self.use.key, str):
-            what, kept, instead = "scalar", repr(self.use.key), "another scalar"
-        else:
-            what, kept, instead = "field", repr(self.use.key.name), "another field"
-        return (
-            f"{self.line}: an expression uses the value that {what} {kept} had before it was set again; keep "
-            f"that value in {instead}, or form the expression after the set"
+    def __init__(self, use: Use, line: Line) -> None:
+        what, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
+        super().__init__(
+            f"{line}: an expression uses the value that {what} {name!r} had before it was set again; keep "
+            f"that value in another {what}, or form the expression after the set"
         )
+        self.use = use
 
 
 class _Scan:
     """One way through a program, with sweeps cut before some statements."""
 
-    def __init__(self, program: Program, progress: Progress, uses: Uses, cuts: frozenset[int]) -> None:
+    def __init__(self, program: lang.Program, progress: Progress, uses: Uses, cuts: frozenset[int]) -> None:
         self.progress, self.uses, self.cuts = progress, uses, cuts
         self.begun: set[int] = set()
         self.number = 0  # of the next statement
@@ -345,51 +332,48 @@ class _Scan:
         self.progress.end_sweep()
         self.run = None
 
-    def statements(self, body: Sequence[Statement]) -> _Lost | None:
-        """Go through statements; what is lost, if something is."""
+    def statements(self, body: Sequence[lang.Statement]) -> None:
+        """Go through statements.
+
+        Raises
+        ------
+        _LostError
+            A statement uses a value that was overwritten before.
+        """
         for statement in body:
             number, self.number = self.number, self.number + 1
             if number in self.cuts:
                 self.begun.add(number)
                 self.end_sweep()
-            lost = self.statement(number, statement)
-            if lost is not None:
-                return lost
-        return None
+            self.statement(number, statement)
 
-    def statement(self, number: int, statement: Statement) -> _Lost | None:
-        if isinstance(statement, StopWhen):
+    def statement(self, number: int, statement: lang.Statement) -> None:
+        if isinstance(statement, (lang.StopWhen, lang.Repeat)):
             self.end_sweep()
-            return None
-        if isinstance(statement, Repeat):
-            self.end_sweep()
-        lost = self.waits_or_lost(number, statement)
-        if lost is not None:
-            return lost
-        if isinstance(statement, Assign):
+        if not isinstance(statement, lang.StopWhen):
+            self.wait(number, statement)
+        if isinstance(statement, lang.Assign):
             self.run = number if self.run is None else self.run
             for target in statement.values:
                 self.setters[target] = self.run
                 self.progress.set(target)
-        elif isinstance(statement, AssignScalar):
+        elif isinstance(statement, lang.AssignScalar):
             self.run = None
             self.setters[statement.scalar.name] = number
             self.progress.set(statement.scalar.name)
-        elif isinstance(statement, Repeat):
-            self.progress.enter_loop(assigned(statement.body))
-            lost = self.statements(statement.body)
+        elif isinstance(statement, lang.Repeat):
+            self.progress.enter_loop(lang.assigned(statement.body))
+            self.statements(statement.body)
             self.end_sweep()
-        return lost
 
-    def waits_or_lost(self, number: int, statement: Statement) -> _Lost | None:
+    def wait(self, number: int, statement: lang.Statement) -> None:
         """End the sweep where a statement must wait for it."""
-        uses = list(self.uses.of(statement))
-        for use in uses:
+        for use in list(self.uses.of(statement)):
             verdict = self.progress.verdict(use)
             if verdict is Verdict.WAITS and number not in self.begun:
                 self.begun.add(number)
                 self.end_sweep()
-                return self.waits_or_lost(number, statement)
+                return self.wait(number, statement)
             if verdict is Verdict.GONE:
-                return _Lost(use, statement.line)
+                raise _LostError(use, statement.line)
         return None

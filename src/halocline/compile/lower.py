@@ -7,7 +7,7 @@ sweep assigns or whose ghosts follow one that it assigns, or a scalar that depen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -15,21 +15,12 @@ from typing import Any
 
 from halocline.compile.dependence import Key, Progress, Walls, beginnings, stages_below
 from halocline.errors import InputError
+from halocline.lang import program as lang
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
 from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
-from halocline.lang.program import (
-    Assign,
-    AssignScalar,
-    Program,
-    Repeat,
-    Stage,
-    Statement,
-    StopWhen,
-    assigned,
-)
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
@@ -88,7 +79,7 @@ OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 class _Lowering:
     """Forms the expressions of sweeps that are known: `begun` has the statements that begin one."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: lang.Program) -> None:
         self.begun = beginnings(program)
         self.progress = Progress(Walls(program))
         self.number = 0  # of the next statement
@@ -96,8 +87,10 @@ class _Lowering:
         self.sweep = SweepGraph()
         self.after: list[tuple[str, Expr]] = []  # scalar statements that follow the sweep
         self.names: dict[str, int] = {}
-        self._resolved: dict[tuple[Any, ...], Stage] = {}  # one object per meaning, so that reads are shared
-        self._stages: dict[Stage, Stage] = {}  # as the sweep has them now
+        self._resolved: dict[
+            tuple[Any, ...], lang.Stage
+        ] = {}  # one object per meaning, so that reads are shared
+        self._stages: dict[lang.Stage, lang.Stage] = {}  # as the sweep has them now
         self._formed: dict[Expr, Expr] = {}  # all expressions, as the sweep has them now
 
     def fresh(self, kind: str) -> str:
@@ -148,9 +141,9 @@ class _Lowering:
             return stage_node(self._stages[stage], offset)
         return leaf
 
-    def resolved(self, stage: Stage, definition: Expr) -> Stage:
+    def resolved(self, stage: lang.Stage, definition: Expr) -> lang.Stage:
         key = (stage.name, definition.digest, stage.storage, stage.staggered)
-        made = Stage(stage.name, definition, stage.storage, stage.staggered, stage.line)
+        made = lang.Stage(stage.name, definition, stage.storage, stage.staggered, stage.line)
         return self._resolved.setdefault(key, made)
 
     def reduce(self, like: Expr, operand: Expr, line: Line) -> Expr:
@@ -164,28 +157,28 @@ class _Lowering:
 
     # --- statements ---
 
-    def statements(self, body: Sequence[Statement]) -> None:
+    def statements(self, body: Sequence[lang.Statement]) -> None:
         for statement in body:
             number, self.number = self.number, self.number + 1
             if number in self.begun:
                 self.end_sweep()
             self.statement(statement)
 
-    def statement(self, statement: Statement) -> None:
-        if isinstance(statement, Assign):
+    def statement(self, statement: lang.Statement) -> None:
+        if isinstance(statement, lang.Assign):
             values = {f: self.of_cells(e) for f, e in statement.values.items()}
             self.sweep.sets |= values
             self.sweep.lines += statement.lines.values()
             for f in values:
                 self.sweep.origins[f] = statement.lines[f]
                 self.set(f)
-        elif isinstance(statement, AssignScalar):
+        elif isinstance(statement, lang.AssignScalar):
             value = self.of_scalars(statement.expression, statement.line)
             if any(current.op == "reduce" for current in walk((statement.expression,))):
                 self.sweep.lines.append(statement.line)
             self.after.append((statement.scalar.name, value))
             self.set(statement.scalar.name)
-        elif isinstance(statement, StopWhen):
+        elif isinstance(statement, lang.StopWhen):
             self.end_sweep()
             self.operations.append(StopGraph(_current(statement.condition), statement.reason))
         else:
@@ -200,14 +193,14 @@ class _Lowering:
         self._stages.clear()
         self._formed.clear()
 
-    def repeat(self, statement: Repeat) -> None:
+    def repeat(self, statement: lang.Repeat) -> None:
         self.end_sweep()
         limit = None
         if statement.limit is not None:
             limit = self.fresh("limit")
             self.after.append((limit, self.of_scalars(statement.limit, statement.line)))
             self.end_sweep()
-        self.progress.enter_loop(assigned(statement.body))
+        self.progress.enter_loop(lang.assigned(statement.body))
         outer, self.operations = self.operations, []
         self.statements(statement.body)
         self.end_sweep()
@@ -236,14 +229,14 @@ def _current(condition: Expr) -> Expr:
 
 def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
     """What ends a run at the end of a pass where nothing else would: no comparison with NaN ever holds."""
-    numbers = [scalar_node(leaf.attribute[0]) for leaf in walk((until,)) if leaf.op == "scalar"]
+    numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:
         return []
     broken = reduce(or_, (number != number for number in dict.fromkeys(numbers)))
     return [StopGraph(~until & broken, f"{line}: the loop would not end: a number in {until!r} is NaN", True)]
 
 
-def lower(program: Program) -> list[OperationGraph]:
+def lower(program: lang.Program) -> list[OperationGraph]:
     """The operations of a program, with fused sweeps.
 
     Raises
@@ -268,3 +261,8 @@ def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
         elif isinstance(operation, LoopGraph):
             found.extend(sweeps(operation.body))
     return found
+
+
+def scalars_in(expressions: Iterable[Expr]) -> list[str]:
+    """The scalars that expressions read, in order."""
+    return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]

@@ -7,11 +7,18 @@ from dataclasses import dataclass, replace
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import SweepHalo
-from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
+from halocline.compile.lower import (
+    LoopGraph,
+    OperationGraph,
+    ScalarGraph,
+    StopGraph,
+    SweepGraph,
+    scalars_in,
+    sweeps,
+)
 from halocline.compile.passes.operands import doubled, second
 from halocline.compile.printers.spelling import Names
 from halocline.compile.printers.text import identifier, identifiers
-from halocline.compile.reading import scalars_in, scalars_of
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
 from halocline.compile.wraps import wrapped
@@ -41,7 +48,7 @@ class Sweeps:
 
     def scalars(self, sweep: SweepGraph) -> list[str]:
         """The scalars that a sweep reads, at walls too."""
-        return [*scalars_of(self.nests[sweep].kernel), *scalars_in(self.halos[sweep].ghosts())]
+        return [*self.nests[sweep].kernel.attributes("scalar"), *scalars_in(self.halos[sweep].ghosts())]
 
 
 def read_at_walls(halo: SweepHalo) -> list[Field]:

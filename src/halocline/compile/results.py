@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from halocline.compile.lower import AwaitGraph, LoopGraph, OperationGraph, ScalarGraph, SweepGraph
-from halocline.compile.reading import scalars_in
+from halocline.compile.lower import AwaitGraph, LoopGraph, OperationGraph, ScalarGraph, SweepGraph, scalars_in
 from halocline.lang.expression import Expr
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from halocline.compile.footprint import Offset
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
-from halocline.compile.ir.statements import Body, Nest, Stage, Store
 from halocline.compile.lower import SweepGraph
 from halocline.compile.passes.contract import contract
 from halocline.compile.passes.inline import inline, without
@@ -61,21 +61,21 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
         {
             fields[result.array]: {fields[name]: offsets for name, offsets in reads.items()}
             for result, reads in found.per_result
-            if isinstance(result, Store)
+            if isinstance(result, ir.Store)
         },
     )
 
 
 def in_halo(staged: Kernel, fields: Collection[str]) -> Kernel:
     """The kernel that computes some of a sweep's fields in the halo: every stage anew where it is read."""
-    kernel = without(staged, {s.array for s in staged.body if isinstance(s, Stage)})
-    rooms: dict[tuple[bool, ...], Body] = {}
+    kernel = without(staged, {s.array for s in staged.body if isinstance(s, ir.Stage)})
+    rooms: dict[tuple[bool, ...], ir.Body] = {}
     for statement in kernel.body:
-        if isinstance(statement, Store) and statement.array in fields:
+        if isinstance(statement, ir.Store) and statement.array in fields:
             mine = staggering(kernel, statement)
             rooms[mine] = (*rooms.get(mine, ()), statement)
     none = ((0, 0),) * kernel.ndim
-    body = tuple(Nest(room, none, tuple(map(int, mine))) for mine, room in rooms.items())
+    body = tuple(ir.Nest(room, none, tuple(map(int, mine))) for mine, room in rooms.items())
     return passed(
         "in_halo", replace(kernel, body=body, comment=f"{staged.comment}, in the halo", beyond=True)
     )

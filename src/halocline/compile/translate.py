@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from halocline.compile.dependence import stages_below
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
-from halocline.compile.ir.statements import Body, Nest, Reduce, Stage, Store
 from halocline.compile.lower import SweepGraph
 from halocline.lang.expression import SELECTIONS, Expr, text, walk
 from halocline.lang.grid import Field, Grid
@@ -71,7 +71,7 @@ class Translation:
             )
         return field.name
 
-    def stage(self, stage: NamedStage) -> Stage:
+    def stage(self, stage: NamedStage) -> ir.Stage:
         """The statement for a stage, of which all stages that it reads are known."""
         value = self.value(stage.definition)
         name = f"{stage.name}.{len(self._stages)}"  # no identifier of the user's
@@ -79,7 +79,7 @@ class Translation:
         dtype = self.table.values[value].dtype
         self.table.arrays[name] = Array(name, dtype, "scratch", label=label)
         self._stages[stage] = name
-        return Stage(name, value, stage.storage, _origin(stage.line))
+        return ir.Stage(name, value, stage.storage, _origin(stage.line))
 
 
 def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
@@ -87,14 +87,14 @@ def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
     translation = Translation(grid)
     # definitions before the stages that are read as loads; values keep the order of what they are made of
     stages = [translation.stage(stage) for stage in stages_below(sweep.roots())]
-    results: Body = ()
+    results: ir.Body = ()
     for field, expression in sweep.sets.items():
         value, origin = translation.value(expression), _origin(sweep.origins.get(field))
-        results += (Store(translation.field(field), value, origin),)
+        results += (ir.Store(translation.field(field), value, origin),)
     for slot, reduction in enumerate(sweep.reductions):
         kind, cell, place = reduction.attribute
         value, origin = translation.value(reduction.args[0]), _origin(sweep.origins.get(reduction))
-        results += (Reduce(slot, kind, value, place, cell, origin),)
+        results += (ir.Reduce(slot, kind, value, place, cell, origin),)
     return _kernel(translation, grid, (*stages, *results), _comment(sweep))
 
 
@@ -103,16 +103,16 @@ def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Gr
     translation = Translation(grid)
     for each in fields:
         translation.field(each)
-    store = Store(translation.field(field), translation.value(ghost))
+    store = ir.Store(translation.field(field), translation.value(ghost))
     none = ((0, 0),) * grid.ndim
-    nest = Nest((store,), none, (0,) * grid.ndim)
+    nest = ir.Nest((store,), none, (0,) * grid.ndim)
     return _kernel(translation, grid, (nest,), brief(ghost), beyond=True)
 
 
 def translate_scalar(expression: Expr) -> Kernel:
     """The kernel of an expression of scalars; its only statement stores it."""
     translation = Translation(None)
-    store = Store("", translation.value(expression))
+    store = ir.Store("", translation.value(expression))
     values = tuple(translation.table.values)
     return Kernel(name="", comment="", ndim=0, periodic=(), arrays=(), values=values, body=(store,))
 
@@ -135,7 +135,7 @@ def brief(root: Expr, limit: int = 100) -> str:
 
 
 def _kernel(
-    translation: Translation, grid: Grid, body: Body, comment: str, *, beyond: bool = False
+    translation: Translation, grid: Grid, body: ir.Body, comment: str, *, beyond: bool = False
 ) -> Kernel:
     table = translation.table
     return Kernel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import SweepHalo
-from halocline.compile.ir.statements import Nest, Stage
+from halocline.compile.ir import statements as ir
 from halocline.compile.sweep import SweepNests
 from halocline.lang.grid import Field, Grid
 
@@ -15,8 +15,8 @@ def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
     A row's halo must be read from that row alone, from every row, and by nothing but this kernel. Rows whose
     ends are valid already are not wrapped again.
     """
-    staged = any(isinstance(statement, Stage) for statement in nests.staged.body)
-    single = any(isinstance(s, Nest) and s.cell is not None for s in nests.kernel.body)
+    staged = any(isinstance(statement, ir.Stage) for statement in nests.staged.body)
+    single = any(isinstance(s, ir.Nest) and s.cell is not None for s in nests.kernel.body)
     # the cuts at borders of blocks may come nearer to the ends of rows than `cut_patches` lets others
     cut = grid.blocks is not None
     if not grid.periodic[-1] or staged or single or halo.extended or cut:

@@ -23,21 +23,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from halocline.errors import InputError
+from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import (
-    Expr,
-    Operators,
-    as_expr,
-    binary,
-    cast,
-    index,
-    read,
-    rebuild,
-    shift,
-    walk,
-    where,
-)
+from halocline.lang.expression import Expr, Operators
 from halocline.lang.location import at_target
 from halocline.ranges import ORDER, Range
 
@@ -77,7 +66,7 @@ class Ghost:
         if self.side > 0:
             # points staggered along the axis are one more: their last has a higher index
             offset[self.axis] += of.staggered[self.axis] - self.field.staggered[self.axis]
-        return read(of, trace.version(of), tuple(offset))
+        return graph.read(of, trace.version(of), tuple(offset))
 
     @property
     def mirror(self) -> Expr:
@@ -106,7 +95,7 @@ class Ghost:
         x = self.field.coordinates[self.axis]
         inward = [0] * self.field.grid.ndim
         inward[self.axis] = -self.side * int(2 * self.distance)
-        return slope * (x - shift(x, tuple(inward)))
+        return slope * (x - graph.shift(x, tuple(inward)))
 
     def step(self, slope: Expr) -> Expr:
         """How much a field of this slope on the wall rises there along one spacing of an even grid."""
@@ -125,9 +114,9 @@ class Ghost:
 
         def leaf(current: Expr) -> Expr:
             across = current.op == "index" and current.attribute[0] == self.axis
-            return binary("add", current, by) if across else current
+            return graph.binary("add", current, by) if across else current
 
-        return rebuild(value, leaf)
+        return graph.rebuild(value, leaf)
 
     def at_wall(self, value: Any) -> Expr:
         """Return `value`, a number, scalar or function of the coordinates, at the wall."""
@@ -135,19 +124,19 @@ class Ghost:
             what = f"the boundary value of field {self.field.name!r}"
             value = trace.trace_function(value, self.field.coordinates, what)
         name = f"field {self.field.name!r}"
-        wall = at_target(as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
+        wall = at_target(graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(
                 f"the boundary value of field {self.field.name!r} is {wall.attribute}; expected a finite "
                 "number"
             )
-        for current in walk((wall,)):
+        for current in graph.walk((wall,)):
             if current.op in ("read", "stage"):
                 raise InputError(
                     f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel "
                     "for that"
                 )
-            places = walk(current.args) if current.op == "random" else ()
+            places = graph.walk(current.args) if current.op == "random" else ()
             if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
                 raise InputError(
                     f"the boundary value of field {self.field.name!r} takes random numbers by the place "
@@ -306,9 +295,9 @@ class BoundaryKernel(BoundaryCondition):
         result = trace.call(self.function, *(Inward(at), at.layer)[:count])
         if result is None:
             raise InputError(f"{what} {trace.RETURNS_NONE}")
-        value = as_expr(result, "boundary kernel's result")
+        value = graph.as_expr(result, "boundary kernel's result")
         ghost = at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
-        for leaf in walk((ghost,)):
+        for leaf in graph.walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)
         return ghost
@@ -325,11 +314,11 @@ class LinearPart(BoundaryCondition):
 
     def ghost(self, at: Ghost) -> Expr:
         ghost = self.whole.ghost(at)
-        own = [leaf for leaf in walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
+        own = [leaf for leaf in graph.walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
         rest = _with_reads(ghost, dict.fromkeys(own, 0.0))
         if rest.op == "const" and rest.attribute == 0:
             return ghost
-        total = as_expr(0.0)
+        total = graph.as_expr(0.0)
         for leaf in own:
             unit = {other: float(other is leaf) for other in own}
             total = total + (_with_reads(ghost, unit) - rest) * leaf
@@ -358,7 +347,7 @@ def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> N
 
 def _with_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
     """An expression with numbers in place of some of its reads."""
-    return rebuild(root, lambda leaf: as_expr(values[leaf]) if leaf in values else leaf)
+    return graph.rebuild(root, lambda leaf: graph.as_expr(values[leaf]) if leaf in values else leaf)
 
 
 @dataclass(frozen=True)
@@ -427,7 +416,7 @@ def _lagrange(points: list[Fraction], at: Fraction) -> list[Fraction]:
 
 
 def _weighted(at: Ghost, weights: list[Fraction]) -> Expr:
-    total = as_expr(0.0)
+    total = graph.as_expr(0.0)
     for m, weight in enumerate(weights):
         total = total + at.inner(m) * float(weight)
     return total
@@ -506,15 +495,15 @@ def with_wall_values(
             wall = of[name].on_wall(Ghost(field, axis, side, -1)) if name in of else None
             if wall is not None:
                 if field.dtype == "float64" and value.precision == "float32":
-                    value = cast(value, field.dtype)  # or the wall's value would be rounded to that too
-                last = as_expr(0.0) if side < 0 else field.grid.cells(axis)
-                value = where(binary("eq", index(field.grid, axis), last), wall, value)
+                    value = graph.cast(value, field.dtype)  # or the wall's value would be rounded to that too
+                last = graph.as_expr(0.0) if side < 0 else field.grid.cells(axis)
+                value = graph.where(graph.binary("eq", graph.index(field.grid, axis), last), wall, value)
     return value
 
 
 def has_wall_values(field: Field) -> bool:
     """Whether some of its points have values that its conditions give."""
-    nothing = as_expr(math.nan)
+    nothing = graph.as_expr(math.nan)
     return with_wall_values(field, nothing) is not nothing
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from halocline.lang.functions import where
+from halocline.lang.expression import where
 from halocline.lang.program import Program, Scalar, own_name
 
 # A time is reached where less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.

@@ -10,20 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import add
 
+from halocline.lang import program as lang
 from halocline.lang.boundary import Ghost
 from halocline.lang.expression import SIGNS, Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
-from halocline.lang.program import (
-    Assign,
-    AssignScalar,
-    NoGhosts,
-    Program,
-    Repeat,
-    Stage,
-    Statement,
-    StopWhen,
-    assigned,
-)
 from halocline.lang.trace import OWN
 
 Reaches = dict[Field, tuple[int, ...]]  # how far each field is read along each axis
@@ -39,7 +29,7 @@ _COUNTS_TIME = re.compile(
 SHORT = 24  # characters of an expression that is written again rather than named
 
 
-def equations(program: Program) -> str:
+def equations(program: lang.Program) -> str:
     """The statements of a program as text. What was read of a field or scalar before it was set anew is
     marked with the number of its version, ``u@1``."""
     return "\n".join(_statements(program.statements, _Versions()))
@@ -54,12 +44,12 @@ def without_time(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not _COUNTS_TIME.fullmatch(line))
 
 
-def fields(grid: Grid, program: Program) -> str:
+def fields(grid: Grid, program: lang.Program) -> str:
     """The fields that a program reads or sets, with where they lie and what holds at walls, as text."""
     reaches: Reaches = {}
-    stages: dict[Stage, Reaches] = {}
+    stages: dict[lang.Stage, Reaches] = {}
     for statement in program.flat():
-        if isinstance(statement, Assign):
+        if isinstance(statement, lang.Assign):
             _extend(reaches, dict.fromkeys(statement.values, (0,) * grid.ndim))
         for root in _roots(statement):
             _extend(reaches, _reach(root, stages))
@@ -105,11 +95,11 @@ def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
     for f, reach in reaches.items():
         for side, condition in f.boundary.items():
             axis = AXES.index(side[0])
-            if not f.grid.periodic[axis] and not isinstance(condition, NoGhosts):
+            if not f.grid.periodic[axis] and not isinstance(condition, lang.NoGhosts):
                 yield from ((f, side, layer) for layer in range(reach[axis]))
 
 
-def _reach(root: Expr, stages: dict[Stage, Reaches]) -> Reaches:
+def _reach(root: Expr, stages: dict[lang.Stage, Reaches]) -> Reaches:
     """How far an expression reads each field along each axis, through stages too; of those that were met
     before it is known."""
     found: Reaches = {}
@@ -146,10 +136,10 @@ class _Versions:
         self._assigned[thing] = self._assigned.get(thing, 0) + 1
         self._since[thing] = self._loops + self._assigned[thing]
 
-    def enter(self, loop: Repeat) -> None:
+    def enter(self, loop: lang.Repeat) -> None:
         """Before the body of a loop: what it sets may be another pass's."""
         self._loops += 1
-        for thing in assigned(loop.body):
+        for thing in lang.assigned(loop.body):
             self._since[thing] = self._loops + self._assigned.get(thing, 0)
 
     def mark(self, thing: Field | str, version: int) -> str:
@@ -157,39 +147,39 @@ class _Versions:
         return "" if version >= self._since.get(thing, 0) else f"@{version}"
 
 
-def _statements(statements: Sequence[Statement], versions: _Versions, indent: str = "") -> Iterator[str]:
+def _statements(statements: Sequence[lang.Statement], versions: _Versions, indent: str = "") -> Iterator[str]:
     for statement in statements:
-        if isinstance(statement, Assign):
+        if isinstance(statement, lang.Assign):
             named = _Names([*statement.values.values()], versions)
             yield from (indent + line for line in named.lines)
             for f, value in statement.values.items():
                 yield f"{indent}{f.name} = {named.text(value)}"
-        elif isinstance(statement, AssignScalar):
+        elif isinstance(statement, lang.AssignScalar):
             yield f"{indent}{_own(statement.scalar.name)} = {_text(statement.expression, versions)}"
-        elif isinstance(statement, StopWhen):
+        elif isinstance(statement, lang.StopWhen):
             yield f"{indent}stop when {_text(statement.condition, versions)}: {statement.reason}"
         else:
             yield indent + _head(statement, versions)
             versions.enter(statement)
             yield from _statements(statement.body, versions, indent + "  ")
-        if not isinstance(statement, Repeat):
-            for thing in assigned([statement]):
+        if not isinstance(statement, lang.Repeat):
+            for thing in lang.assigned([statement]):
                 versions.assign(thing)
 
 
-def _head(loop: Repeat, versions: _Versions) -> str:
+def _head(loop: lang.Repeat, versions: _Versions) -> str:
     until = "" if loop.until is None else f" until {_text(loop.until, versions)}"
     limit = "" if loop.limit is None else f" at most {_text(loop.limit, versions)} times"
     return f"repeat{until}{limit}:"
 
 
-def _roots(statement: Statement) -> list[Expr]:
+def _roots(statement: lang.Statement) -> list[Expr]:
     """The expressions of a statement, but for those in the body of a loop."""
-    if isinstance(statement, Assign):
+    if isinstance(statement, lang.Assign):
         return list(statement.values.values())
-    if isinstance(statement, AssignScalar):
+    if isinstance(statement, lang.AssignScalar):
         return [statement.expression]
-    if isinstance(statement, StopWhen):
+    if isinstance(statement, lang.StopWhen):
         return [statement.condition]
     return [e for e in (statement.until, statement.limit) if e is not None]
 
@@ -214,8 +204,8 @@ class _Names:
         self._versions = versions
         self._uses: dict[Expr, int] = {}
         self._written: dict[Expr, str] = {}
-        self._counted: set[Stage] = set()
-        self._stages: dict[Stage, str] = {}  # by the names that they have here
+        self._counted: set[lang.Stage] = set()
+        self._stages: dict[lang.Stage, str] = {}  # by the names that they have here
         for root in roots:
             self._count(root)
         for root in roots:
@@ -248,7 +238,7 @@ class _Names:
             self._written[e] = written
         return self._written[root]
 
-    def _define(self, stage: Stage) -> None:
+    def _define(self, stage: lang.Stage) -> None:
         same = sum(other.name == stage.name for other in self._stages)
         name = self._stages[stage] = stage.name + (f"_{same + 1}" if same else "")
         self.lines.append(f"{name} = {self.text(stage.definition)}")

@@ -32,6 +32,21 @@ SELECTIONS = ("where", "branch")
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
 
 
+def _forward(op: str) -> Callable[[Any, Operand], Expr]:
+    """Return the method of a binary operator."""
+
+    def _apply(operand: Operators, other: Operand) -> Expr:
+        # a tuple is a Vector, whose reflected operator applies the operation by component
+        return NotImplemented if isinstance(other, tuple) else binary(op, operand, other)
+
+    return _apply
+
+
+def _reflected(op: str) -> Callable[[Any, Operand], Expr]:
+    """Return the method of a binary operator whose left operand is no field or expression."""
+    return lambda operand, other: binary(op, other, operand)
+
+
 class Operators:
     """Arithmetic and comparison for everything that can stand in an equation."""
 
@@ -44,30 +59,16 @@ class Operators:
         """This operand as a node of the expression graph."""
         raise NotImplementedError(type(self).__name__)
 
-    # a tuple is a Vector, whose own operators know what to do
-    def __add__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("add", self, other)
-
-    def __radd__(self, other: Operand) -> Expr:
-        return binary("add", other, self)
-
-    def __sub__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Expr:
-        return binary("sub", other, self)
-
-    def __mul__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("mul", self, other)
-
-    def __rmul__(self, other: Operand) -> Expr:
-        return binary("mul", other, self)
-
-    def __truediv__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("div", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Expr:
-        return binary("div", other, self)
+    __add__, __radd__ = _forward("add"), _reflected("add")
+    __sub__, __rsub__ = _forward("sub"), _reflected("sub")
+    __mul__, __rmul__ = _forward("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _forward("div"), _reflected("div")
+    __lt__ = _forward("lt")
+    __le__ = _forward("le")
+    __gt__ = _forward("gt")
+    __ge__ = _forward("ge")
+    __and__ = _forward("and")
+    __or__ = _forward("or")
 
     def __pow__(self, exponent: Operand) -> Expr:
         return NotImplemented if isinstance(exponent, tuple) else power(self, exponent)
@@ -84,18 +85,6 @@ class Operators:
     def __abs__(self) -> Expr:
         return unary("abs", self)
 
-    def __lt__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("lt", self, other)
-
-    def __le__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("le", self, other)
-
-    def __gt__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("gt", self, other)
-
-    def __ge__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("ge", self, other)
-
     def __eq__(self, other: object) -> Any:
         if isinstance(other, (Operators, int, float)):
             return binary("eq", self, other)
@@ -105,12 +94,6 @@ class Operators:
         if isinstance(other, (Operators, int, float)):
             return binary("ne", self, other)
         return NotImplemented
-
-    def __and__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("and", self, other)
-
-    def __or__(self, other: Operand) -> Expr:
-        return NotImplemented if isinstance(other, tuple) else binary("or", self, other)
 
     def __invert__(self) -> Expr:
         return unary("not", self)

@@ -10,19 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.lang.expression import (
-    Expr,
-    Operand,
-    Operators,
-    as_expr,
-    binary,
-    operation,
-    pointwise,
-    power,
-    unary,
-    where,
-)
-from halocline.lang.expression import branch as branch
+from halocline.lang import expression as graph
+from halocline.lang.expression import Expr, Operand, Operators, branch, where
 from halocline.lang.grid import Vector, by_component
 from halocline.lang.values import as_real
 from halocline.words import shown
@@ -33,49 +22,49 @@ LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
 @by_component
 def sqrt(x: Operand) -> Expr:
     """Square root, correctly rounded."""
-    return unary("sqrt", x)
+    return graph.unary("sqrt", x)
 
 
 @by_component
 def exp(x: Operand) -> Expr:
     """Exponential, below 1 ulp."""
-    return unary("exp", x)
+    return graph.unary("exp", x)
 
 
 @by_component
 def log(x: Operand) -> Expr:
     """Natural logarithm, below 1 ulp."""
-    return unary("log", x)
+    return graph.unary("log", x)
 
 
 @by_component
 def sin(x: Operand) -> Expr:
     """Sine of an angle in radians, below 1 ulp."""
-    return unary("sin", x)
+    return graph.unary("sin", x)
 
 
 @by_component
 def cos(x: Operand) -> Expr:
     """Cosine of an angle in radians, below 1 ulp."""
-    return unary("cos", x)
+    return graph.unary("cos", x)
 
 
 @by_component
 def pow(x: Operand, y: Operand) -> Expr:
     """x to the power y, below 2 ulp; small whole exponents become products."""
-    return power(x, y)
+    return graph.power(x, y)
 
 
 @by_component
 def abs(x: Operand) -> Expr:
     """Magnitude; of a vector that of each component. Its length is ``hc.sqrt(hc.dot(v, v))``."""
-    return unary("abs", x)
+    return graph.unary("abs", x)
 
 
 @by_component
 def sign(x: Operand) -> Expr:
     """-1, 0 or 1; zeros keep their sign."""
-    return unary("sign", x)
+    return graph.unary("sign", x)
 
 
 @by_component
@@ -92,11 +81,11 @@ def maximum(a: Operand, b: Operand, *more: Operand) -> Expr:
 
 def _select(op: str, first: Operand, *rest: Operand) -> Expr:
     def extreme(a: Expr, b: Expr) -> Expr:
-        return a if a is b else operation(op, a, b)
+        return a if a is b else graph.operation(op, a, b)
 
-    result = as_expr(first)
+    result = graph.as_expr(first)
     for operand in rest:
-        result = pointwise(extreme, result, as_expr(operand))
+        result = graph.pointwise(extreme, result, graph.as_expr(operand))
     return result
 
 
@@ -118,7 +107,7 @@ def symmetric_sum(*terms: Any) -> Any:
                 "of the same number of components only"
             )
         return Vector(symmetric_sum(*components) for components in zip(*terms, strict=True))
-    values = [as_expr(t) for t in terms]
+    values = [graph.as_expr(t) for t in terms]
     if len(values) == 3:
         a, b, c = values
         less, more = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
@@ -128,14 +117,14 @@ def symmetric_sum(*terms: Any) -> Any:
     for phase in range(len(values) if len(values) > 3 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
             values[i], values[i + 1] = _ordered(values[i], values[i + 1])
-    total = values[0] if values else as_expr(0.0)
+    total = values[0] if values else graph.as_expr(0.0)
     for value in values[1:]:
         total = _added(total, value)
     return total
 
 
 def _added(a: Expr, b: Expr) -> Expr:
-    return operation("sum2", a, b)
+    return graph.operation("sum2", a, b)
 
 
 def _ordered(a: Expr, b: Expr) -> tuple[Expr, Expr]:
@@ -175,20 +164,20 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     >>> noise = 0.01 * (hc.random(7, index=grid.cell_number()) - 0.5)
     """
     given = {"seed": seed, "step": step, "index": index}
-    return operation("random", *(_counter(value, name) for name, value in given.items()))
+    return graph.operation("random", *(_counter(value, name) for name, value in given.items()))
 
 
 def _counter(value: Operand, name: str) -> Expr:
     """An argument of `random`, where it can be one."""
     number: Any = value
     if not isinstance(value, int):  # which may be too great for a float
-        found = as_expr(value, name)
+        found = graph.as_expr(value, name)
         number = found.attribute if found.op == "const" else 0
         if found.condition:
             raise InputError(f"{name} of random is the condition {found!r}; expected a whole number")
     if not (0 <= number < 2**53 and number == int(number)):
         raise InputError(f"{name} of random is {shown(number)}; expected a whole number from 0 to 2**53 - 1")
-    return as_expr(value, name)
+    return graph.as_expr(value, name)
 
 
 def lookup(values: Sequence[float], index: Operand) -> Expr:
@@ -218,14 +207,14 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     numbers = [_entry(value, position) for position, value in enumerate(values)]
     if not 0 < len(numbers) <= LARGEST_TABLE:
         raise InputError(f"lookup in {len(numbers)} values; expected 1 to {LARGEST_TABLE}")
-    chosen = as_expr(index, "index")
+    chosen = graph.as_expr(index, "index")
     if chosen.condition:
         raise InputError(f"index of lookup is the condition {chosen!r}; expected a whole number")
     if chosen.op == "const":
         last, at = len(numbers) - 1, chosen.attribute
-        return as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
+        return graph.as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
     spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only where all bits are
-    return operation("lookup", chosen, attribute=spelled, key=spelled, label=repr(spelled).encode())
+    return graph.operation("lookup", chosen, attribute=spelled, key=spelled, label=repr(spelled).encode())
 
 
 def _entry(value: Any, position: int) -> float:
@@ -239,7 +228,7 @@ def _entry(value: Any, position: int) -> float:
 
 
 def _square(x: Any) -> Expr:
-    return power(x, 2)
+    return graph.power(x, 2)
 
 
 # tanh a = a - a z P(z) / Q(z) with z = a a: Lambert's continued fraction a / (1 + z / (3 + z / (5 + ...))) up
@@ -253,7 +242,7 @@ _SINH = tuple(1.0 / math.factorial(n) for n in range(3, 21, 2))
 
 def _polynomial(coefficients: Sequence[float], z: Expr) -> Expr:
     """The sum of coefficients, the lowest first, times powers of z."""
-    total = as_expr(coefficients[-1])
+    total = graph.as_expr(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * z + c
     return total
@@ -262,7 +251,7 @@ def _polynomial(coefficients: Sequence[float], z: Expr) -> Expr:
 @by_component
 def tanh(x: Operand) -> Expr:
     """Hyperbolic tangent, below 3 ulp; safe for any argument."""
-    a = unary("abs", x)
+    a = graph.unary("abs", x)
     z = a * a
     small = a < 0.625
     e = exp(-2.0 * a)
@@ -280,7 +269,7 @@ def _half_exp(a: Expr) -> Expr:
 
 def _sinh(x: Operand) -> Expr:
     """Hyperbolic sine, below 4 ulp."""
-    a = unary("abs", x)
+    a = graph.unary("abs", x)
     z = a * a
     half = _half_exp(a)
     size: Expr = where(a < 1.0, a + a * (z * _polynomial(_SINH, z)), half - 0.25 / half)
@@ -289,26 +278,26 @@ def _sinh(x: Operand) -> Expr:
 
 def _cosh(x: Operand) -> Expr:
     """Hyperbolic cosine, below 4 ulp."""
-    half = _half_exp(unary("abs", x))
+    half = _half_exp(graph.unary("abs", x))
     return half + 0.25 / half
 
 
 # what stands for functions of NumPy, by their names
 UFUNCS: Mapping[str, Callable[..., Any]] = {
-    "add": lambda a, b: binary("add", a, b),
-    "subtract": lambda a, b: binary("sub", a, b),
-    "multiply": lambda a, b: binary("mul", a, b),
-    "divide": lambda a, b: binary("div", a, b),
-    "power": power,
-    "float_power": power,
-    "negative": lambda a: unary("neg", a),
-    "positive": as_expr,
+    "add": lambda a, b: graph.binary("add", a, b),
+    "subtract": lambda a, b: graph.binary("sub", a, b),
+    "multiply": lambda a, b: graph.binary("mul", a, b),
+    "divide": lambda a, b: graph.binary("div", a, b),
+    "power": graph.power,
+    "float_power": graph.power,
+    "negative": lambda a: graph.unary("neg", a),
+    "positive": graph.as_expr,
     "absolute": abs,
     "fabs": abs,
     "sign": sign,
     "sqrt": sqrt,
     "square": _square,
-    "reciprocal": lambda a: binary("div", 1.0, a),
+    "reciprocal": lambda a: graph.binary("div", 1.0, a),
     "exp": exp,
     "log": log,
     "sin": sin,
@@ -320,15 +309,15 @@ UFUNCS: Mapping[str, Callable[..., Any]] = {
     "log10": lambda a: log(a) / math.log(10.0),
     "minimum": minimum,
     "maximum": maximum,
-    "less": lambda a, b: binary("lt", a, b),
-    "less_equal": lambda a, b: binary("le", a, b),
-    "greater": lambda a, b: binary("gt", a, b),
-    "greater_equal": lambda a, b: binary("ge", a, b),
-    "equal": lambda a, b: binary("eq", a, b),
-    "not_equal": lambda a, b: binary("ne", a, b),
-    "logical_and": lambda a, b: binary("and", a, b),
-    "logical_or": lambda a, b: binary("or", a, b),
-    "logical_not": lambda a: unary("not", a),
+    "less": lambda a, b: graph.binary("lt", a, b),
+    "less_equal": lambda a, b: graph.binary("le", a, b),
+    "greater": lambda a, b: graph.binary("gt", a, b),
+    "greater_equal": lambda a, b: graph.binary("ge", a, b),
+    "equal": lambda a, b: graph.binary("eq", a, b),
+    "not_equal": lambda a, b: graph.binary("ne", a, b),
+    "logical_and": lambda a, b: graph.binary("and", a, b),
+    "logical_or": lambda a, b: graph.binary("or", a, b),
+    "logical_not": lambda a: graph.unary("not", a),
 }
 
 

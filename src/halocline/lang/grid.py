@@ -11,6 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from halocline.errors import InputError
+from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
@@ -18,19 +19,7 @@ from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
-from halocline.lang.expression import (
-    Assignable,
-    Expr,
-    Offset,
-    Operators,
-    as_expr,
-    as_offset,
-    bare,
-    index,
-    located,
-    read,
-    reject_in_place,
-)
+from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.lang.values import as_name, as_quantity, as_real, identifier
@@ -262,18 +251,18 @@ class Grid(Sealed):
 
     def _coordinate_along(self, axis: int, staggered: tuple[bool, ...] | None) -> Expr:
         def coordinate_on(face: bool) -> Expr:
-            position = index(self, axis) + self._first(axis, [face] * self.ndim)
+            position = graph.index(self, axis) + self._first(axis, [face] * self.ndim)
             even = position * trace.scalar(f"h_{AXES[axis]}") + trace.scalar(f"o_{AXES[axis]}")
-            return bare(self._mapped(axis, even))
+            return graph.bare(self._mapped(axis, even))
 
         def place(face: bool) -> Place:
             return tuple(face if a == axis else None for a in range(self.ndim))
 
         if staggered is not None:
             on_faces = bool(staggered[axis])
-            return located(coordinate_on(on_faces), {place(on_faces): 0})
+            return graph.located(coordinate_on(on_faces), {place(on_faces): 0})
         places = {place(False): 0, place(True): 0}
-        return located(coordinate_on(False), places, lambda at: coordinate_on(bool(at[axis])))
+        return graph.located(coordinate_on(False), places, lambda at: coordinate_on(bool(at[axis])))
 
     def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
         """The coordinates of the points along each axis, as arrays; see `coordinates`."""
@@ -331,12 +320,12 @@ class Grid(Sealed):
             raise InputError(f"axes {shown(axes)}: {expected}")
 
         def at(place: Sequence[bool | None]) -> Expr:
-            number = index(self, numbered_axes[0])
+            number = graph.index(self, numbered_axes[0])
             for axis in numbered_axes[1:]:
                 points = self.cells(axis)
                 if self.points([bool(face) for face in place])[axis] > self.shape[axis]:
                     points = points + 1.0
-                number = number * points + index(self, axis)
+                number = number * points + graph.index(self, axis)
             return number
 
         # a number depends on the numbers of points along the later axes
@@ -347,7 +336,7 @@ class Grid(Sealed):
             for a in range(self.ndim)
         ]
         places = sorted_places(dict.fromkeys(product(*choices), 0))
-        return located(at(next(iter(places))), places, at)
+        return graph.located(at(next(iter(places))), places, at)
 
     def _first(self, axis: int, staggered: Sequence[bool]) -> float:
         """How many spacings the first point along an axis lies above the origin."""
@@ -520,10 +509,12 @@ class Field(Sealed, Assignable):
 
     @property
     def expr(self) -> Expr:
-        return located(read(self, trace.version(self), (0,) * self.grid.ndim), {self.staggered: 0})
+        return graph.located(
+            graph.read(self, trace.version(self), (0,) * self.grid.ndim), {self.staggered: 0}
+        )
 
     def __getitem__(self, offset: int | Offset) -> Expr:
-        return read(self, trace.version(self), as_offset(offset, self.grid))
+        return graph.read(self, trace.version(self), graph.as_offset(offset, self.grid))
 
     def set(self, value: Any) -> None:
         """Assign an expression to the whole field, as a statement of the program that is being traced."""
@@ -577,6 +568,11 @@ def _combining(operation: Callable[[Any, Any], Any]) -> Callable[[Vector, Any], 
     return lambda vector, other: vector._combine(other, operation)
 
 
+def _applying(operation: Callable[[Any], Any]) -> Callable[[Vector], Vector]:
+    """Return a unary operator of vectors that applies an operation to each component."""
+    return lambda vector: Vector(map(operation, vector))
+
+
 class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     """A few fields or expressions that belong together, with arithmetic by component.
 
@@ -616,14 +612,10 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
 
     __rmul__ = __mul__
 
-    def __neg__(self) -> Vector:
-        return Vector(-a for a in self)
-
-    def __pos__(self) -> Vector:
-        return Vector(+a for a in self)
-
-    def __abs__(self) -> Vector:
-        return Vector(abs(a) for a in self)
+    __neg__ = _applying(operator.neg)
+    __pos__ = _applying(operator.pos)
+    __abs__ = _applying(operator.abs)
+    __invert__ = _applying(operator.invert)
 
     # comparisons of tuples would stop at the first components that differ
 
@@ -648,21 +640,18 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     __and__ = __rand__ = _combining(operator.and_)
     __or__ = __ror__ = _combining(operator.or_)
 
-    def __invert__(self) -> Vector:
-        return Vector(~a for a in self)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Apply a function of NumPy to each component; arrays have one number for each."""
         if ufunc.__name__ == "multiply" and all(map(is_sequence, inputs)):
             raise InputError(AMBIGUOUS_PRODUCT)
 
         def apply(*operands: Any) -> Any:
-            return as_expr(0.0).__array_ufunc__(ufunc, method, *operands, **options)
+            return graph.as_expr(0.0).__array_ufunc__(ufunc, method, *operands, **options)
 
         return by_component(apply)(*(Vector(x) if is_sequence(x) else x for x in inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return as_expr(0.0).__array_function__(function, types, args, kwargs)
+        return graph.as_expr(0.0).__array_function__(function, types, args, kwargs)
 
     def __setitem__(self, component: Any, value: Any) -> None:
         name = self.name or "v"
@@ -695,7 +684,7 @@ def _assigned_name(vector: Vector) -> str | None:
     return None
 
 
-reject_in_place(Vector, _assigned_name)
+graph.reject_in_place(Vector, _assigned_name)
 
 
 def by_component(function: Callable[P, R]) -> Callable[P, R]:

@@ -17,20 +17,10 @@ from math import comb, factorial
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.axes import axis_number, whole
-from halocline.lang.expression import (
-    Expr,
-    Operand,
-    as_expr,
-    bare,
-    constant,
-    located,
-    placed,
-    reads_of,
-    unary,
-)
-from halocline.lang.expression import shift as shift_by
+from halocline.lang.expression import Expr, Operand
 from halocline.lang.ghost_products import forming, note_difference, operand_of_call
 from halocline.lang.grid import Grid, Vector, by_component, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
@@ -114,12 +104,12 @@ def _form_result(
         return formula(e, ())
     operand = operand_of_call(e)
     if e.placement is None:
-        things = [thing for thing, _ in reads_of(e, located=True)]
+        things = [thing for thing, _ in graph.reads_of(e, located=True)]
         if not things or any(any(thing.staggered) for thing in things):
             raise InputError(_unknown("a difference", e, "difference"))
         cells = (False,) * _grid(e, "a difference").ndim
         with forming(operand):
-            return placed(formula(e, cells), cells)
+            return graph.placed(formula(e, cells), cells)
     places = dict(e.placement.places)
     formulas: dict[Place, tuple[Formula, Place]] = {p: (formula, p) for p in places}
     if staggered is not None:
@@ -135,7 +125,7 @@ def _form_result(
             return form(formed_at(e, start), start)
 
     places = sorted_places(places)
-    return located(build(next(iter(places))), places, build)
+    return graph.located(build(next(iter(places))), places, build)
 
 
 def _unknown(what: str, e: Expr, alternative: str) -> str:
@@ -176,14 +166,14 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     """
     if isinstance(f, (tuple, list)):
         return Vector(shift(c, axis, by) for c in f)
-    e, a = as_expr(f), axis_number(axis)
+    e, a = graph.as_expr(f), axis_number(axis)
     cells = whole(by)
     if cells is None:
         raise InputError(f"shift by {shown(by)}: expected a whole number of cells")
-    e = bare(e)
+    e = graph.bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
-    return shift_by(e, _unit(_grid(e, "a shift"), (a, cells)))
+    return graph.shift(e, _unit(_grid(e, "a shift"), (a, cells)))
 
 
 @by_component
@@ -217,17 +207,17 @@ def derivative(
     second derivative (Pekkilä et al. 2022, Eq. 14). Half a cell away along both axes, the mixed derivative is
     the staggered difference of the staggered difference.
     """
-    e, a = as_expr(f), axis_number(axis)
+    e, a = graph.as_expr(f), axis_number(axis)
     order = trace.default_order() if order is None else order
     if axis2 is not None:
         b = axis_number(axis2)
         return second(e, a, order=order) if a == b else mixed(e, a, b, order=order)
     trace.check_order(order)
     if not e.varies:
-        return constant(0.0)
+        return graph.constant(0.0)
     grid = _grid(e, "a derivative")
     if a >= grid.ndim:
-        return constant(0.0)
+        return graph.constant(0.0)
     central = partial(_first, grid=grid, axis=a, order=order)
     between = partial(_staggered, grid=grid, axis=a, order=order)
     return _form_result(e, central, (a,), between)
@@ -236,12 +226,12 @@ def derivative(
 def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the central first derivative."""
     note_difference(grid, axis, place, order // 2)
-    total = constant(0.0)
+    total = graph.constant(0.0)
     if grid.maps[axis] is not None:
         return _central(e, grid, axis) * (1.0 / sum(_distances(grid, axis, order, place)))
     scale = 1.0 / grid.h(axis)
     for k, weight in enumerate(first_coefficients(order), 1):
-        total = total + (shift_by(e, _unit(grid, (axis, k))) - shift_by(e, _unit(grid, (axis, -k)))) * (
+        total = total + (graph.shift(e, _unit(grid, (axis, k))) - graph.shift(e, _unit(grid, (axis, -k)))) * (
             float(weight) * scale
         )
     return total
@@ -254,11 +244,11 @@ def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> E
         _check_stretched(grid, axis, order)
         before, after = sides(grid.ndim, axis, bool(place[axis]), 1)
         _, low, high = beside(grid, axis, place)
-        return (shift_by(e, after) - shift_by(e, before)) / (high - low)
-    scale, total = 1.0 / grid.h(axis), constant(0.0)
+        return (graph.shift(e, after) - graph.shift(e, before)) / (high - low)
+    scale, total = 1.0 / grid.h(axis), graph.constant(0.0)
     for k, weight in enumerate(staggered_coefficients(order), 1):
         before, after = sides(grid.ndim, axis, bool(place[axis]), k)
-        total = total + (shift_by(e, after) - shift_by(e, before)) * (float(weight) * scale)
+        total = total + (graph.shift(e, after) - graph.shift(e, before)) * (float(weight) * scale)
     return total
 
 
@@ -266,12 +256,12 @@ def _between(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Exp
     """Return the value halfway between the points of `e` along an axis."""
     if grid.maps[axis] is not None:
         _check_stretched(grid, axis, order)
-        before, after = (shift_by(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), 1))
+        before, after = (graph.shift(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), 1))
         x, low, high = beside(grid, axis, place)
         return before + (after - before) * ((x - low) / (high - low))
-    total = constant(0.0)
+    total = graph.constant(0.0)
     for k, weight in enumerate(interpolation_coefficients(order), 1):
-        before, after = (shift_by(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), k))
+        before, after = (graph.shift(e, offset) for offset in sides(grid.ndim, axis, bool(place[axis]), k))
         total = total + (before + after) * float(weight)
     return total
 
@@ -315,7 +305,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
                 "for all, or one for each"
             )
         return Vector(to(c, place, order=order) for c, place in zip(f, places, strict=True))
-    e = as_expr(f)
+    e = graph.as_expr(f)
     if not isinstance(location, str):
         raise InputError(f"hc.to: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
     order = trace.check_order(trace.default_order() if order is None else order)
@@ -336,12 +326,12 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     for axis in differing_axes(start):
         value = _between(value, tuple(place), grid=grid, axis=axis, order=order)
         place[axis] = target[axis]
-    return placed(value, target)
+    return graph.placed(value, target)
 
 
 def _central(e: Expr, grid: Grid, axis: int) -> Expr:
     """Return the difference of the values after and before."""
-    return shift_by(e, _unit(grid, (axis, 1))) - shift_by(e, _unit(grid, (axis, -1)))
+    return graph.shift(e, _unit(grid, (axis, 1))) - graph.shift(e, _unit(grid, (axis, -1)))
 
 
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
@@ -365,7 +355,7 @@ def second(f: Operand, axis: int | str, *, order: int | None = None) -> Expr:
         pair, centre = _second_parts(e, place, axis, order)
         return pair if centre is None else pair + e * centre
 
-    return _form_result(as_expr(f), formula)
+    return _form_result(graph.as_expr(f), formula)
 
 
 def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[Expr, Expr | None]:
@@ -373,21 +363,23 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
     order = trace.default_order() if order is None else order
     weights = second_coefficients(order)
     if not e.varies:
-        return constant(0.0), None
+        return graph.constant(0.0), None
     grid = _grid(e, "a derivative")
     if axis >= grid.ndim:
-        return constant(0.0), None
+        return graph.constant(0.0), None
     note_difference(grid, axis, place, order // 2)
     if grid.maps[axis] is not None:
         below, above = _distances(grid, axis, order, place)
         width = 0.5 * (below + above)
         after, before = 1.0 / (above * width), 1.0 / (below * width)
-        pair = shift_by(e, _unit(grid, (axis, 1))) * after + shift_by(e, _unit(grid, (axis, -1))) * before
+        pair = (
+            graph.shift(e, _unit(grid, (axis, 1))) * after + graph.shift(e, _unit(grid, (axis, -1))) * before
+        )
         return pair, -(after + before)
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
-    total = constant(0.0)
+    total = graph.constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        total = total + (shift_by(e, _unit(grid, (axis, k))) + shift_by(e, _unit(grid, (axis, -k)))) * (
+        total = total + (graph.shift(e, _unit(grid, (axis, k))) + graph.shift(e, _unit(grid, (axis, -k)))) * (
             float(weight) * scale
         )
     return total, float(weights[0]) * scale
@@ -396,13 +388,13 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
 @by_component
 def mixed(f: Operand, axis: int | str, axis2: int | str, *, order: int | None = None) -> Expr:
     """Return the bidiagonal mixed derivative along two different axes; see `derivative`."""
-    e, a, b = as_expr(f), axis_number(axis), axis_number(axis2)
+    e, a, b = graph.as_expr(f), axis_number(axis), axis_number(axis2)
     order = trace.check_order(trace.default_order() if order is None else order)
     if not e.varies:
-        return constant(0.0)
+        return graph.constant(0.0)
     grid = _grid(e, "a derivative")
     if max(a, b) >= grid.ndim:
-        return constant(0.0)
+        return graph.constant(0.0)
 
     def between(e: Expr, place: Place) -> Expr:
         difference = _staggered(e, place, grid=grid, axis=a, order=order)
@@ -423,10 +415,10 @@ def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> 
     # differences across the later axis of differences across the earlier one: along a row these are shifts of
     # one another, and those of the first derivative (compile/lanes.py)
     a, b = min(a, b), max(a, b)
-    total = constant(0.0)
+    total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):
-        upper = shift_by(e, _unit(grid, (a, k), (b, k))) - shift_by(e, _unit(grid, (a, -k), (b, k)))
-        lower = shift_by(e, _unit(grid, (a, k), (b, -k))) - shift_by(e, _unit(grid, (a, -k), (b, -k)))
+        upper = graph.shift(e, _unit(grid, (a, k), (b, k))) - graph.shift(e, _unit(grid, (a, -k), (b, k)))
+        lower = graph.shift(e, _unit(grid, (a, k), (b, -k))) - graph.shift(e, _unit(grid, (a, -k), (b, -k)))
         total = total + (upper - lower) * (float(weight) * scale)
     return total
 
@@ -437,14 +429,14 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
         return Vector(laplacian(c, order=order) for c in f)
 
     def formula(e: Expr, place: Place) -> Expr:
-        total, centre = constant(0.0), constant(0.0)
+        total, centre = graph.constant(0.0), graph.constant(0.0)
         for axis in range(_grid(e, "laplacian").ndim if e.varies else 0):
             pair, weight = _second_parts(e, place, axis, order)
             total = total + pair
             centre = centre + (0.0 if weight is None else weight)
         return total + e * centre
 
-    return _form_result(as_expr(f), formula)
+    return _form_result(graph.as_expr(f), formula)
 
 
 def grad(f: Operand, *, order: int | None = None) -> Vector:
@@ -453,7 +445,7 @@ def grad(f: Operand, *, order: int | None = None) -> Vector:
     The gradient of a field in cells lies in cells. It lies on faces where it is combined with a vector on
     faces, or where a vector on faces is set to it.
     """
-    e = as_expr(f, "the operand of grad")
+    e = graph.as_expr(f, "the operand of grad")
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
 
 
@@ -462,7 +454,7 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
     It lies in cells where each component lies on the faces of its axis.
     """
-    total = constant(0.0)
+    total = graph.constant(0.0)
     for axis, component in enumerate(_vector(v, "div")):
         total = total + derivative(component, axis, order=order)
     return total
@@ -476,7 +468,7 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     components = list(pad(_vector(v, "grad_div"), 3))
     sums = []
     for i in range(3):
-        total = constant(0.0)
+        total = graph.constant(0.0)
         for j, component in enumerate(components):
             total = total + derivative(component, i, j, order=order)
         sums.append(total)
@@ -490,21 +482,21 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
     It is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes it is the
     difference of neighbouring points too.
     """
-    e, a = as_expr(f), axis_number(axis)
+    e, a = graph.as_expr(f), axis_number(axis)
     even = whole(count)
     if even is None or not 2 <= even <= ORDER.most or even % 2:
         raise InputError(
             f"difference of count {shown(count)}; expected an even number from 2 to {ORDER.most}"
         )
     if not e.varies or a >= _grid(e, "a difference").ndim:
-        return constant(0.0)
+        return graph.constant(0.0)
     grid, half = _grid(e, "a difference"), even // 2
 
     def formula(e: Expr, place: Place) -> Expr:
         note_difference(grid, a, place, half)
         total = e * float((-1) ** half * comb(even, half))
         for k in range(1, half + 1):
-            pair = shift_by(e, _unit(grid, (a, k))) + shift_by(e, _unit(grid, (a, -k)))
+            pair = graph.shift(e, _unit(grid, (a, k))) + graph.shift(e, _unit(grid, (a, -k)))
             total = total + pair * float((-1) ** (half - k) * comb(even, half - k))
         return total
 
@@ -521,13 +513,13 @@ def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
     """
     if isinstance(f, (tuple, list)):
         return Vector(upwinding(c, u, order=order) for c in f)
-    e = as_expr(f)
+    e = graph.as_expr(f)
     m = trace.check_order(trace.default_order() if order is None else order) // 2
     weight = (-1) ** (m + 1) * Fraction(factorial(m) * factorial(m - 1), factorial(2 * m))
-    grid, total = _grid(e, "upwinding"), constant(0.0)
+    grid, total = _grid(e, "upwinding"), graph.constant(0.0)
     for axis, component in enumerate(_vector(u, "upwinding")[: grid.ndim]):
         check_even(grid, axis, "upwinding")
-        speed = unary("abs", component) * (float(weight) / grid.h(axis))
+        speed = graph.unary("abs", component) * (float(weight) / grid.h(axis))
         total = total + speed * difference(e, axis, 2 * m)
     return total
 
@@ -536,7 +528,7 @@ def hyperdiffusion(f: Any) -> Any:
     """The sum of the sixth derivatives along all axes, each from seven points; of a vector, by component."""
     if isinstance(f, (tuple, list)):
         return Vector(hyperdiffusion(c) for c in f)
-    e, total = as_expr(f), constant(0.0)
+    e, total = graph.as_expr(f), graph.constant(0.0)
     if not e.varies:
         return total
     grid = _grid(e, "hyperdiffusion")
@@ -562,17 +554,17 @@ def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 def cross(a: Sequence[Operand], b: Sequence[Operand]) -> Vector:
     """The cross product, three components."""
-    ax, ay, az = (as_expr(c) for c in pad(_vector(a, "cross"), 3))
-    bx, by, bz = (as_expr(c) for c in pad(_vector(b, "cross"), 3))
+    ax, ay, az = (graph.as_expr(c) for c in pad(_vector(a, "cross"), 3))
+    bx, by, bz = (graph.as_expr(c) for c in pad(_vector(b, "cross"), 3))
     return Vector((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
 
 
 def inner(a: Sequence[Operand], b: Sequence[Operand]) -> Expr:
     """The pointwise product of two vectors, summed over components."""
     count = max(len(_vector(a, "dot")), len(_vector(b, "dot")))
-    total = constant(0.0)
+    total = graph.constant(0.0)
     for p, q in zip(pad(a, count), pad(b, count), strict=True):
-        total = total + as_expr(p) * as_expr(q)
+        total = total + graph.as_expr(p) * graph.as_expr(q)
     return total
 
 

@@ -15,28 +15,12 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from halocline.errors import InputError
+from halocline.lang import expression as graph
 from halocline.lang import trace
 from halocline.lang.attributes import Sealed
 from halocline.lang.boundary import BoundaryCondition, Ghost, with_wall_values
 from halocline.lang.callables import fixed_by_partial, name_of, rebound_arguments, signature_of
-from halocline.lang.expression import (
-    Assignable,
-    Expr,
-    Operand,
-    Operators,
-    as_expr,
-    as_offset,
-    bare,
-    located,
-    place_of,
-    read,
-    reject_in_place,
-    replace_leaves,
-    stage_read,
-    text,
-    unary,
-    walk,
-)
+from halocline.lang.expression import Assignable, Expr, Operand, Operators
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
 from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.origin import Line, calling_line, worded
@@ -88,7 +72,9 @@ class Scalar(Sealed, Assignable):
 
     def set(self, value: Operand) -> None:
         """Assign a scalar expression, as a statement of the program that is being traced."""
-        trace.current("scalar.set(...)").assign_scalar(self, as_expr(value, f"value of scalar {self.name!r}"))
+        trace.current("scalar.set(...)").assign_scalar(
+            self, graph.as_expr(value, f"value of scalar {self.name!r}")
+        )
 
 
 class Stage(Sealed, Operators):
@@ -123,11 +109,11 @@ class Stage(Sealed, Operators):
     def expr(self) -> Expr:
         grid = self.definition.grid
         assert grid is not None  # checked by stage()
-        here = stage_read(self, (0,) * grid.ndim)
-        return here if self.staggered is None else located(here, {self.staggered: 0})
+        here = graph.stage_read(self, (0,) * grid.ndim)
+        return here if self.staggered is None else graph.located(here, {self.staggered: 0})
 
     def __getitem__(self, offset: Any) -> Expr:
-        return stage_read(self, as_offset(offset, self.definition.grid))
+        return graph.stage_read(self, graph.as_offset(offset, self.definition.grid))
 
 
 def _assigned_scalar(operand: Scalar) -> str | None:
@@ -142,7 +128,7 @@ def _assigned_scalar(operand: Scalar) -> str | None:
     return None if is_parameter else operand.name
 
 
-reject_in_place(Scalar, _assigned_scalar)
+graph.reject_in_place(Scalar, _assigned_scalar)
 
 
 STORAGES = ("auto", "inline", "patch", "array")
@@ -193,7 +179,7 @@ def stage(
             stage(v, f"{base}_{i}", storage=storage, location=place)
             for i, (v, place) in enumerate(zip(value, places, strict=True))
         )
-    expression = as_expr(value, "stage")
+    expression = graph.as_expr(value, "stage")
     chosen("stage storage", storage, STORAGES)
     if not expression.varies or expression.grid is None:
         raise InputError(f"stage of {expression!r}: it does not vary from cell to cell; use a scalar")
@@ -211,10 +197,10 @@ def stage(
         staggered = staggering(location, grid.ndim, f"stage {label!r}")
         expression = at_target(expression, staggered, f"stage {label!r}")
     else:
-        staggered = None if expression.placement is None else place_of(expression)
-        expression = bare(expression)
+        staggered = None if expression.placement is None else graph.place_of(expression)
+        expression = graph.bare(expression)
     if storage == "array":
-        location = location or grid.location_of(staggered or place_of(expression))
+        location = location or grid.location_of(staggered or graph.place_of(expression))
     (expression,) = program.reduced(expression)
     if storage == "array":
         assert location is not None
@@ -490,7 +476,7 @@ class Program:
         made.statements = []
         for statement in before:
             if isinstance(statement, Assign):
-                same = {f: read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
+                same = {f: graph.read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
                 made.statements.append(Assign(same, statement.lines))
             elif isinstance(statement, AssignScalar):
                 name = statement.scalar.name
@@ -507,14 +493,14 @@ class Program:
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
         """The expressions with a scalar in the place of every reduction, each set in a statement before."""
         memo: dict[Expr, Expr] = {}
-        for current in walk(expressions):
+        for current in graph.walk(expressions):
             if current.op == "reduce":
                 value = self.hidden("reduced")
-                self.assign_scalar(value, replace_leaves(current, lambda leaf: leaf, memo))
+                self.assign_scalar(value, graph.replace_leaves(current, lambda leaf: leaf, memo))
                 memo[current] = value.expr
         if not memo:
             return expressions
-        return tuple(replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
+        return tuple(graph.replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
 
     def parameter(self, name: str, meaning: str | None = None) -> Scalar:
         """The parameter of that name, made at the first call; or the program's scalar of that name."""
@@ -535,7 +521,7 @@ class Program:
 
     def _value(self, target: Field, value: Any) -> Expr:
         """What a field is set to, as an expression that it can take."""
-        expression = as_expr(value, f"value of field {target.name!r}")
+        expression = graph.as_expr(value, f"value of field {target.name!r}")
         if expression.grid is not None and expression.grid is not target.grid:
             raise InputError(
                 f"field {target.name!r} on {target.grid!r} is set to an expression of another grid, "
@@ -557,9 +543,9 @@ class Program:
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
         # a reduction of what holds a reduction needs a pass of its own before
-        inner = [n.args[0] for n in walk((expression,)) if n.op == "reduce"]
+        inner = [n.args[0] for n in graph.walk((expression,)) if n.op == "reduce"]
         memo = {e: self.reduced(e)[0] for e in inner}
-        expression = replace_leaves(expression, lambda leaf: leaf, memo)
+        expression = graph.replace_leaves(expression, lambda leaf: leaf, memo)
         self._open[-1].append(AssignScalar(target, expression, self.origin(_assignment(target, expression))))
         self._advance(target)
 
@@ -576,12 +562,12 @@ class Program:
     @contextmanager
     def repeat(self, until: Any, limit: Any, record: Sequence[Scalar], line: Line) -> Iterator[None]:
         """Record a loop around the statements of a with block."""
-        stop = None if until is None else as_expr(until, "until")
+        stop = None if until is None else graph.as_expr(until, "until")
         if stop is not None and (not stop.condition or stop.varies):
             raise InputError(
                 f"hc.loop: until is {shown(stop)}; expected a comparison of scalars, such as rho <= stop"
             )
-        most = None if limit is None else as_expr(limit, "limit")
+        most = None if limit is None else graph.as_expr(limit, "limit")
         if most is not None and (most.varies or most.condition):
             raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
         if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
@@ -602,8 +588,8 @@ class Program:
                 "error > limit; to choose cell by cell use hc.where or hc.branch"
             )
         (condition,) = self.reduced(condition)
-        once = as_expr(1.0)
-        with self._repeated(Repeat(unary("not", condition), once, (), line, often=often)):
+        once = graph.as_expr(1.0)
+        with self._repeated(Repeat(graph.unary("not", condition), once, (), line, often=often)):
             yield
 
     @contextmanager
@@ -619,7 +605,7 @@ class Program:
 
 def _assignment(target: Field | Scalar, value: Expr) -> str:
     """Return an assignment in words, without the marks of internal names."""
-    words = f"{target.name} = {text(value, SHOWN_DEPTH)}".replace(OWN, "")
+    words = f"{target.name} = {graph.text(value, SHOWN_DEPTH)}".replace(OWN, "")
     return words if len(words) <= SHOWN_WIDTH else f"{words[: SHOWN_WIDTH - 3]}..."
 
 
@@ -700,7 +686,7 @@ def when(condition: Any) -> Any:
     ...         u.set(0.5 * u)
     """
     program = trace.current("hc.when(...)")
-    return program.only(as_expr(condition, "when"), 1.0, program.origin("when"))
+    return program.only(graph.as_expr(condition, "when"), 1.0, program.origin("when"))
 
 
 def every(steps: int) -> Any:
@@ -719,7 +705,7 @@ def every(steps: int) -> Any:
     turn = program.parameter("step").expr / count
     # to the next whole number: from 2**52 on there are no others
     whole = (turn + 2.0**52) - 2.0**52
-    return program.only(as_expr(turn == whole), 1.0 / count, program.origin(f"every {count} steps"))
+    return program.only(graph.as_expr(turn == whole), 1.0 / count, program.origin(f"every {count} steps"))
 
 
 def present(expression: Expr) -> Expr:
@@ -728,13 +714,13 @@ def present(expression: Expr) -> Expr:
     def leaf_now(leaf: Expr) -> Expr:
         if leaf.op == "read":
             target, _, offset = leaf.attribute
-            return read(target, trace.version(target), offset)
+            return graph.read(target, trace.version(target), offset)
         program = trace.active()
         if leaf.op == "scalar" and program is not None and leaf.attribute[0] in program.scalars_set():
             return Scalar(leaf.attribute[0]).expr
         return leaf
 
-    return replace_leaves(expression, leaf_now, {})
+    return graph.replace_leaves(expression, leaf_now, {})
 
 
 def assign(changes: Mapping[Any, Any]) -> None:
@@ -765,7 +751,7 @@ def assign(changes: Mapping[Any, Any]) -> None:
 
 def stop(when: Operand, reason: str) -> None:
     """End the run, with that reason, where a condition on scalars holds."""
-    trace.current("hc.stop(...)").stop(as_expr(when, "when"), reason)
+    trace.current("hc.stop(...)").stop(graph.as_expr(when, "when"), reason)
 
 
 def scalar(name: str) -> Scalar:

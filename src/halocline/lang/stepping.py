@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any, Protocol
 
 from halocline.errors import InputError
+from halocline.lang import program as lang
 from halocline.lang import trace
 from halocline.lang.boundary import with_wall_values
 from halocline.lang.callables import name_of
@@ -19,22 +20,6 @@ from halocline.lang.expression import Expr, as_expr, text, walk
 from halocline.lang.grid import Field, Grid, Vector
 from halocline.lang.location import at_target
 from halocline.lang.origin import Line, returned_lines, worded
-from halocline.lang.program import (
-    OWN_SCALARS,
-    SHOWN_DEPTH,
-    Assign,
-    AssignScalar,
-    Program,
-    ProgramFunction,
-    Scalar,
-    bind,
-    by_field,
-    every,
-    loop,
-    present,
-    program_in,
-    stop,
-)
 from halocline.lang.values import as_quantity, by_name
 from halocline.words import shown
 
@@ -61,7 +46,7 @@ class Counting(Protocol):
         Of all steps that were counted in.
     """
 
-    weight: Scalar
+    weight: lang.Scalar
 
     def add(self, weight: Expr) -> None:
         """Record the statements that count a step in."""
@@ -104,8 +89,8 @@ class Stepping:
         counted quantities.
     """
 
-    program: Program
-    first: Program | None
+    program: lang.Program
+    first: lang.Program | None
     wanted: float | None
     timed: bool
     sets: frozenset[str]
@@ -113,7 +98,7 @@ class Stepping:
 
 def stepping(
     grid: Grid,
-    function: Callable[..., Any] | ProgramFunction,
+    function: Callable[..., Any] | lang.ProgramFunction,
     *,
     parameters: Collection[str] = (),
     scheme: Scheme | None = None,
@@ -145,17 +130,17 @@ def stepping(
         raise InputError(
             f"time_step is 'delayed', but dt is {shown(dt)}; expected a function of fields, which is reduced"
         )
-    function = program_in(function) or function
-    plain = function.function if isinstance(function, ProgramFunction) else function
+    function = lang.program_in(function) or function
+    plain = function.function if isinstance(function, lang.ProgramFunction) else function
     if not callable(plain):
         raise InputError(f"equations are {function!r}; expected a function of fields and parameters")
     title = name_of(plain)
-    program = Program(title)
+    program = lang.Program(title)
     _check_scheme(scheme)
     program.scheme = scheme
     program.parameter("until")
     steps, pause, reached = program.parameter("steps"), program.own("pause"), program.own("t_reached")
-    if isinstance(function, ProgramFunction):
+    if isinstance(function, lang.ProgramFunction):
         timed = dt is not None
     else:
         timed = True
@@ -170,14 +155,14 @@ def stepping(
                 f"function {title!r} gives time derivatives, so a time step is needed: dt=0.01 or a function"
             )
     wanted = time_step_of(dt) if timed and not callable(dt) else None
-    first: Program | None = None
-    own = OWN_SCALARS if timed else OWN_SCALARS[1:]
-    names = {n: program.parameter(n) for n in own} | {n: Scalar(n) for n in parameters}
+    first: lang.Program | None = None
+    own = lang.OWN_SCALARS if timed else lang.OWN_SCALARS[1:]
+    names = {n: program.parameter(n) for n in own} | {n: lang.Scalar(n) for n in parameters}
     t, number = names["t"], names["step"]
 
     def bound(function: Callable[..., Any]) -> dict[str, Any]:
-        arguments = bind(function, grid, names)
-        program.parameters |= {n: a for n, a in arguments.items() if isinstance(a, Scalar)}
+        arguments = lang.bind(function, grid, names)
+        program.parameters |= {n: a for n, a in arguments.items() if isinstance(a, lang.Scalar)}
         return arguments
 
     registers: dict[tuple[Field, str], Field] = {}
@@ -194,7 +179,7 @@ def stepping(
     ends = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
     kept_numbers = [[program.hidden("recorded") for _ in each.numbers] for each in recorded]
     record = (t, number, *chain.from_iterable(kept_numbers)) if recorded else ()
-    with trace.tracing(program), trace.order(order), loop(**ends, record=record):
+    with trace.tracing(program), trace.order(order), lang.loop(**ends, record=record):
         later: Callable[[], None] | None = None
         time = time_before = None
         if timed:
@@ -210,12 +195,12 @@ def stepping(
                     with program.labelled(_origin(dt, "time step")):
                         step.set(_number(trace.call(dt, **bound(dt))))
                 time = shorten_step(program, t, step, step)
-                stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
+                lang.stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
                     first, value = _delayed(program, dt, bound(dt))
                     later = partial(following.set, value)
         arguments = bound(plain)
-        if isinstance(function, ProgramFunction):
+        if isinstance(function, lang.ProgramFunction):
             functions = [plain] if after_step is None else [plain, after_step]
             if not timed and any(
                 t is argument for function in functions for argument in bound(function).values()
@@ -226,7 +211,7 @@ def stepping(
                 function.record(arguments)
         else:
             assert scheme is not None
-            starts: list[Scalar] = []  # the time at the start of the step, where it is needed later
+            starts: list[lang.Scalar] = []  # the time at the start of the step, where it is needed later
 
             def rhs(passed: float) -> dict[Field, Expr]:
                 if passed and not starts:
@@ -253,7 +238,9 @@ def stepping(
         number.set(number + 1.0)
         if after_step is not None:
             with _own_scalars_unset(program, "after_step", timed, after=True):
-                (program_in(after_step) or ProgramFunction(after_step)).record(bound(after_step), stops=True)
+                (lang.program_in(after_step) or lang.ProgramFunction(after_step)).record(
+                    bound(after_step), stops=True
+                )
         if time_before is not None and "t" in program.scalars_set():
             reach(reached, time_before, t)
         # sweeps of their own: fields have the same bits with and without output
@@ -262,10 +249,10 @@ def stepping(
             each.add(names["dt"].expr if timed else as_expr(1.0))
         for row, scalars in zip(recorded, kept_numbers, strict=True):
             program.cut()
-            with nullcontext() if row.steps == 1 else every(row.steps):
+            with nullcontext() if row.steps == 1 else lang.every(row.steps):
                 for scalar, value in zip(scalars, row.numbers, strict=True):
-                    with program.labelled(f"recorded output: {text(value, SHOWN_DEPTH)}"):
-                        scalar.set(present(value))
+                    with program.labelled(f"recorded output: {text(value, lang.SHOWN_DEPTH)}"):
+                        scalar.set(lang.present(value))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)
     kept = frozenset(each.weight.name for each in counting)
@@ -273,7 +260,9 @@ def stepping(
 
 
 @contextmanager
-def _own_scalars_unset(program: Program, name: str, timed: bool, *, after: bool = False) -> Iterator[None]:
+def _own_scalars_unset(
+    program: lang.Program, name: str, timed: bool, *, after: bool = False
+) -> Iterator[None]:
     """Check that user statements recorded in this context do not set the scalars that count time and steps.
 
     Parameters
@@ -293,7 +282,7 @@ def _own_scalars_unset(program: Program, name: str, timed: bool, *, after: bool 
     count = sum(1 for _ in program.flat())
     yield
     statements = islice(program.flat(), count, None)
-    names = {s.scalar.name for s in statements if isinstance(s, AssignScalar)}
+    names = {s.scalar.name for s in statements if isinstance(s, lang.AssignScalar)}
     if "step" in names:
         raise InputError(
             f"{name!r} sets step, which counts the steps of the run; use a scalar of another name"
@@ -312,21 +301,23 @@ def _own_scalars_unset(program: Program, name: str, timed: bool, *, after: bool 
         )
 
 
-def program_of(grid: Grid, function: Callable[..., Any] | ProgramFunction, **options: Any) -> Program:
+def program_of(
+    grid: Grid, function: Callable[..., Any] | lang.ProgramFunction, **options: Any
+) -> lang.Program:
     """The program that a simulation would run; takes what `halocline.Simulation` does, but how it runs."""
     names = tuple(by_name(options.pop("parameters", None) or {}, "parameter"))
     return stepping(grid, function, parameters=names, **options).program
 
 
-def _delayed(program: Program, dt: Any, arguments: dict[str, Any]) -> tuple[Program, Expr]:
+def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple[lang.Program, Expr]:
     """The time step of the fields as they are now, to be used when the program is at its end; and a program
     for the first one."""
     kept = dict(arguments)
     for name, argument in arguments.items():
-        if isinstance(argument, Scalar) and name in OWN_SCALARS:
+        if isinstance(argument, lang.Scalar) and name in lang.OWN_SCALARS:
             kept[name] = program.hidden(name)
             kept[name].set(argument)
-    first = Program("first_time_step")
+    first = lang.Program("first_time_step")
     first.scheme = program.scheme
     label = _origin(dt, "time step")
     with trace.tracing(first), first.labelled(label):
@@ -350,10 +341,10 @@ def _check_scheme(scheme: Any) -> None:
     )
 
 
-def _check_walls(program: Program, changing: Collection[str]) -> None:
+def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
     """Raise InputError where points on a wall would follow a number that the program itself changes: they are
     given their values by statements, which may come before the change or after it."""
-    assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, Assign) for f in s.values)
+    assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, lang.Assign) for f in s.values)
     for field in assigned:
         leaves = walk((with_wall_values(field, as_expr(0.0)),))
         names = sorted({leaf.attribute[0] for leaf in leaves if leaf.op == "scalar"} & {*changing})
@@ -409,7 +400,7 @@ def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field,
     lines = returned_lines(function, len(result)) or [worded(f"time derivative of {t.name}") for t in result]
     for target, line in zip(result, lines, strict=True):
         origins |= dict.fromkeys(target if isinstance(target, Vector) else (target,), line)
-    return {field: _slope(field, value) for field, value in by_field(result)}
+    return {field: _slope(field, value) for field, value in lang.by_field(result)}
 
 
 def _slope(target: Field, value: Any) -> Expr:

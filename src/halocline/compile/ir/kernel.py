@@ -18,7 +18,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from halocline.compile.ir.statements import Body, Offset
+from halocline.compile.ir.statements import Body, Offset, roots
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 SELECTIONS = ("where", "branch")  # the second need not compute the side that is not taken
@@ -263,6 +263,11 @@ class Kernel:
     def below(self, roots: Iterable[int], known: Container[int] = ()) -> list[int]:
         """See `below`."""
         return below(self.values, roots, known)
+
+    def attributes(self, op: str) -> list[Any]:
+        """The attributes of all values of an operation that statements use, in the order of `below`."""
+        used = (self.values[number] for number in self.below(roots(self.body)))
+        return [value.attribute for value in used if value.op == op]
 
     def loads(self, roots: Iterable[int]) -> list[tuple[str, Offset]]:
         """The (array, offset) of every load below `roots`, in the order of `below`."""

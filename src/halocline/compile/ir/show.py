@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Body, Let, Statement, bodies, flat, roots
 
 
 def show_trail(trail: Iterable[tuple[str, Kernel]]) -> str:
@@ -27,8 +27,8 @@ def show(kernel: Kernel) -> str:
     for array in kernel.arrays:
         shape = f", {array.length} long" if array.length else f", {array.shape}" if array.shape else ""
         lines.append(f"  array {array.name}: {array.dtype} {array.kind}{shape}")
-    placed = {n for s in flat(kernel.body) if isinstance(s, Let) for n in s.values}
-    for number in kernel.below(roots(kernel.body), placed):
+    placed = {n for s in ir.flat(kernel.body) if isinstance(s, ir.Let) for n in s.values}
+    for number in kernel.below(ir.roots(kernel.body), placed):
         lines.append(f"  {spelled(kernel, number)}")
     lines += _body(kernel, kernel.body, 1)
     return "\n".join(lines) + "\n"
@@ -50,21 +50,21 @@ def spelled(kernel: Kernel, number: int) -> str:
     return f"v{number} = {value.op}{attribute}{args}{precision}"
 
 
-def _body(kernel: Kernel, body: Body, level: int) -> Iterator[str]:
+def _body(kernel: Kernel, body: ir.Body, level: int) -> Iterator[str]:
     indent = "  " * level
     for statement in body:
-        if isinstance(statement, Let):
+        if isinstance(statement, ir.Let):
             yield from (indent + spelled(kernel, number) for number in statement.values)
             continue
         yield indent + _line(statement)
-        parts = list(bodies(statement))
+        parts = list(ir.bodies(statement))
         for name, inner in parts:
             if len(parts) > 1:
                 yield f"{indent}  {name}:"
             yield from _body(kernel, inner, level + 1 + (len(parts) > 1))
 
 
-def _line(statement: Statement) -> str:
+def _line(statement: ir.Statement) -> str:
     """A statement without what is in it; the user's line behind."""
     words = [type(statement).__name__.lower()]
     for each in fields(statement):

@@ -13,48 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from halocline.compile.ir.device import (
-    Advance,
-    Cells,
-    Gather,
-    Point,
-    Queue,
-    Share,
-    Step,
-)
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, SELECTIONS, Array, Kernel, Value
-from halocline.compile.ir.statements import (
-    AddUp,
-    Allocate,
-    Bands,
-    Body,
-    Branch,
-    Buffer,
-    CloseSum,
-    Far,
-    First,
-    Lanes,
-    Let,
-    Loop,
-    Mark,
-    Needed,
-    Nest,
-    Offset,
-    OpenSum,
-    Planes,
-    Reduce,
-    Row,
-    Stage,
-    Statement,
-    Store,
-    Stream,
-    Strip,
-    Wrap,
-    bodies,
-    flat,
-    roots,
-    used,
-)
 from halocline.lang.dtype import ITEMSIZE
 
 # operations by how many arguments they have
@@ -75,28 +35,12 @@ _LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POIN
 KINDS = {"field", "scratch", "band", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
 
 # what may stand around each statement of these kinds, directly or further out
-_WITHIN: dict[type[Statement], tuple[str, ...]] = {
-    Loop: ("Nest",),
-    Row: ("Nest", "Loop"),
-    Wrap: ("Nest", "Loop"),
-    Strip: ("Nest", "Loop"),
-    Lanes: ("Nest", "Loop"),
-    Far: ("Nest", "Loop"),
-    OpenSum: ("Nest", "Loop"),
-    CloseSum: ("Nest", "Loop"),
-    AddUp: ("Strip",),
-    Mark: ("Strip",),
-    Needed: ("Nest", "Loop"),
-    Branch: ("Nest",),
-    Stream: ("Nest", "Loop"),
-    Bands: ("Nest",),
-    Buffer: ("Nest",),
-    Point: ("Nest",),
-    Queue: ("Nest",),
-    Advance: ("Nest", "March"),
-    Step: ("Nest", "March"),
-    Gather: ("Nest", "March"),
-    Cells: ("Nest",),
+_WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
+    **dict.fromkeys((ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.Point, ir.Queue, ir.Cells), ("Nest",)),
+    **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.Far, ir.Needed), ("Nest", "Loop")),
+    **dict.fromkeys((ir.OpenSum, ir.CloseSum, ir.Stream), ("Nest", "Loop")),
+    **dict.fromkeys((ir.AddUp, ir.Mark), ("Strip",)),
+    **dict.fromkeys((ir.Advance, ir.Step, ir.Gather), ("Nest", "March")),
 }
 
 
@@ -120,14 +64,16 @@ def verify(kernel: Kernel) -> None:
     def fail(what: str) -> NoReturn:
         raise InvalidKernel(f"kernel {kernel.comment!r}: {what}")
 
-    statements = list(flat(kernel.body))
+    statements = list(ir.flat(kernel.body))
     known = _known_of(kernel)
     _values(kernel, statements, known, fail)
     _arrays(kernel, statements, fail)
     _places(kernel, fail)
     _stages(kernel, statements, known, fail)
     _reductions(statements, fail)
-    if any(isinstance(s, (Let, Strip, Cells)) for s in statements) and _is_placed(kernel, statements):
+    if any(isinstance(s, (ir.Let, ir.Strip, ir.Cells)) for s in statements) and _is_placed(
+        kernel, statements
+    ):
         _scopes(kernel, kernel.body, set(), fail)
 
 
@@ -142,7 +88,7 @@ class _Known:
     arrays: tuple[Array, ...]
     ndim: int
     sound: set[int] = field(default_factory=set)  # values without a mistake, nor in what they are made of
-    loads: dict[tuple[int, ...], list[tuple[str, Offset]]] = field(default_factory=dict)
+    loads: dict[tuple[int, ...], list[tuple[str, ir.Offset]]] = field(default_factory=dict)
 
 
 _last = _Known((), (), 0)
@@ -157,15 +103,15 @@ def _known_of(kernel: Kernel) -> _Known:
     return last
 
 
-def _values(kernel: Kernel, statements: Sequence[Statement], known: _Known, fail: Fail) -> None:
+def _values(kernel: Kernel, statements: Sequence[ir.Statement], known: _Known, fail: Fail) -> None:
     values = kernel.values
-    for number in kernel.below(used(statements), known.sound):
+    for number in kernel.below(ir.used(statements), known.sound):
         wrong = _mistake(kernel, number)
         if wrong:
             fail(f"value {number}, {values[number].op}: {wrong}")
         known.sound.add(number)
     for statement in statements:
-        if isinstance(statement, (Store, Reduce, Stage)) and values[statement.value].condition:
+        if isinstance(statement, (ir.Store, ir.Reduce, ir.Stage)) and values[statement.value].condition:
             fail(
                 f"{statement}: value {statement.value} is a condition; expected a number, made by a selection"
             )
@@ -211,7 +157,7 @@ def _wrong_load(kernel: Kernel, value: Value) -> str:
     return ""
 
 
-def _arrays(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None:
+def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
     if len(kernel.array) != len(kernel.arrays):
         names = ", ".join(array.name for array in kernel.arrays)
         fail(f"two arrays have the same name: {names}; give each a name of its own")
@@ -226,90 +172,71 @@ def _arrays(kernel: Kernel, statements: Sequence[Statement], fail: Fail) -> None
                 f"{what}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
             )
     for statement in statements:
-        if isinstance(statement, Store) and kernel.values[statement.value].condition:
-            fail(f"{statement}: a condition is no number; store what it is made of, or a selection by it")
-    named = (
-        Store,
-        Stage,
-        Allocate,
-        Row,
-        Wrap,
-        Buffer,
-        AddUp,
-        CloseSum,
-        Stream,
-        Share,
-        Point,
-        Queue,
-        Advance,
-        Step,
-        First,
-    )
-    for statement in statements:
-        if isinstance(statement, named) and statement.array not in kernel.array and statement.array:
-            fail(f"{statement}: there is no array {statement.array!r}; add it to the kernel's arrays")
+        name = getattr(statement, "array", "")
+        if name and name not in kernel.array:
+            fail(f"{statement}: there is no array {name!r}; add it to the kernel's arrays")
 
 
 def _places(kernel: Kernel, fail: Fail) -> None:
-    def visit(body: Body, around: tuple[str, ...]) -> None:
+    def visit(body: ir.Body, around: tuple[str, ...]) -> None:
         for statement in body:
             missing = [kind for kind in _WITHIN.get(type(statement), ()) if kind not in around]
             if missing:
                 fail(f"{type(statement).__name__} outside of {missing[0]}")
-            if isinstance(statement, Nest) and "Nest" in around:
+            if isinstance(statement, ir.Nest) and "Nest" in around:
                 fail("a nest in a nest")
             span = getattr(statement, "span", "row")
             holder = _HOLDERS.get(span, ("Nest",))
-            if span != "row" and not {*holder} & {*around} and not isinstance(statement, Stage):
+            if span != "row" and not {*holder} & {*around} and not isinstance(statement, ir.Stage):
                 fail(f"{type(statement).__name__} over a {span} outside of {' and '.join(holder)}")
-            for name, inner in bodies(statement):
+            for name, inner in ir.bodies(statement):
                 if inner:
                     # what fills a band runs along a row of no number
-                    row = ("Loop",) if isinstance(statement, Bands) and name == "fill" else ()
+                    row = ("Loop",) if isinstance(statement, ir.Bands) and name == "fill" else ()
                     visit(inner, (*around, type(statement).__name__, *row))
 
     visit(kernel.body, ())
 
 
-def _stages(kernel: Kernel, statements: Sequence[Statement], known: _Known, fail: Fail) -> None:
+def _stages(kernel: Kernel, statements: Sequence[ir.Statement], known: _Known, fail: Fail) -> None:
     """A stage is stored once, before it is read, and as far around as that; by another kernel of the sweep
     where there is just room for it."""
     staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
-    made: dict[str, Nest | Allocate | Stage] = {}
-    rings = {s.array: s.planes for s in kernel.body if isinstance(s, Allocate)}
-    stored = {s.array for s in statements if isinstance(s, (Store, Stage))}
+    made: dict[str, ir.Nest | ir.Allocate | ir.Stage] = {}
+    rings = {s.array: s.planes for s in kernel.body if isinstance(s, ir.Allocate)}
+    stored = {s.array for s in statements if isinstance(s, (ir.Store, ir.Stage))}
     for statement in _unrolled(kernel.body):
-        if isinstance(statement, Allocate) and statement.array not in stored:
+        if isinstance(statement, ir.Allocate) and statement.array not in stored:
             made[statement.array] = statement
-        if not isinstance(statement, (Nest, Stage)):
+        if not isinstance(statement, (ir.Nest, ir.Stage)):
             continue
-        within = list(flat((statement,)))
-        for name, offset in _loads(kernel, tuple(used(within)), known) if staged else ():
+        within = list(ir.flat((statement,)))
+        for name, offset in _loads(kernel, tuple(ir.used(within)), known) if staged else ():
             if name in staged and name not in made:
                 fail(f"stage {name!r} is read before it is stored")
-            if name in staged and isinstance(statement, Nest):
+            if name in staged and isinstance(statement, ir.Nest):
                 _within(made[name], statement, name, offset, fail)
                 _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
-        here = [statement] if isinstance(statement, Stage) else within
-        if isinstance(statement, Nest) and statement.whole:
+        here = [statement] if isinstance(statement, ir.Stage) else within
+        if isinstance(statement, ir.Nest) and statement.whole:
             _fits(kernel, statement, fail)
-        for name in {s.array for s in here if isinstance(s, (Store, Stage))} & staged:
+        for name in {s.array for s in here if isinstance(s, (ir.Store, ir.Stage))} & staged:
             if name in made:
                 fail(f"stage {name!r} is stored twice")
             made[name] = statement
 
 
-def _loads(kernel: Kernel, wanted: tuple[int, ...], known: _Known) -> list[tuple[str, Offset]]:
+def _loads(kernel: Kernel, wanted: tuple[int, ...], known: _Known) -> list[tuple[str, ir.Offset]]:
     """As `Kernel.loads`."""
     if wanted not in known.loads:
         known.loads[wanted] = kernel.loads(wanted)
     return known.loads[wanted]
 
 
-def _fits(kernel: Kernel, nest: Nest, fail: Fail) -> None:
+def _fits(kernel: Kernel, nest: ir.Nest, fail: Fail) -> None:
     """Rows of whole vectors go beyond the patch, and end with the rows of scratch memory."""
-    rooms = {s.array: s for s in kernel.body if isinstance(s, Allocate)}
-    for name in (s.array for s in flat(nest.body) if isinstance(s, Store)):
+    rooms = {s.array: s for s in kernel.body if isinstance(s, ir.Allocate)}
+    for name in (s.array for s in ir.flat(nest.body) if isinstance(s, ir.Store)):
         if kernel.array[name].kind == "field":
             fail(f"field {name!r} has rows of whole vectors, beyond the patch too")
         room = rooms.get(name)
@@ -317,15 +244,17 @@ def _fits(kernel: Kernel, nest: Nest, fail: Fail) -> None:
             fail(f"stage {name!r} has rows of whole vectors, but room for other rows")
 
 
-def _unrolled(body: Body) -> Iterator[Statement]:
+def _unrolled(body: ir.Body) -> Iterator[ir.Statement]:
     """Nests that go plane by plane, too, in their order."""
     for statement in body:
-        yield from statement.body if isinstance(statement, Planes) else (statement,)
+        yield from statement.body if isinstance(statement, ir.Planes) else (statement,)
 
 
-def _in_ring(made: Statement, reader: Nest, name: str, offset: Offset, ring: int, fail: Fail) -> None:
+def _in_ring(
+    made: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, ring: int, fail: Fail
+) -> None:
     """A plane that is read is there already, and not yet overwritten."""
-    if not isinstance(made, Nest) or made.ahead is None:
+    if not isinstance(made, ir.Nest) or made.ahead is None:
         return
     if reader.ahead is None:
         fail(f"stage {name!r} is stored plane by plane, and read by a nest that is not so")
@@ -334,8 +263,8 @@ def _in_ring(made: Statement, reader: Nest, name: str, offset: Offset, ring: int
         fail(f"stage {name!r}, {made.ahead} planes ahead in a ring of {ring}, is read at {offset}")
 
 
-def _within(made: Statement, reader: Nest, name: str, offset: Offset, fail: Fail) -> None:
-    assert isinstance(made, (Nest, Allocate))
+def _within(made: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, fail: Fail) -> None:
+    assert isinstance(made, (ir.Nest, ir.Allocate))
     for axis, o in enumerate(offset):
         (lower, upper), (below, above) = reader.extent[axis], made.extent[axis]
         top = reader.top[axis] + upper + o - made.top[axis]
@@ -343,35 +272,26 @@ def _within(made: Statement, reader: Nest, name: str, offset: Offset, fail: Fail
             fail(f"stage {name!r} is read at {offset}, beyond {made.extent} and {made.top} more")
 
 
-def _reductions(statements: Sequence[Statement], fail: Fail) -> None:
-    slots = [s.slot for s in statements if isinstance(s, Reduce)]
-    if len(slots) != len(set(slots)) and not any(isinstance(s, Far) for s in statements):
+def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
+    slots = [s.slot for s in statements if isinstance(s, ir.Reduce)]
+    if len(slots) != len(set(slots)) and not any(isinstance(s, ir.Far) for s in statements):
         fail(f"two reductions of one number among {slots}")
 
 
-def _is_placed(kernel: Kernel, statements: Sequence[Statement]) -> bool:
+def _is_placed(kernel: Kernel, statements: Sequence[ir.Statement]) -> bool:
     """Whether every loop along a row says where its values are computed."""
-    loops = [s for s in statements if isinstance(s, (Strip, Lanes, Cells))]
-    return not any(
-        isinstance(s, Strip) and s.body and not _lets(s) and _uses_points(kernel, s) for s in loops
-    )
+    bodies = [s.body for s in statements if isinstance(s, ir.Strip)]
+    unplaced = [body for body in bodies if not any(isinstance(s, ir.Let) for s in body)]
+    return not any(kernel.values[n].depth == POINT for body in unplaced for n in ir.roots(body))
 
 
-def _lets(strip: Strip) -> bool:
-    return any(isinstance(s, Let) for s in strip.body)
-
-
-def _uses_points(kernel: Kernel, strip: Strip) -> bool:
-    return any(kernel.values[n].depth == POINT for n in roots(strip.body))
-
-
-def _scopes(kernel: Kernel, body: Body, around: set[int], fail: Fail) -> None:
+def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None:
     known = {*around}
     stored: set[str] = set()
     for statement in body:
-        if isinstance(statement, Store):
+        if isinstance(statement, ir.Store):
             stored.add(statement.array)
-        if isinstance(statement, Let):
+        if isinstance(statement, ir.Let):
             for number in statement.values:
                 value = kernel.values[number]
                 if value.op == "load" and value.attribute[0] in stored:
@@ -382,15 +302,15 @@ def _scopes(kernel: Kernel, body: Body, around: set[int], fail: Fail) -> None:
                 if number in known:
                     fail(f"value {number} is computed again")
                 known.add(number)
-        elif isinstance(statement, (Store, Reduce)) and statement.value not in known:
+        elif isinstance(statement, (ir.Store, ir.Reduce)) and statement.value not in known:
             fail(f"{statement} before the value is computed")
-        elif isinstance(statement, (Mark, Branch)) and statement.condition not in known:
+        elif isinstance(statement, (ir.Mark, ir.Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")
-        elif isinstance(statement, First):
-            here = {n for each in statement.body if isinstance(each, Let) for n in each.values}
+        elif isinstance(statement, ir.First):
+            here = {n for each in statement.body if isinstance(each, ir.Let) for n in each.values}
             if not here >= set(statement.values):
                 fail(f"{statement} does not compute its values")
-        for _, inner in bodies(statement):
+        for _, inner in ir.bodies(statement):
             _scopes(kernel, inner, known, fail)
-        if isinstance(statement, Branch):
+        if isinstance(statement, ir.Branch):
             known |= set(statement.values)

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import ANGULAR, POINT, Kernel
-from halocline.compile.ir.statements import (
-    Body,
-    Deposit,
-    Either,
-    Far,
-    Statement,
-    Stream,
-    Strip,
-    bodies,
-    rewritten,
-    roots,
-)
 
 
 def angles(kernel: Kernel) -> Kernel:
     """Before a loop that computes sines and cosines, another checks whether all angles are near."""
 
-    def change(statement: Statement) -> Body:
-        if not isinstance(statement, Strip):
+    def change(statement: ir.Statement) -> ir.Body:
+        if not isinstance(statement, ir.Strip):
             return (statement,)
-        values = (kernel.values[n] for n in kernel.below(roots(statement.body)))
+        values = (kernel.values[n] for n in kernel.below(ir.roots(statement.body)))
         found = tuple(v.args[0] for v in values if v.op in ANGULAR and v.depth == POINT)
-        return (Far(found), statement) if found else (statement,)
+        return (ir.Far(found), statement) if found else (statement,)
 
-    return replace(kernel, body=rewritten(kernel.body, change))
+    return replace(kernel, body=ir.rewritten(kernel.body, change))
 
 
 def near_or_far(kernel: Kernel) -> Kernel:
@@ -37,21 +26,21 @@ def near_or_far(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_chosen(kernel.body))
 
 
-def _chosen(body: Body) -> Body:
-    made: Body = ()
+def _chosen(body: ir.Body) -> ir.Body:
+    made: ir.Body = ()
     for n, statement in enumerate(body):
-        if isinstance(statement, Far):
+        if isinstance(statement, ir.Far):
             after = body[n + 1 :]
-            ends = tuple(s for s in after if isinstance(s, (Deposit, Stream)))
+            ends = tuple(s for s in after if isinstance(s, (ir.Deposit, ir.Stream)))
             far = tuple(s for s in after if s not in ends)
-            return (*made, statement, Either(_near(far), far), *ends)
-        inner = {name: _chosen(part) for name, part in bodies(statement)}
+            return (*made, statement, ir.Either(_near(far), far), *ends)
+        inner = {name: _chosen(part) for name, part in ir.bodies(statement)}
         made += (replace(statement, **inner) if inner else statement,)
     return made
 
 
-def _near(body: Body) -> Body:
-    def change(statement: Statement) -> Body:
-        return (replace(statement, near=True) if isinstance(statement, Strip) else statement,)
+def _near(body: ir.Body) -> ir.Body:
+    def change(statement: ir.Statement) -> ir.Body:
+        return (replace(statement, near=True) if isinstance(statement, ir.Strip) else statement,)
 
-    return rewritten(body, change)
+    return ir.rewritten(body, change)

@@ -10,20 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
-from halocline.compile.ir.statements import (
-    Bands,
-    Body,
-    Buffer,
-    Loop,
-    Nest,
-    Statement,
-    Store,
-    Strip,
-    flat,
-    rewritten,
-    roots,
-)
 from halocline.compile.passes.pieces import PIECE
 from halocline.compile.passes.rename import renumbered, substituted
 
@@ -37,39 +25,35 @@ def bands(kernel: Kernel) -> Kernel:
     if kernel.ndim == 1:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body: Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, Nest) and not statement.whole:
-            statement = _banded(kernel, table, number, statement)
-        body += (statement,)
+    body = ir.with_nests(kernel.body, lambda n, s: s if s.whole else _banded(kernel, table, n, s))
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 
-def _banded(kernel: Kernel, table: Table, number: int, nest: Nest) -> Nest:
-    strips = [s for s in flat(nest.body) if isinstance(s, Strip)]
-    wanted = [value for strip in strips for value in roots(strip.body)]
+def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest:
+    strips = [s for s in ir.flat(nest.body) if isinstance(s, ir.Strip)]
+    wanted = [value for strip in strips for value in ir.roots(strip.body)]
     found = _of_rows(kernel, wanted)
     if not found:
         return nest
     loads: dict[int, int] = {}
-    rooms: Body = ()
-    fill: Body = ()
+    rooms: ir.Body = ()
+    fill: ir.Body = ()
     for value in found:
         name, dtype = f"{number}:band{len(loads)}", kernel.values[value].dtype
         table.arrays[name] = Array(name, dtype, "band", length=WIDTH, span="band")
         loads[value] = table.add("load", (), (name, ()), dtype, POINT)
-        rooms += (Buffer(name),)
-        fill += (Store(name, value),)
+        rooms += (ir.Buffer(name),)
+        fill += (ir.Store(name, value),)
     instead = dict(zip(wanted, substituted(table, wanted, loads), strict=True))
 
-    def change(statement: Statement) -> Body:
-        if isinstance(statement, Strip):
+    def change(statement: ir.Statement) -> ir.Body:
+        if isinstance(statement, ir.Strip):
             statement = replace(statement, body=renumbered(statement.body, instead))
         return (statement,)
 
-    outside = tuple(s for s in nest.body if not isinstance(s, Loop))
-    rows = rewritten(nest.body[len(outside) :], change)
-    return replace(nest, body=(*outside, *rooms, Bands((Strip(fill),), rows, WIDTH)))
+    outside = tuple(s for s in nest.body if not isinstance(s, ir.Loop))
+    rows = ir.rewritten(nest.body[len(outside) :], change)
+    return replace(nest, body=(*outside, *rooms, ir.Bands((ir.Strip(fill),), rows, WIDTH)))
 
 
 def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:

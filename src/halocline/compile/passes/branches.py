@@ -11,21 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, below
-from halocline.compile.ir.statements import (
-    Body,
-    Branch,
-    Let,
-    Mark,
-    Needed,
-    Nest,
-    Statement,
-    Store,
-    Strip,
-    flat,
-    rewritten,
-    roots,
-)
 from halocline.compile.passes.inline import EXPENSIVE
 from halocline.compile.passes.rename import renumbered, substituted
 
@@ -98,12 +85,11 @@ def _cost(values: Sequence[Value], found: Iterable[int]) -> int:
 def branches(kernel: Kernel) -> Kernel:
     """Every loop along a row with an expensive side as several, of which some may be left out."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body: Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, Nest):
-            loops = _Loops(number, table)
-            statement = replace(statement, body=rewritten(statement.body, loops.several))
-        body += (statement,)
+
+    def change(number: int, nest: ir.Nest) -> ir.Nest:
+        return replace(nest, body=ir.rewritten(nest.body, _Loops(number, table).several))
+
+    body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 
@@ -114,11 +100,11 @@ class _Loops:
         self.nest, self.table = nest, table
         self.branches = 0
 
-    def several(self, statement: Statement) -> Body:
+    def several(self, statement: ir.Statement) -> ir.Body:
         """A loop as several: what decides a branch and what its sides take, each side, and the rest."""
-        if not isinstance(statement, Strip):
+        if not isinstance(statement, ir.Strip):
             return (statement,)
-        wanted = roots(statement.body)
+        wanted = ir.roots(statement.body)
         found = group(self.table.values, wanted)
         if found is None:
             return (statement,)
@@ -126,7 +112,7 @@ class _Loops:
         loads = self._shared(found, wanted)
         mask, again = self._mask(found.condition)
         before = tuple(self._store(load, value) for value, load in loads.items())
-        decide = Strip((*before, mask, Mark(number, found.condition)), marks=(number,))
+        decide = ir.Strip((*before, mask, ir.Mark(number, found.condition)), marks=(number,))
         made = self.several(decide)
         heads: dict[int, int] = {}
         for side, holds in ((0, True), (1, False)):
@@ -135,7 +121,7 @@ class _Loops:
             if results:
                 inside = substituted(self.table, results, loads)
                 stores = tuple(map(self._store, results.values(), inside))
-                made += (Needed(number, holds, self.several(Strip(stores))),)
+                made += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
                 heads |= results
         last = substituted(self.table, wanted, {**loads, **heads, found.condition: again})
         body = renumbered(statement.body, dict(zip(wanted, last, strict=True)))
@@ -166,16 +152,16 @@ class _Loops:
         self.table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
         return self.table.add("load", (), (name, ()), dtype, POINT)
 
-    def _store(self, load: int, value: int) -> Store:
+    def _store(self, load: int, value: int) -> ir.Store:
         """A value goes where it is loaded from later."""
-        return Store(self.table.values[load].attribute[0], value)
+        return ir.Store(self.table.values[load].attribute[0], value)
 
-    def _mask(self, condition: int) -> tuple[Store, int]:
+    def _mask(self, condition: int) -> tuple[ir.Store, int]:
         """A condition is kept as a number; and as it is made of that number again."""
-        dtype = self.table.values[condition].dtype
+        dtype, depth = self.table.values[condition].dtype, self.table.values[condition].depth
         one, zero = (self.table.add("const", (), number, "float64", 0) for number in (1.0, 0.0))
         load = self._load(dtype)
-        number = self.table.add("where", (condition, one, zero), None, dtype, POINT)
+        number = self.table.add("where", (condition, one, zero), None, dtype, depth)
         return self._store(load, number), self.table.add("ne", (load, zero), None, dtype, POINT)
 
 
@@ -186,23 +172,23 @@ def branched(kernel: Kernel) -> Kernel:
     """The values of each cell, with sides of branches where they are needed."""
     if not any(value.op == "branch" for value in kernel.values):
         return kernel
-    outside = frozenset(n for s in flat(kernel.body) if isinstance(s, Let) for n in s.values)
+    outside = frozenset(n for s in ir.flat(kernel.body) if isinstance(s, ir.Let) for n in s.values)
 
-    def change(statement: Statement) -> Body:
-        if not isinstance(statement, Let):
+    def change(statement: ir.Statement) -> ir.Body:
+        if not isinstance(statement, ir.Let):
             return (statement,)
         return tuple(_parts(kernel, list(statement.values), outside - set(statement.values)))
 
-    return replace(kernel, body=rewritten(kernel.body, change))
+    return replace(kernel, body=ir.rewritten(kernel.body, change))
 
 
-def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[Statement]:
+def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[ir.Statement]:
     """Values in this order, with branches among them."""
     values = kernel.values
     used = {arg for n in order for arg in values[n].args}
     found = group(values, [n for n in order if n not in used], known)
     if found is None:
-        return [Let(tuple(order))] if order else []
+        return [ir.Let(tuple(order))] if order else []
     within = found.sides[0] | found.sides[1]
     taken = {found.condition, *(arg for n in (*within, *found.values) for arg in values[n].args)} - within
     needed = set(below(values, taken, known))
@@ -211,5 +197,5 @@ def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[Stat
     have = known | set(before)
     sides = [tuple(_parts(kernel, [n for n in order if n in side], have)) for side in found.sides]
     made = _parts(kernel, before, known)
-    made.append(Branch(found.condition, found.values, sides[0], sides[1]))
+    made.append(ir.Branch(found.condition, found.values, sides[0], sides[1]))
     return made + _parts(kernel, after, have | set(found.values))

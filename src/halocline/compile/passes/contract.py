@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Kernel, Table
-from halocline.compile.ir.statements import roots
 from halocline.compile.passes.rename import renumbered
 
 
@@ -21,7 +21,7 @@ def contract(kernel: Kernel) -> Kernel:
     values = kernel.values
     table = Table(kernel.grid, kernel.arrays)
     before = Table(kernel.grid, kernel.arrays, values)
-    wanted = roots(kernel.body)
+    wanted = ir.roots(kernel.body)
     order = kernel.below(wanted)
     uses = Counter(wanted)
     for number in order:
@@ -77,7 +77,7 @@ def count_flops(kernel: Kernel) -> int:
     """Floating-point operations per cell, of all nests: a function is one, see `_OPERATIONS`."""
     total = 0
     for statement in kernel.body:
-        found = (kernel.values[n] for n in kernel.below(roots((statement,))))
+        found = (kernel.values[n] for n in kernel.below(ir.roots((statement,))))
         for value in found:
             if value.depth == POINT:
                 total += 2 if value.op == "fma" else value.op in _OPERATIONS

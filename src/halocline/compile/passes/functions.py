@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import shorten
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Allocate, Body, Nest, Slot, Store, flat, roots
 from halocline.compile.passes.rename import compacted
 
 
@@ -14,14 +14,14 @@ def functions(kernel: Kernel) -> list[Kernel]:
     """The nests of a kernel, in order, function by function. What makes or reads scratch memory stays
     together."""
 
-    def staged(nest: Nest) -> bool:
+    def staged(nest: ir.Nest) -> bool:
         stored = any(
-            isinstance(s, Store) and kernel.array[s.array].kind == "scratch" for s in flat(nest.body)
+            isinstance(s, ir.Store) and kernel.array[s.array].kind == "scratch" for s in ir.flat(nest.body)
         )
-        return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(roots(nest.body)))
+        return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(ir.roots(nest.body)))
 
-    rooms = tuple(s for s in kernel.body if isinstance(s, (Slot, Allocate)))
-    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    rooms = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
     parts = [nests[:together], *([nest] for nest in nests[together:])]
     if len(parts) == 1:
@@ -31,10 +31,10 @@ def functions(kernel: Kernel) -> list[Kernel]:
     ]
 
 
-def _part(kernel: Kernel, number: int, body: Body) -> Kernel:
+def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
     """A kernel of some nests, with the arrays that they touch."""
-    touched = {array for array, _ in kernel.loads(roots(body))}
-    touched |= {s.array for s in flat(body) if isinstance(s, Store)}
+    touched = {array for array, _ in kernel.loads(ir.roots(body))}
+    touched |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in touched)
     name = f"{kernel.name}_part{number}"
     # short: the text of many parts would grow as the square of their number

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, Table, below
-from halocline.compile.ir.statements import Body, Offset, Reduce, Stage, Store, roots
 from halocline.compile.passes.reach import Codes, demanded, sums
 from halocline.compile.passes.rename import renumbered
 
@@ -32,8 +32,8 @@ def price(kernel: Kernel, numbers: Iterable[int]) -> int:
 
 def inline(kernel: Kernel) -> Kernel:
     """The stages that the user wants so, and cheap ones, are computed anew at each load."""
-    stages = {s.array: s for s in kernel.body if isinstance(s, Stage)}
-    results = [s.value for s in kernel.body if isinstance(s, (Store, Reduce))]
+    stages = {s.array: s for s in kernel.body if isinstance(s, ir.Stage)}
+    results = [s.value for s in kernel.body if isinstance(s, (ir.Store, ir.Reduce))]
     here: Codes = frozenset((0,))
     wanted: dict[str, Codes] = {}
     for value in results:
@@ -66,20 +66,20 @@ def without(kernel: Kernel, chosen: set[str]) -> Kernel:
                 made[number] = table.like(value, tuple(made[arg] for arg in value.args))
         return made[root]
 
-    body: Body = ()
+    body: ir.Body = ()
     for statement in kernel.body:
-        if isinstance(statement, Stage):
+        if isinstance(statement, ir.Stage):
             definitions[statement.array] = add(statement.value)
             if statement.array in chosen:
                 continue
         body += (statement,)
-    for value in roots(body):
+    for value in ir.roots(body):
         add(value)
     arrays = tuple(array for array in table.arrays.values() if array.name not in chosen)
     return replace(kernel, arrays=arrays, values=tuple(table.values), body=renumbered(body, made))
 
 
-def shifted(table: Table, root: int, offset: Offset) -> int:
+def shifted(table: Table, root: int, offset: ir.Offset) -> int:
     """A value of a table as it is at a neighbouring cell."""
     if not any(offset):
         return root

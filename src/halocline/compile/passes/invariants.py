@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halocline.compile.ir.device import Share
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel, Table
-from halocline.compile.ir.statements import Body, First, Nest, Store, roots
 from halocline.compile.passes.order import Steps, registers
 from halocline.compile.passes.rename import renumbered, substituted
 from halocline.lang.dtype import ITEMSIZE
@@ -23,11 +22,11 @@ NAME = ":invariants"  # no field has a colon in its name
 
 def needed(kernel: Kernel) -> int:
     """How many registers the cells of the only nest of a kernel take, with what is the same in all."""
-    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
-    wanted = roots(nest.body)
+    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
+    wanted = ir.roots(nest.body)
     below = kernel.below(wanted)
     inside = [n for n in below if kernel.values[n].depth > 0]
-    stores = [s for s in nest.body if isinstance(s, Store)]
+    stores = [s for s in nest.body if isinstance(s, ir.Store)]
     touched = {s.array for s in stores} | {name for name, _ in kernel.loads(wanted)}
     same = sum(registers(kernel, n) for n in _taken(kernel, below, wanted))
     ends = set(wanted) - {s.value for s in stores}
@@ -37,8 +36,8 @@ def needed(kernel: Kernel) -> int:
 def invariants(kernel: Kernel, room: int) -> Kernel:
     """The only nest of a kernel with what is the same in all cells in memory of the group, which has `room`
     bytes."""
-    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
-    wanted = roots(nest.body)
+    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
+    wanted = ir.roots(nest.body)
     taken = _taken(kernel, kernel.below(wanted), wanted)[: max(0, room) // ITEMSIZE[DTYPE]]
     if not taken:
         return kernel
@@ -49,8 +48,8 @@ def invariants(kernel: Kernel, room: int) -> Kernel:
     }
     made = dict(zip(wanted, substituted(table, wanted, instead), strict=True))
     array = Array(NAME, DTYPE, "invariants", shape=(len(taken),))
-    body: Body = tuple(s for s in kernel.body if s is not nest)
-    body += (Share(NAME), First(NAME, tuple(taken)), replace(nest, body=renumbered(nest.body, made)))
+    body: ir.Body = tuple(s for s in kernel.body if s is not nest)
+    body += (ir.Share(NAME), ir.First(NAME, tuple(taken)), replace(nest, body=renumbered(nest.body, made)))
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 
 

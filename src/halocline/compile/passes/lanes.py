@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Kernel, Table, below
-from halocline.compile.ir.statements import Body, Lanes, Statement, Store, Strip, rewritten, roots
 from halocline.compile.passes.rename import renumbered
 
 # Operations that vectors have; loads from fields alone, which go on beyond the ends of a row.
@@ -44,10 +44,10 @@ def lanes(kernel: Kernel) -> Kernel:
     """Each loop that keeps values for others as a loop of vectors, where vectors have what it takes."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
-    def change(statement: Statement) -> Body:
-        if not isinstance(statement, Strip) or not keeps(kernel, statement):
+    def change(statement: ir.Statement) -> ir.Body:
+        if not isinstance(statement, ir.Strip) or not keeps(kernel, statement):
             return (statement,)
-        group = roots(statement.body)
+        group = ir.roots(statement.body)
         found = columns(table, group)
         if found is None:
             return (statement,)
@@ -60,15 +60,15 @@ def lanes(kernel: Kernel) -> Kernel:
             made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
         dtype = table.values[group[0]].dtype
         body = renumbered(statement.body, made)
-        return (Lanes(body, tuple(found.ahead), found.first, dtype, span=statement.span),)
+        return (ir.Lanes(body, tuple(found.ahead), found.first, dtype, span=statement.span),)
 
-    body = rewritten(kernel.body, change)
+    body = ir.rewritten(kernel.body, change)
     return replace(kernel, values=tuple(table.values), body=body)
 
 
-def keeps(kernel: Kernel, strip: Strip) -> bool:
+def keeps(kernel: Kernel, strip: ir.Strip) -> bool:
     """Whether a loop keeps values for others."""
-    return all(isinstance(s, Store) and kernel.array[s.array].kind == "kept" for s in strip.body)
+    return all(isinstance(s, ir.Store) and kernel.array[s.array].kind == "kept" for s in strip.body)
 
 
 def columns(table: Table, group: Sequence[int]) -> Columns | None:

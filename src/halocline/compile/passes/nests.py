@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Body, Nest, Offset, Reduce, Stage, Store
 from halocline.compile.passes.inline import price
 from halocline.compile.passes.reach import Points, Result, results, staggering
 
@@ -50,7 +50,7 @@ class _Group:
         Arithmetic of these at a cell.
     """
 
-    stores: tuple[Store, ...]
+    stores: tuple[ir.Store, ...]
     extent: Extent
     values: frozenset[int]
     price: int
@@ -66,8 +66,8 @@ def _points(extent: Extent) -> int:
     return prod(TYPICAL + lower + upper for lower, upper in extent[0])
 
 
-def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
-    stages = [s for s in kernel.body if isinstance(s, Stage)]
+def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> ir.Body:
+    stages = [s for s in kernel.body if isinstance(s, ir.Stage)]
     depths: dict[str, int] = {}
     for stage in stages:
         read = (array for array, _ in kernel.loads((stage.value,)))
@@ -75,17 +75,17 @@ def _of_stages(kernel: Kernel, needed: Mapping[str, Points]) -> Body:
     joining = _Joining(
         kernel, stages, {array: _extent(points, kernel.ndim) for array, points in needed.items()}
     )
-    body: Body = ()
+    body: ir.Body = ()
     # those that read others first, since they decide where these are needed
     for depth in sorted(set(depths.values()), reverse=True):
         found = joining.groups([stage for stage in stages if depths[stage.array] == depth])
-        body = (*(Nest(tuple(stores), *extent) for extent, stores in _rooms(found)), *body)
+        body = (*(ir.Nest(tuple(stores), *extent) for extent, stores in _rooms(found)), *body)
     return body
 
 
-def _rooms(groups: Sequence[_Group]) -> list[tuple[Extent, list[Store]]]:
+def _rooms(groups: Sequence[_Group]) -> list[tuple[Extent, list[ir.Store]]]:
     """The stores of each nest: groups of the same extent are together, up to `MOST_STAGES`."""
-    rooms: list[tuple[Extent, list[Store]]] = []
+    rooms: list[tuple[Extent, list[ir.Store]]] = []
     for group in sorted(groups, key=lambda group: group.extent):
         fits = rooms and rooms[-1][0] == group.extent
         if fits and len(rooms[-1][1]) + len(group.stores) <= MOST_STAGES:
@@ -100,7 +100,7 @@ class _Joining:
     """Joins stages into groups, and knows how far out arrays are needed then: `extents`."""
 
     kernel: Kernel
-    stages: Sequence[Stage]
+    stages: Sequence[ir.Stage]
     extents: dict[str, Extent]
 
     def __post_init__(self) -> None:
@@ -108,12 +108,12 @@ class _Joining:
         self.values = {stage.array: frozenset(kernel.below((stage.value,))) for stage in self.stages}
         self.prices = {array: price(kernel, values) for array, values in self.values.items()}
 
-    def groups(self, stages: Sequence[Stage]) -> list[_Group]:
+    def groups(self, stages: Sequence[ir.Stage]) -> list[_Group]:
         """Stages in groups of which none is better computed with another."""
         groups: list[_Group] = []
         for stage in stages:
             array = stage.array
-            store = Store(array, stage.value, stage.origin)
+            store = ir.Store(array, stage.value, stage.origin)
             current = _Group((store,), self.extents[array], self.values[array], self.prices[array])
             while (found := self._partner(current, groups)) is not None:
                 other, current = found  # which others may join, as it is larger now
@@ -167,7 +167,7 @@ class _Joining:
         return sum(self.prices[array] * _points(extents[array]) for array in of)
 
 
-def _around(reader: Extent, offset: Offset, known: Extent) -> Extent:
+def _around(reader: Extent, offset: ir.Offset, known: Extent) -> Extent:
     """What is known to be needed of an array, and where a nest reads it at an offset."""
     layers = []
     for (lower, upper), more, o, (lo, hi), top in zip(*reader, offset, *known, strict=True):
@@ -186,15 +186,15 @@ def _extent(points: Points, ndim: int) -> Extent:
     return tuple(zip(lower, upper, strict=True)), tuple(top)
 
 
-def _of_results(kernel: Kernel) -> Body:
-    rooms: dict[tuple[tuple[bool, ...], Offset | None], list[Result]] = {}
+def _of_results(kernel: Kernel) -> ir.Body:
+    rooms: dict[tuple[tuple[bool, ...], ir.Offset | None], list[Result]] = {}
     for result in results(kernel):
-        cell = result.cell if isinstance(result, Reduce) else None
+        cell = result.cell if isinstance(result, ir.Reduce) else None
         rooms.setdefault((staggering(kernel, result), cell), []).append(result)
     none = ((0, 0),) * kernel.ndim
     # single cells first: they must see the values from before the sweep writes its fields
     return tuple(
-        Nest(tuple(loop), none, tuple(map(int, staggered)), cell)
+        ir.Nest(tuple(loop), none, tuple(map(int, staggered)), cell)
         for (staggered, cell), room in sorted(rooms.items(), key=lambda item: item[0][1] is None)
         for loop in _loops(kernel, room)
     )
@@ -209,10 +209,10 @@ def _loops(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
     loops: list[list[Result]] = []
     alone: list[list[Result]] = []
     for group in _sharing(kernel, found):
-        reductions = [result for result in group if isinstance(result, Reduce)]
+        reductions = [result for result in group if isinstance(result, ir.Reduce)]
         if len(reductions) > MOST_SHARING:
             alone += [list(reductions[n : n + MOST]) for n in range(0, len(reductions), MOST)]
-            group = [result for result in group if isinstance(result, Store)]
+            group = [result for result in group if isinstance(result, ir.Store)]
         if loops and len(loops[-1]) + len(group) <= MOST:
             loops[-1] += group
         elif group:
@@ -233,7 +233,7 @@ def _sharing(kernel: Kernel, found: list[Result]) -> list[list[Result]]:
 
     for number, result in enumerate(found):
         arrays = [array for array, _ in kernel.loads((result.value,))]
-        if isinstance(result, Store):
+        if isinstance(result, ir.Store):
             arrays.append(result.array)
         for array in arrays:
             above[top(number)] = top(first.setdefault(array, number))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.ir.statements import Body, Nest, Statement, Store, flat, rewritten, roots
 
 
 def second(name: str) -> str:
@@ -22,9 +22,9 @@ def doubled(kernel: Kernel, offsets: Mapping[str, Collection[tuple[int, ...]]]) 
     found: set[str] = set()
     written: set[str] = set()
     for nest in kernel.body:
-        assert isinstance(nest, Nest)
-        found |= {name for name, _ in kernel.loads(roots(nest.body))} & written
-        written |= {s.array for s in nest.body if isinstance(s, Store)}
+        assert isinstance(nest, ir.Nest)
+        found |= {name for name, _ in kernel.loads(ir.roots(nest.body))} & written
+        written |= {s.array for s in nest.body if isinstance(s, ir.Store)}
     written = {name for name in written if kernel.array[name].kind == "field"}
     return {name for name in found if name in written} | {
         name for name in written if any(any(o) for o in offsets.get(name, ()))
@@ -56,16 +56,16 @@ def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: boo
     """The kernel with its results in the buffers that they go to, and its arrays numbered in this order;
     `only` those that it touches itself."""
 
-    def change(statement: Statement) -> Body:
-        if isinstance(statement, Store) and statement.array in of.sinks:
+    def change(statement: ir.Statement) -> ir.Body:
+        if isinstance(statement, ir.Store) and statement.array in of.sinks:
             return (replace(statement, array=of.sinks[statement.array]),)
         return (statement,)
 
-    body = rewritten(kernel.body, change)
+    body = ir.rewritten(kernel.body, change)
     fields = {of.sinks[name]: replace(kernel.array[name], name=of.sinks[name]) for name in of.sinks}
     fields |= {name: kernel.array[name] for name in of.read}
-    stored = [s.array for s in flat(body) if isinstance(s, Store)]
-    touched = {*stored, *(name for name, _ in kernel.loads(roots(body)))}
+    stored = [s.array for s in ir.flat(body) if isinstance(s, ir.Store)]
+    touched = {*stored, *(name for name, _ in kernel.loads(ir.roots(body)))}
     arrays: list[Array] = [
         replace(fields[name], number=numbers[name], written=name in of.sinks.values())
         for name in of.names

@@ -12,18 +12,8 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import takewhile
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import (
-    Body,
-    Branch,
-    Let,
-    Statement,
-    Store,
-    bodies,
-    flat,
-    rewritten,
-    roots,
-)
 from halocline.lang.dtype import ITEMSIZE
 
 AT_ONCE = 96  # registers for values, from which their order matters
@@ -35,11 +25,11 @@ REGISTER = 4  # bytes
 def order(kernel: Kernel) -> Kernel:
     """All cells with their values and stores in an order that needs few registers."""
 
-    def change(statement: Statement) -> Body:
-        inner = {name: _ordered(kernel, body) for name, body in bodies(statement)}
+    def change(statement: ir.Statement) -> ir.Body:
+        inner = {name: _ordered(kernel, body) for name, body in ir.bodies(statement)}
         return (replace(statement, **inner) if inner else statement,)
 
-    return replace(kernel, body=rewritten(kernel.body, change))
+    return replace(kernel, body=ir.rewritten(kernel.body, change))
 
 
 def waiting(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]) -> int:
@@ -65,19 +55,21 @@ def registers(kernel: Kernel, number: int) -> int:
     return 0 if value.op == "const" else ITEMSIZE[value.dtype] // REGISTER
 
 
-def _ordered(kernel: Kernel, body: Body) -> Body:
+def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
     """A body with the values of each `Let` and the stores behind it in a better order, where there is one."""
-    made: Body = ()
+    made: ir.Body = ()
     n = 0
     while n < len(body):
         statement, n = body[n], n + 1
-        if not isinstance(statement, Let):
+        if not isinstance(statement, ir.Let):
             made += (statement,)
             continue
-        stores = tuple(s for s in takewhile(lambda s: isinstance(s, Store), body[n:]) if isinstance(s, Store))
+        stores = tuple(
+            s for s in takewhile(lambda s: isinstance(s, ir.Store), body[n:]) if isinstance(s, ir.Store)
+        )
         n += len(stores)
         later = _taken(kernel, body[n:])
-        before = waiting(kernel, statement.values, later | set(roots(stores)))
+        before = waiting(kernel, statement.values, later | set(ir.roots(stores)))
         if before > AT_ONCE:
             steps = _fewest(kernel, statement.values, stores, later)
             if steps.most < before:
@@ -87,7 +79,9 @@ def _ordered(kernel: Kernel, body: Body) -> Body:
     return made
 
 
-def _fewest(kernel: Kernel, numbers: Sequence[int], stores: Sequence[Store], later: Collection[int]) -> Steps:
+def _fewest(
+    kernel: Kernel, numbers: Sequence[int], stores: Sequence[ir.Store], later: Collection[int]
+) -> Steps:
     """The steps of the largest groups that do not take too many registers, or else of those that take the
     fewest."""
     found = []
@@ -98,13 +92,13 @@ def _fewest(kernel: Kernel, numbers: Sequence[int], stores: Sequence[Store], lat
     return min(found, key=lambda steps: steps.most)
 
 
-def _taken(kernel: Kernel, body: Body) -> set[int]:
+def _taken(kernel: Kernel, body: ir.Body) -> set[int]:
     """The values that a body takes from outside, among others."""
-    taken = set(roots(body))
-    for statement in flat(body):
-        if isinstance(statement, (Let, Branch)):
+    taken = set(ir.roots(body))
+    for statement in ir.flat(body):
+        if isinstance(statement, (ir.Let, ir.Branch)):
             taken.update(arg for number in statement.values for arg in kernel.values[number].args)
-        if isinstance(statement, Branch):
+        if isinstance(statement, ir.Branch):
             taken.add(statement.condition)
     return taken
 
@@ -133,14 +127,14 @@ class Steps:
         self,
         kernel: Kernel,
         numbers: Sequence[int],
-        stores: Sequence[Store],
+        stores: Sequence[ir.Store],
         later: Collection[int],
         together: int = TOGETHER[0],
     ) -> None:
         self.kernel, self.later = kernel, later
         values, here = kernel.values, set(numbers)
         users: dict[int, int] = {}
-        for number in [*(a for n in numbers for a in set(values[n].args)), *roots(stores)]:
+        for number in [*(a for n in numbers for a in set(values[n].args)), *ir.roots(stores)]:
             users[number] = users.get(number, 0) + 1
         # leaves come with the first group that takes them
         self.leaves = {n for n in numbers if not here.intersection(values[n].args)}
@@ -154,7 +148,7 @@ class Steps:
                 if arg in groups and alone and len(group) + len(groups[arg]) <= together:
                     group = groups.pop(arg) + group
             groups[number] = group
-        self.steps: list[list[int] | Store] = [*groups.values(), *stores]
+        self.steps: list[list[int] | ir.Store] = [*groups.values(), *stores]
         self._link(here)
         self.body, self.most = self._order()
 
@@ -169,7 +163,7 @@ class Steps:
                 self.loads.setdefault(values[number].attribute[0], set()).add(number)
         reads: dict[str, list[int]] = {}
         for n, step in enumerate(self.steps):
-            if isinstance(step, Store):
+            if isinstance(step, ir.Store):
                 taken = {step.value} & here
             else:
                 taken = {arg for number in step for arg in values[number].args if arg in here} - set(step)
@@ -183,11 +177,11 @@ class Steps:
         self.after: dict[int, list[int]] = {}
         self.waits = [len(taken - self.leaves) for taken in self.takes]
         for n, step in enumerate(self.steps):
-            for reader in reads.get(step.array, ()) if isinstance(step, Store) else ():
+            for reader in reads.get(step.array, ()) if isinstance(step, ir.Store) else ():
                 self.after.setdefault(reader, []).append(n)
                 self.waits[n] += 1
 
-    def _order(self) -> tuple[Body, int]:
+    def _order(self) -> tuple[ir.Body, int]:
         kernel, left = self.kernel, {number: len(by) for number, by in self.takers.items()}
         done: set[int] = set()
         taken = most = 0
@@ -208,7 +202,7 @@ class Steps:
         for n, waits in enumerate(self.waits):
             if not waits:
                 put(n)
-        body: list[Statement] = []
+        body: list[ir.Statement] = []
         run: list[int] = []
         while heap:
             cost = heappop(heap)
@@ -218,7 +212,7 @@ class Steps:
             del costs[n]
             step = self.steps[n]
             fresh = self.takes[n] & self.leaves
-            if isinstance(step, Store):
+            if isinstance(step, ir.Store):
                 fresh |= self.loads.get(step.array, set())
             fresh -= done
             run += sorted(fresh)
@@ -230,8 +224,8 @@ class Steps:
                 if number in fresh or left[number] == 1:
                     changed |= dict.fromkeys(self.takers.get(number, ()))
             done.update(fresh)
-            if isinstance(step, Store):
-                body += [Let(tuple(run)), step] if run else [step]
+            if isinstance(step, ir.Store):
+                body += [ir.Let(tuple(run)), step] if run else [step]
                 run = []
             else:
                 run += step
@@ -240,7 +234,7 @@ class Steps:
             most = max(most, taken)
             over = {number for number in self.takes[n] if not left[number] and number not in self.later}
             taken -= sum(registers(kernel, number) for number in over)
-            ready = [] if isinstance(step, Store) else self.takers.get(step[-1], [])
+            ready = [] if isinstance(step, ir.Store) else self.takers.get(step[-1], [])
             for waiter in (*ready, *self.after.get(n, ())):
                 self.waits[waiter] -= 1
                 if not self.waits[waiter]:
@@ -250,5 +244,5 @@ class Steps:
                     put(other)
         assert not any(self.waits), "steps that wait for each other"
         run += sorted(self.leaves - done)  # that are used later alone
-        body += [Let(tuple(run))] if run else []
+        body += [ir.Let(tuple(run))] if run else []
         return tuple(body), most

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Offset, Reduce, Stage, Statement, Store
 
-Places = frozenset[Offset]
+Places = frozenset[ir.Offset]
 
 # Offsets as one number each, which add up as these do: there are millions of sums. No axis has as many cells.
 Codes = frozenset[int]
@@ -16,17 +16,17 @@ SPAN = 1 << 40
 
 # Where values are needed: offsets, each from the points of a result, which has one more of them at the upper
 # walls of the axes that it is staggered along.
-Points = frozenset[tuple[Offset, tuple[bool, ...]]]
+Points = frozenset[tuple[ir.Offset, tuple[bool, ...]]]
 
-Result = Store | Reduce
+Result = ir.Store | ir.Reduce
 
 
-def sums(a: Offset, b: Offset) -> Offset:
+def sums(a: ir.Offset, b: ir.Offset) -> ir.Offset:
     """The sum of two offsets."""
     return tuple(p + q for p, q in zip(a, b, strict=True))
 
 
-def encoded(offset: Offset) -> int:
+def encoded(offset: ir.Offset) -> int:
     """An offset as a number."""
     code = 0
     for o in offset:
@@ -35,7 +35,7 @@ def encoded(offset: Offset) -> int:
 
 
 @cache
-def decoded(code: int, ndim: int) -> Offset:
+def decoded(code: int, ndim: int) -> ir.Offset:
     """The offset that a number stands for."""
     found = []
     for _ in range(ndim):
@@ -62,14 +62,14 @@ def _all_sums(at: Codes, codes: Codes) -> Codes:
 
 def results(kernel: Kernel) -> list[Result]:
     """What a kernel stores and reduces, where it has no nests yet."""
-    return [s for s in kernel.body if isinstance(s, (Store, Reduce))]
+    return [s for s in kernel.body if isinstance(s, (ir.Store, ir.Reduce))]
 
 
-def staggering(kernel: Kernel, result: Statement) -> tuple[bool, ...]:
+def staggering(kernel: Kernel, result: ir.Statement) -> tuple[bool, ...]:
     """The axes that the points of a result are staggered along."""
-    if isinstance(result, Store):
+    if isinstance(result, ir.Store):
         return kernel.array[result.array].staggered
-    assert isinstance(result, Reduce)
+    assert isinstance(result, ir.Reduce)
     return result.place
 
 
@@ -91,7 +91,7 @@ class Reach:
 
 def reach(kernel: Kernel) -> Reach:
     """What the results of a kernel without nests read, stages included."""
-    stages = [s for s in kernel.body if isinstance(s, Stage)]
+    stages = [s for s in kernel.body if isinstance(s, ir.Stage)]
     kept = {stage.array for stage in stages}
     points: dict[str, Points] = {}
     per_result = []

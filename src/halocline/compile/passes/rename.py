@@ -5,29 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, Table, Value, below
-from halocline.compile.ir.statements import (
-    Body,
-    Branch,
-    Far,
-    First,
-    Lanes,
-    Let,
-    Mark,
-    Reduce,
-    Stage,
-    Statement,
-    Store,
-    rewritten,
-    roots,
-)
 
 
 def compacted(kernel: Kernel) -> Kernel:
     """A kernel with the values that it uses, and no others."""
     made: dict[int, int] = {}
     values: list[Value] = []
-    for number in sorted(kernel.below(roots(kernel.body))):
+    for number in sorted(kernel.below(ir.roots(kernel.body))):
         value = kernel.values[number]
         made[number] = len(values)
         values.append(replace(value, args=tuple(made[arg] for arg in value.args)))
@@ -43,7 +29,7 @@ def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int])
     return [made[number] for number in heads]
 
 
-def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:
+def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
     """A body whose statements use other values; before `place`, since those that have been computed are not
     computed again.
 
@@ -53,22 +39,14 @@ def renumbered(body: Body, numbers: Mapping[int, int]) -> Body:
         For a `Let` or a `Branch`.
     """
 
-    def all_of(values: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(numbers[number] for number in values)
-
-    def change(statement: Statement) -> Body:
-        if isinstance(statement, (Let, Branch)):
+    def change(statement: ir.Statement) -> ir.Body:
+        if isinstance(statement, (ir.Let, ir.Branch)):
             raise ValueError(f"values that are computed at a place have other numbers: {statement}")
-        if isinstance(statement, (Store, Reduce, Stage)):
-            return (replace(statement, value=numbers[statement.value]),)
-        if isinstance(statement, Mark):
-            return (replace(statement, condition=numbers[statement.condition]),)
-        if isinstance(statement, Far):
-            return (replace(statement, angles=all_of(statement.angles)),)
-        if isinstance(statement, Lanes):
-            return (replace(statement, columns=all_of(statement.columns)),)
-        if isinstance(statement, First):
-            return (replace(statement, values=all_of(statement.values)),)
-        return (statement,)
+        if type(statement) not in ir.USES:
+            return (statement,)
+        name = ir.USES[type(statement)]
+        old = getattr(statement, name)
+        new = tuple(numbers[n] for n in old) if isinstance(old, tuple) else numbers[old]
+        return (replace(statement, **{name: new}),)
 
-    return rewritten(body, change)
+    return ir.rewritten(body, change)

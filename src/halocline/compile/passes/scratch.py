@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import Allocate, Nest, Slot, Store, roots
 from halocline.compile.passes.nests import TYPICAL
 from halocline.compile.passes.planes import rings
 from halocline.lang.dtype import ITEMSIZE
@@ -20,7 +20,7 @@ class Life:
 
     array: str
     item: int  # bytes
-    nest: Nest
+    nest: ir.Nest
     first: int
     last: int
     planes: int = 0
@@ -33,26 +33,26 @@ class Life:
 
 def lives(kernel: Kernel) -> list[Life]:
     """The stages of a kernel, in the order in which they are stored."""
-    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     last: dict[str, int] = {}
     ring = rings(kernel)
     for number, nest in enumerate(nests):
-        last.update((array, number) for array, _ in kernel.loads(roots(nest.body)))
+        last.update((array, number) for array, _ in kernel.loads(ir.roots(nest.body)))
     return [
         Life(s.array, ITEMSIZE[kernel.array[s.array].dtype], nest, number, last.get(s.array, number), planes)
         for number, nest in enumerate(nests)
         for s in nest.body
-        if isinstance(s, Store) and (planes := ring.get(s.array)) is not None
+        if isinstance(s, ir.Store) and (planes := ring.get(s.array)) is not None
     ]
 
 
-def shared(found: Sequence[Life]) -> tuple[dict[str, int], list[Slot]]:
+def shared(found: Sequence[Life]) -> tuple[dict[str, int], list[ir.Slot]]:
     """The slot of each stage, and how large slots are: a stage takes one that is free, where it grows least,
     or a new one. Nests run through a patch one after the other, so that a stage must not share with what a
     nest still reads that stores it. A ring of several planes has its slot alone: while nests go plane by
     plane, it is always in use.
     """
-    slots: list[Slot] = []
+    slots: list[ir.Slot] = []
     free_after: list[int] = []  # the last nest that needs what is in a slot
     chosen: dict[str, int] = {}
     for life in found:
@@ -65,17 +65,17 @@ def shared(found: Sequence[Life]) -> tuple[dict[str, int], list[Slot]]:
             free_after[number] = life.last
         else:
             number = len(slots)
-            slots.append(Slot(number, life.item, life.extra, life.planes))
+            slots.append(ir.Slot(number, life.item, life.extra, life.planes))
             free_after.append(life.last)
         chosen[life.array] = number
     return chosen, slots
 
 
-def _grown(slot: Slot, life: Life) -> Slot:
+def _grown(slot: ir.Slot, life: Life) -> ir.Slot:
     return replace(slot, extra=tuple(map(max, slot.extra, life.extra)))
 
 
-def _size(slot: Slot) -> int:
+def _size(slot: ir.Slot) -> int:
     return slot.item * prod(TYPICAL + more for more in slot.extra)
 
 
@@ -84,11 +84,11 @@ def scratch(kernel: Kernel) -> Kernel:
     return replace(kernel, body=(*rooms(kernel), *kernel.body))
 
 
-def rooms(kernel: Kernel) -> tuple[Slot | Allocate, ...]:
+def rooms(kernel: Kernel) -> tuple[ir.Slot | ir.Allocate, ...]:
     """What says how much memory there is for stages, and which part of it is whose."""
     found = lives(kernel)
     chosen, slots = shared(found)
     return (
         *slots,
-        *(Allocate(s.array, s.nest.extent, s.nest.top, chosen[s.array], s.planes) for s in found),
+        *(ir.Allocate(s.array, s.nest.extent, s.nest.top, chosen[s.array], s.planes) for s in found),
     )

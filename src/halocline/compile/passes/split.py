@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
-from halocline.compile.ir.statements import Body, Nest, Statement, Store, Strip, rewritten, roots
 from halocline.compile.passes.rename import renumbered, substituted
 
 LOADS = 64  # values that one loop may load; measured: docs/performance.md
@@ -26,33 +26,32 @@ Direction = tuple[int, ...]
 def split(kernel: Kernel) -> Kernel:
     """Each vector loop with too many loads as several, over pieces of the row."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
-    body: Body = ()
-    for number, statement in enumerate(kernel.body):
-        if isinstance(statement, Nest):
 
-            def change(inner: Statement, nest: int = number) -> Body:
-                return _strips(kernel, table, nest, inner) if isinstance(inner, Strip) else (inner,)
+    def change(number: int, nest: ir.Nest) -> ir.Nest:
+        def loops(inner: ir.Statement) -> ir.Body:
+            return _strips(kernel, table, number, inner) if isinstance(inner, ir.Strip) else (inner,)
 
-            statement = replace(statement, body=rewritten(statement.body, change))
-        body += (statement,)
+        return replace(nest, body=ir.rewritten(nest.body, loops))
+
+    body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
 
 
-def _strips(kernel: Kernel, table: Table, nest: int, strip: Strip) -> Body:
+def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body:
     """A vector loop as those that keep values, and one that uses them."""
     keeping: dict[int, int] = {}  # values that are kept, as loads of what they are kept in
-    strips: Body = ()
-    for group in groups(kernel, roots(strip.body)):
-        stores: Body = ()
+    strips: ir.Body = ()
+    for group in groups(kernel, ir.roots(strip.body)):
+        stores: ir.Body = ()
         loads: dict[int, int] = {}
         for value, made in zip(group, substituted(table, group, keeping), strict=True):
             name, dtype = f"{nest}:kept{len(keeping) + len(loads)}", kernel.values[value].dtype
             table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
-            stores += (Store(name, made),)
+            stores += (ir.Store(name, made),)
             loads[value] = table.add("load", (), (name, ()), dtype, POINT)
         keeping |= loads
-        strips += (Strip(stores),)
-    wanted = roots(strip.body)
+        strips += (ir.Strip(stores),)
+    wanted = ir.roots(strip.body)
     last = dict(zip(wanted, substituted(table, wanted, keeping), strict=True))
     return (*strips, replace(strip, body=renumbered(strip.body, last)))
 

@@ -9,33 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded
-from halocline.compile.ir.device import (
-    Advance,
-    Enter,
-    Finish,
-    Gather,
-    Inside,
-    March,
-    Point,
-    Queue,
-    Reset,
-    Share,
-    Step,
-    Threads,
-)
 from halocline.compile.ir.kernel import Array, Kernel, Table
-from halocline.compile.ir.statements import (
-    Body,
-    First,
-    Let,
-    Nest,
-    Offset,
-    Reduce,
-    Statement,
-    Store,
-    roots,
-)
 from halocline.compile.passes.invariants import needed
 from halocline.compile.passes.order import REGISTER
 from halocline.compile.passes.rename import renumbered
@@ -45,54 +21,62 @@ from halocline.lang.dtype import ITEMSIZE
 
 def threads(kernel: Kernel, strategy: Strategy, shared: int) -> Kernel:
     """The only nest of a kernel as cells of threads. `shared`: bytes that a group can share."""
-    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
-    reductions = [s for s in nest.body if isinstance(s, Reduce)]
+    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
+    reductions = [s for s in nest.body if isinstance(s, ir.Reduce)]
     held = sum(prod(a.shape) * ITEMSIZE[a.dtype] for a in kernel.arrays if a.kind == "invariants")
     room = shared - bool(reductions) * REDUCING_BYTES - held
-    written = {s.array for s in nest.body if isinstance(s, Store)}
-    touched = written | {name for name, _ in kernel.loads(roots(nest.body))}
+    written = {s.array for s in nest.body if isinstance(s, ir.Store)}
+    touched = written | {name for name, _ in kernel.loads(ir.roots(nest.body))}
     near = _Near(kernel, nest, strategy, room)
     kernel = near.kernel()
-    (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+    (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
     before = tuple(_placed(kernel, s) for s in kernel.body if s is not nest)
     march = march_axis(kernel.ndim)
-    order = kernel.below(roots(nest.body))
-    outside = tuple(n for n in order if kernel.values[n].depth == 0)
-    inside = tuple(n for n in order if n not in outside)
-    addresses: Body = tuple(Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
-    point: Body = (
+    outside, inside = lets(kernel, nest)
+    addresses: ir.Body = tuple(
+        ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched
+    )
+    point: ir.Body = (
         *addresses,
-        *(Advance(name) for name in near.queues),
-        *((Let(inside),) if inside else ()),
+        *(ir.Advance(name) for name in near.queues),
+        *inside,
         *nest.body,
-        *(Step(name) for name in near.queues),
+        *(ir.Step(name) for name in near.queues),
     )
     if near.planes:
-        point = (Gather(tuple(near.planes)), Inside(point))
+        point = (ir.Gather(tuple(near.planes)), ir.Inside(point))
     if march is not None:
-        point = (*_queues(near), March(march, strategy.unroll, point))
-    body: Body = (
-        *(Share(name) for name in near.planes),
-        Threads(march),
-        *((Let(outside),) if outside else ()),
+        point = (*_queues(near), ir.March(march, strategy.unroll, point))
+    body: ir.Body = (
+        *(ir.Share(name) for name in near.planes),
+        ir.Threads(march),
+        *outside,
     )
-    body += point if near.planes else (Inside(point),)
-    resets = tuple(Reset(n, s.kind) for n, s in enumerate(reductions))
-    finish = (Finish(tuple(s.kind for s in reductions)),) if reductions else ()
+    body += point if near.planes else (ir.Inside(point),)
+    resets = tuple(ir.Reset(n, s.kind) for n, s in enumerate(reductions))
+    finish = (ir.Finish(tuple(s.kind for s in reductions)),) if reductions else ()
     return replace(kernel, body=(*before, *resets, replace(nest, body=body), *finish))
 
 
-def _placed(kernel: Kernel, statement: Statement) -> Statement:
+def lets(kernel: Kernel, nest: ir.Nest) -> tuple[ir.Body, ir.Body]:
+    """Return where the values of a nest are computed that are the same in all cells, and all others."""
+    order = kernel.below(ir.roots(nest.body))
+    same = tuple(n for n in order if kernel.values[n].depth == 0)
+    others = tuple(n for n in order if kernel.values[n].depth > 0)
+    return (ir.Let(same),) if same else (), (ir.Let(others),) if others else ()
+
+
+def _placed(kernel: Kernel, statement: ir.Statement) -> ir.Statement:
     """What is before the nest; invariants with their values."""
-    if isinstance(statement, First):
-        return replace(statement, body=(Let(tuple(kernel.below(statement.values))),))
+    if isinstance(statement, ir.First):
+        return replace(statement, body=(ir.Let(tuple(kernel.below(statement.values))),))
     return statement
 
 
-def _queues(near: _Near) -> Body:
+def _queues(near: _Near) -> ir.Body:
     if not near.queues:
         return ()
-    return (*(Queue(name) for name in near.queues), Enter(tuple(near.queues)))
+    return (*(ir.Queue(name) for name in near.queues), ir.Enter(tuple(near.queues)))
 
 
 @dataclass
@@ -101,7 +85,7 @@ class _Near:
     thread; queues as far as registers are left, planes as far as there is `room` for their bytes."""
 
     whole: Kernel
-    nest: Nest
+    nest: ir.Nest
     strategy: Strategy
     room: int
 
@@ -116,9 +100,9 @@ class _Near:
     def _choose(self, march: int, group: tuple[int, int, int]) -> None:
         ndim = self.whole.ndim
         beside = [axis for axis in range(3 - ndim, 3) if axis != march]
-        written = {s.array for s in self.nest.body if isinstance(s, Store)}
-        reads: dict[str, list[Offset]] = {}
-        for name, offset in self.whole.loads(roots(self.nest.body)):
+        written = {s.array for s in self.nest.body if isinstance(s, ir.Store)}
+        reads: dict[str, list[ir.Offset]] = {}
+        for name, offset in self.whole.loads(ir.roots(self.nest.body)):
             if self.whole.array[name].kind == "field" and name not in written:
                 reads.setdefault(name, []).append(padded(offset, ndim))
         left = REGISTERS - needed(self.whole)
@@ -150,7 +134,7 @@ class _Near:
         near = self.queues | self.planes
         table = Table(whole.grid, (*whole.arrays, *near.values()))
         made: dict[int, int] = {}
-        for number in whole.below(roots(whole.body)):
+        for number in whole.below(ir.roots(whole.body)):
             value = whole.values[number]
             if value.op == "load":
                 name, offset = value.attribute
@@ -160,7 +144,7 @@ class _Near:
         arrays = (*whole.arrays, *near.values())
         return replace(whole, arrays=arrays, values=tuple(table.values), body=renumbered(whole.body, made))
 
-    def _place(self, name: str, own: Offset) -> str:
+    def _place(self, name: str, own: ir.Offset) -> str:
         """What a load reads from."""
         offset = padded(own, self.whole.ndim)
         march = self.march or 0

@@ -7,26 +7,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.device import (
-    Barrier,
-    Cells,
-    Finish,
-    Point,
-    Reset,
-    Share,
-    Tile,
-)
 from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.ir.statements import (
-    Body,
-    Let,
-    Nest,
-    Reduce,
-    Store,
-    roots,
-)
 from halocline.compile.passes.scratch import lives, shared
+from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
@@ -37,11 +22,11 @@ GROUP = (64, 4, 1)  # threads
 def fits(kernel: Kernel, room: int) -> bool:
     """Whether the stages that a kernel stores fit into the bytes that a group can share, tile by tile; no
     nest may be of one cell."""
-    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     if any(nest.cell is not None for nest in nests):
         return False
     slots = _slots(kernel)[1]
-    reduces = any(isinstance(s, Reduce) for nest in nests for s in nest.body)
+    reduces = any(isinstance(s, ir.Reduce) for nest in nests for s in nest.body)
     taken = sum(prod(slot.shape) * ITEMSIZE[slot.dtype] for slot in slots)
     return bool(slots) and taken + reduces * REDUCING_BYTES <= room
 
@@ -70,22 +55,19 @@ def tile(kernel: Kernel) -> Kernel:
     """All nests of a kernel, over a tile of each group; what says where stages of other kernels are stays
     before them."""
     tiles, slots = _slots(kernel)
-    nests = [s for s in kernel.body if isinstance(s, Nest)]
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     results = [s for nest in nests for s in nest.body]
-    kinds = tuple(s.kind for s in results if isinstance(s, Reduce))
-    written = {s.array for s in results if isinstance(s, Store)}
-    body: Body = tuple(s for s in kernel.body if not isinstance(s, Nest))
-    body += tuple(Reset(n, kind) for n, kind in enumerate(kinds))
-    body += (*(Share(slot.name) for slot in slots), Tile(TILES[kernel.ndim]))
+    kinds = tuple(s.kind for s in results if isinstance(s, ir.Reduce))
+    written = {s.array for s in results if isinstance(s, ir.Store)}
+    body: ir.Body = tuple(s for s in kernel.body if not isinstance(s, ir.Nest))
+    body += tuple(ir.Reset(n, kind) for n, kind in enumerate(kinds))
+    body += (*(ir.Share(slot.name) for slot in slots), ir.Tile(TILES[kernel.ndim]))
     for nest in nests:
-        wanted = roots(nest.body)
-        order = kernel.below(wanted)
-        outside = tuple(n for n in order if kernel.values[n].depth == 0)
-        inside = tuple(n for n in order if n not in outside)
-        touched = {name for name, _ in kernel.loads(wanted)}
-        touched |= {s.array for s in nest.body if isinstance(s, Store)}
-        points = tuple(Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
-        cells = Cells((*points, *((Let(inside),) if inside else ()), *nest.body))
-        body += (replace(nest, body=(*((Let(outside),) if outside else ()), cells, Barrier())),)
+        outside, inside = lets(kernel, nest)
+        touched = {name for name, _ in kernel.loads(ir.roots(nest.body))}
+        touched |= {s.array for s in nest.body if isinstance(s, ir.Store)}
+        points = tuple(ir.Point(a.name, a.name in written) for a in kernel.arrays if a.name in touched)
+        cells = ir.Cells((*points, *inside, *nest.body))
+        body += (replace(nest, body=(*outside, cells, ir.Barrier())),)
     arrays = (*(tiles.get(array.name, array) for array in kernel.arrays), *slots)
-    return replace(kernel, arrays=arrays, body=(*body, *((Finish(kinds),) if kinds else ())))
+    return replace(kernel, arrays=arrays, body=(*body, *((ir.Finish(kinds),) if kinds else ())))

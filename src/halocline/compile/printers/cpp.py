@@ -4,48 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.statements import (
-    AddUp,
-    Allocate,
-    Bands,
-    Blocks,
-    Body,
-    Buffer,
-    CloseSum,
-    Deposit,
-    Either,
-    Far,
-    Fence,
-    Fetch,
-    Lanes,
-    LaneSums,
-    Let,
-    Lines,
-    Loop,
-    Mark,
-    Needed,
-    Nest,
-    OpenSum,
-    Pieces,
-    Planes,
-    Row,
-    Slot,
-    Statement,
-    Store,
-    Stream,
-    Strip,
-    TotalLanes,
-    Wrap,
-    roots,
+from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.printers.spelling import (
+    C_TYPES,
+    VARIABLES,
+    KernelPrinter,
+    Names,
+    cpu_dialect,
+    operation,
 )
-from halocline.compile.printers.cpp_values import CppValues
-from halocline.compile.printers.spelling import C_TYPES, VARIABLES, Names, cpu_dialect
 from halocline.compile.printers.text import suffix
 from halocline.compile.schedule import AROUND
+from halocline.lang.dtype import ITEMSIZE
 
 EXTERN = 'extern "C" void'
 PRIVATE = "static void"
@@ -62,18 +35,23 @@ def print_calls(kernel: Kernel, parts: list[Kernel], names: Names) -> str:
     printed = [print_kernel(part, names, "__attribute__((noinline)) static void") for part in parts]
     out = _Printer(kernel=kernel, names=names).out
     out.add(f"// {kernel.comment}")
-    out.open(f"{EXTERN} {kernel.name}(const hc_arguments *a, const hc_box *box)")
-    for part in parts:
-        out.add(f"{part.name}(a, box);")
-    out.close()
+    with out.block(f"{EXTERN} {kernel.name}(const hc_arguments *a, const hc_box *box)"):
+        for part in parts:
+            out.add(f"{part.name}(a, box);")
     return "\n".join([*printed, str(out)])
 
 
 @dataclass(kw_only=True)
-class _Printer(CppValues):
-    """Writes the statements."""
+class _Printer(KernelPrinter):
+    """Printer of the statements and values of a nest, in numbers or in vectors."""
 
-    rings: dict[str, int] = field(default_factory=dict)  # how many planes of a stage there are
+    rows: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)  # of the present nest
+    bounds: tuple[str, str] = ("", "")  # of the present row
+    length: int = 0  # of the present line
+    # within Lanes: where the values of columns are, before, here and ahead
+    vector: str = ""
+    ahead: bool = False
+    places: list[tuple[str, str, str]] = field(default_factory=list)
     by_plane: bool = False
 
     @property
@@ -84,65 +62,33 @@ class _Printer(CppValues):
     def function(self, linkage: str) -> str:
         kernel, out = self.kernel, self.out
         out.add(f"// {kernel.comment}")
-        out.open(f"{linkage} {kernel.name}(const hc_arguments *a, const hc_box *box)")
-        for array in kernel.arrays:
-            if array.kind == "field":
-                name, number = self.name_of(array), array.number
-                ctype = ("" if array.written else "const ") + C_TYPES[array.dtype]
-                out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
-                strides = f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
-                out.add(f"const int64_t {strides};")
-        used = [kernel.values[n] for n in kernel.below(roots(kernel.body))]
-        for own in sorted({value.attribute[0] for value in used if value.op == "index"}):
-            axis = own + 3 - kernel.ndim
-            out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
-        for scalar in sorted({value.attribute for value in used if value.op == "scalar"}):
-            out.add(f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];")
-        if kernel.wraps:
-            out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
-        if any(isinstance(statement, Slot) for statement in kernel.body):
-            out.add("char *free_scratch = (char *)a->scratch;")
-        self.body(kernel.body)
-        out.close()
+        with out.block(f"{linkage} {kernel.name}(const hc_arguments *a, const hc_box *box)"):
+            for array in kernel.arrays:
+                if array.kind == "field":
+                    name, number = self.name_of(array), array.number
+                    ctype = ("" if array.written else "const ") + C_TYPES[array.dtype]
+                    out.add(f"{ctype} *const {name} = ({ctype} *)a->fields[{number}];")
+                    strides = (
+                        f"{name}_s0 = a->strides[{2 * number}], {name}_s1 = a->strides[{2 * number + 1}]"
+                    )
+                    out.add(f"const int64_t {strides};")
+            for own in sorted({axis for axis, _ in kernel.attributes("index")}):
+                axis = own + 3 - kernel.ndim
+                out.add(f"const int64_t origin{axis} = a->origin[{axis}], shape{axis} = a->shape[{axis}];")
+            for scalar in sorted({*kernel.attributes("scalar")}):
+                out.add(
+                    f"const double {self.names.scalars[scalar]} = a->scalars[{self.names.numbers[scalar]}];"
+                )
+            if kernel.wraps:
+                out.add(f"const int64_t around = (int64_t)a->scalars[{self.names.numbers[AROUND]}];")
+            if any(isinstance(statement, ir.Slot) for statement in kernel.body):
+                out.add("char *free_scratch = (char *)a->scratch;")
+            self.body(kernel.body)
         return str(out)
-
-    @singledispatchmethod
-    def write(self, statement: Statement) -> None:
-        """Write a statement."""
-        raise NotImplementedError(f"no C++ for {type(statement).__name__}")
-
-    write.register(Let, lambda self, statement: self.let(statement))
-    write.register(Lanes, lambda self, statement: self.lanes(statement))
 
     # --- nests and loops ---
 
-    @write.register
-    def _(self, statement: Slot) -> None:
-        out, size = self.out, self.points(padded(statement.extra, self.kernel.ndim), statement.planes)
-        row = f"hc_padded_row({size[2]}, {statement.item})"
-        out.add(f"char *const slot{statement.number} = free_scratch;")
-        out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
-
-    @write.register
-    def _(self, statement: Allocate) -> None:
-        out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
-        name, ctype = self.name_stage(array.name), C_TYPES[array.dtype]
-        extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
-        extra = tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True))
-        size = self.points(extra, statement.planes)
-        out.add(f"const int64_t {name}_s1 = hc_padded_row({size[2]}, sizeof({ctype}));")
-        out.add(f"const int64_t {name}_s0 = {name}_s1 * ({size[1]});")
-        out.add(f"{ctype} *const {name}_base = ({ctype} *)slot{statement.slot};")
-        first = [f"(box->lo[{a}] - {lo})" for a, (lo, _) in enumerate(extent)]
-        if statement.planes:
-            self.rings[array.name] = statement.planes
-            first[self.outermost] = "0"  # a plane of a ring is found by the lowest bits of its index
-        out.add(
-            f"const int64_t {name}_origin = {first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]};"
-        )
-
-    @write.register
-    def _(self, statement: Planes) -> None:
+    def print_planes(self, statement: ir.Planes) -> None:
         lo, hi = (
             f"box->lo[{self.outermost}] - {statement.before}",
             f"box->hi[{self.outermost}] + {statement.after}",
@@ -152,8 +98,7 @@ class _Printer(CppValues):
         self.by_plane = True
         self.block(f"for (int64_t plane = {lo}; plane < {hi}; ++plane)", statement.body)
 
-    @write.register
-    def _(self, statement: Nest) -> None:
+    def print_nest(self, statement: ir.Nest) -> None:
         self.used, self.rows, self.nest = set(), {}, statement
         self.extent = padded_extent(statement.extent, self.kernel.ndim)
         lo, hi = self.bounds = self.edges(2)
@@ -161,16 +106,14 @@ class _Printer(CppValues):
             self.bounds = lo, f"{lo} + {self.whole(lo, hi)}"
         self.block("", statement.body)
 
-    @write.register
-    def _(self, statement: Loop) -> None:
+    def print_loop(self, statement: ir.Loop) -> None:
         v, (lo, hi) = VARIABLES[statement.axis], self.edges(statement.axis)
         if self.by_plane and statement.axis == self.outermost:
             here = f"plane + {self.nest.ahead}"
             lo, hi = f"hc_max_index({lo}, {here})", f"hc_min_index({hi}, {here} + 1)"
         self.block(f"for (int64_t {v} = {lo}; {v} < {hi}; ++{v})", statement.body)
 
-    @write.register
-    def _(self, statement: Row) -> None:
+    def print_row(self, statement: ir.Row) -> None:
         array = self.kernel.array[statement.array]
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
         terms = []
@@ -188,61 +131,43 @@ class _Printer(CppValues):
             row = self.rows[array.name, statement.offset] = f"{name}_at_{suffix(statement.offset)}"
             self.out.add(f"const {ctype} *const {row} = {place};")
 
-    @write.register
-    def _(self, statement: Wrap) -> None:
+    def print_wrap(self, statement: ir.Wrap) -> None:
         row = self.rows[statement.array, (0, 0)]
         self.out.add(f"if (around) hc_wrap_row({row}, {statement.lower}, {statement.upper}, around, box);")
 
-    @write.register
-    def _(self, statement: Buffer) -> None:
+    def print_buffer(self, statement: ir.Buffer) -> None:
         array = self.kernel.array[statement.array]
         self.out.add(f"alignas(64) {C_TYPES[array.dtype]} {self.name_of(array)}[{array.length}];")
 
     # --- stretches of a row ---
 
-    @write.register
-    def _(self, statement: Pieces) -> None:
-        lo, hi = self.bounds
-        self.out.open(f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {statement.length})")
-        self.out.add(f"const int64_t k1 = hc_min_index(k0 + {statement.length}, end);")
-        self.body(statement.body)
-        self.out.close()
+    def print_pieces(self, statement: ir.Pieces) -> None:
+        (lo, hi), length = self.bounds, statement.length
+        loop = f"for (int64_t k0 = {lo}, end = {hi}; k0 < end; k0 += {length})"
+        self.block(loop, statement.body, f"const int64_t k1 = hc_min_index(k0 + {length}, end);")
 
-    @write.register
-    def _(self, statement: Bands) -> None:
-        outside, length = self.bounds, statement.length
-        self.out.open(f"for (int64_t b0 = {outside[0]}, band_end = {outside[1]}, b1; b0 < band_end; b0 = b1)")
-        self.out.add(f"b1 = hc_min_index((b0 & -{length}) + {length}, band_end);")
+    def print_bands(self, statement: ir.Bands) -> None:
+        (lo, hi), length = self.bounds, statement.length
+        loop = f"for (int64_t b0 = {lo}, band_end = {hi}, b1; b0 < band_end; b0 = b1)"
         self.bounds = "b0", "b1"
-        with self.scope():
-            self.body((*statement.fill, *statement.body))
-        self.bounds = outside
-        self.out.close()
+        end = f"b1 = hc_min_index((b0 & -{length}) + {length}, band_end);"
+        self.block(loop, (*statement.fill, *statement.body), end)
+        self.bounds = lo, hi
 
-    @write.register
-    def _(self, statement: Blocks) -> None:
-        lo, hi = self.bounds
-        self.out.open(f"for (int64_t c0 = {lo}, row_end = {hi}, c1; c0 < row_end; c0 = c1)")
-        self.out.add(f"c1 = hc_min_index((c0 & -{statement.length}) + {statement.length}, row_end);")
-        self.body(statement.body)
-        self.out.close()
+    def print_blocks(self, statement: ir.Blocks) -> None:
+        (lo, hi), length = self.bounds, statement.length
+        loop = f"for (int64_t c0 = {lo}, row_end = {hi}, c1; c0 < row_end; c0 = c1)"
+        self.block(loop, statement.body, f"c1 = hc_min_index((c0 & -{length}) + {length}, row_end);")
 
-    @write.register
-    def _(self, statement: Lines) -> None:
+    def print_lines(self, statement: ir.Lines) -> None:
         out, (lo, hi), length = self.out, self.span(statement.span), statement.length
         self.length = length
-        out.open(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)")
-        out.add(f"k1 = (k0 & -{length}) + {length};")
-        self.block(f"if (k1 - k0 == {length} && k1 <= end)", statement.whole)
-        out.open("else")
-        out.add("k1 = hc_min_index(k1, end);")
-        with self.scope():
-            self.body(statement.rest)
-        out.close()
-        out.close()
+        with out.block(f"for (int64_t k0 = {lo}, end = {hi}, k1; k0 < end; k0 = k1)"):
+            out.add(f"k1 = (k0 & -{length}) + {length};")
+            self.block(f"if (k1 - k0 == {length} && k1 <= end)", statement.whole)
+            self.block("else", statement.rest, "k1 = hc_min_index(k1, end);")
 
-    @write.register
-    def _(self, statement: Strip) -> None:
+    def print_strip(self, statement: ir.Strip) -> None:
         clause = ""
         if statement.sums:
             added = ", ".join(f"{part}{n}" for n in statement.sums for part in PARTS[:3])
@@ -254,7 +179,7 @@ class _Printer(CppValues):
         self.near = statement.near
         self.vector_loop(statement.span, clause, statement.body)
 
-    def vector_loop(self, span: str, clause: str, body: Body | Callable[[], None]) -> None:
+    def vector_loop(self, span: str, clause: str, body: ir.Body | Callable[[], None]) -> None:
         lo, hi = self.span(span)
         self.out.add(f"#pragma omp simd{clause}")
         if self.nest.whole:
@@ -264,8 +189,7 @@ class _Printer(CppValues):
         else:
             self.block(f"for (int64_t k = {lo}; k < {hi}; ++k)", body)
 
-    @write.register
-    def _(self, statement: Far) -> None:
+    def print_far(self, statement: ir.Far) -> None:
         self.near = False
         self.out.add("int far = 0;")
 
@@ -277,86 +201,180 @@ class _Printer(CppValues):
 
         self.vector_loop(statement.span, " reduction(| : far)", look)
 
-    @write.register
-    def _(self, statement: Either) -> None:
+    def print_either(self, statement: ir.Either) -> None:
         self.block("if (!far)", statement.near)
         self.block("else", statement.far)
 
-    @write.register
-    def _(self, statement: Mark) -> None:
+    def print_mark(self, statement: ir.Mark) -> None:
         n, holds = statement.number, self.spelled[statement.condition]
         self.out.add(f"some{n} |= {holds};")
         self.out.add(f"rest{n} |= !{holds};")
 
-    @write.register
-    def _(self, statement: Needed) -> None:
+    def print_needed(self, statement: ir.Needed) -> None:
         self.block(f"if ({'some' if statement.holds else 'rest'}{statement.number})", statement.body)
 
-    @write.register
-    def _(self, statement: Store) -> None:
+    def print_store(self, statement: ir.Store) -> None:
         array = self.kernel.array[statement.array]
         if self.vector:
             self.out.add(f"hc_lanes_store(&{self.element(array)}, {self.spelled[statement.value]});")
         else:
             self.out.add(f"{self.element(array)} = {self.cast(statement.value, array.dtype)};")
 
-    @write.register
-    def _(self, statement: Fetch) -> None:
+    def print_fetch(self, statement: ir.Fetch) -> None:
         first, last = statement.first, statement.first + statement.length
-        self.out.open(f"for (int64_t k = k0 + {first}; k < k0 + {last}; k += {statement.step})")
-        for row in statement.rows:
-            written = ", 1" if row.sink else ""
-            self.out.add(f"__builtin_prefetch({self.rows[row.array, row.offset]} + k{written});")
-        self.out.close()
+        with self.out.block(f"for (int64_t k = k0 + {first}; k < k0 + {last}; k += {statement.step})"):
+            for row in statement.rows:
+                written = ", 1" if row.sink else ""
+                self.out.add(f"__builtin_prefetch({self.rows[row.array, row.offset]} + k{written});")
 
-    @write.register
-    def _(self, statement: Stream) -> None:
+    def print_stream(self, statement: ir.Stream) -> None:
         to, piece = (self.name_of(self.kernel.array[name]) for name in (statement.array, statement.piece))
         if statement.line:
             self.out.add(f"hc_stream_lines((char *)({to}_to + k0), (char *){piece}, sizeof {piece});")
         else:
             self.out.add(f"hc_stream_row({to}_to + k0, {piece}, k1 - k0);")
 
-    @write.register
-    def _(self, statement: Fence) -> None:
+    def print_fence(self, statement: ir.Fence) -> None:
         self.out.add("hc_stream_fence();")
 
     # --- reductions ---
 
-    @write.register
-    def _(self, statement: OpenSum) -> None:
+    def print_opensum(self, statement: ir.OpenSum) -> None:
         n = statement.number
         self.out.add(f"const hc_splitter split{n} = hc_sum_open(&a->reductions[{statement.slot}]);")
         self.out.add(f"uint64_t {', '.join(f'{part}{n} = 0' for part in PARTS)};")
 
-    @write.register
-    def _(self, statement: LaneSums) -> None:
+    def print_lanesums(self, statement: ir.LaneSums) -> None:
         for n in statement.numbers:
             lanes = ", ".join(f"{part}{n}_lanes[{statement.length}] = {{}}" for part in PARTS)
             self.out.add(f"alignas(64) uint64_t {lanes};")
 
-    @write.register
-    def _(self, statement: AddUp) -> None:
+    def print_addup(self, statement: ir.AddUp) -> None:
         n, lanes = statement.number, "_lanes[k - k0]" if statement.lanes else ""
         parts = ", ".join(f"{part}{n}{lanes}" for part in PARTS)
         self.out.add(f"hc_sum_split(split{n}, {self.element(self.kernel.array[statement.array])}, {parts});")
 
-    @write.register
-    def _(self, statement: TotalLanes) -> None:
+    def print_totallanes(self, statement: ir.TotalLanes) -> None:
         for part in PARTS:
             sign, total = ("|", "any") if part == "outside" else ("+", "sum")
             name = f"{part}{statement.number}"
             self.out.add(f"{name} {sign}= hc_{total}_lanes({name}_lanes);")
 
-    @write.register
-    def _(self, statement: CloseSum) -> None:
+    def print_closesum(self, statement: ir.CloseSum) -> None:
         n, array = statement.number, self.kernel.array[statement.array]
         parts, (lo, hi) = ", ".join(f"{part}{n}" for part in PARTS), self.span(array.span)
         where = f"&a->reductions[{statement.slot}], split{n}"
         self.out.add(f"hc_sum_close({where}, {parts}, {self.name_of(array)}, {hi} - {lo});")
 
-    @write.register
-    def _(self, statement: Deposit) -> None:
+    def print_deposit(self, statement: ir.Deposit) -> None:
         array = self.kernel.array[statement.array]
         where, (lo, hi) = f"&a->reductions[{statement.slot}]", self.span(array.span)
         self.out.add(f"hc_{statement.kind}_deposit({where}, {self.name_of(array)}, {hi} - {lo});")
+
+    # --- values ---
+
+    def edges(self, axis: int) -> tuple[str, str]:
+        """Where the nest begins and ends along an axis."""
+        (lower, upper), ndim = self.extent[axis], self.kernel.ndim
+        lo = f"box->lo[{axis}]" + (f" - {lower}" if lower else "")
+        hi = f"box->hi[{axis}]" + (f" + {upper}" if upper else "")
+        if padded(self.nest.top, ndim)[axis]:
+            hi += f" + box->top[{axis}]"
+        if self.nest.cell is not None:
+            cell = padded(self.nest.cell, ndim)[axis]
+            lo = f"hc_max_index({lo}, {cell} - a->origin[{axis}])"
+            hi = f"hc_min_index({hi}, {cell} + 1 - a->origin[{axis}])"
+        return lo, hi
+
+    def whole(self, lo: str, hi: str) -> str:
+        """How many elements there are from `lo` to `hi`, and more up to the end of a vector."""
+        stored = (s.array for s in ir.flat(self.nest.body) if isinstance(s, ir.Store))
+        item = min(ITEMSIZE[self.kernel.array[name].dtype] for name in stored)
+        return f"hc_whole({hi} - ({lo}), {item})"
+
+    def span(self, span: str) -> tuple[str, str]:
+        """Where a stretch begins and ends."""
+        named = {"row": self.bounds, "band": ("b0", "b1"), "piece": ("k0", "k1"), "block": ("c0", "c1")}
+        return named[span] if span != "line" else ("k0", f"k0 + {self.length}")
+
+    def element(self, array: Array) -> str:
+        """The present element of an array that is written, or of a buffer."""
+        if array.kind in ("field", "scratch"):
+            return f"{self.name_of(array)}_to[k]"
+        return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
+
+    def print_lanes(self, statement: ir.Lanes) -> None:
+        """Print a loop with vectors."""
+        out, (lo, hi) = self.out, self.span(statement.span)
+        ctype = C_TYPES[statement.dtype]
+        self.vector = f"hc_lanes_{ctype}"
+        places = [(self.named(f"before{n}"), self.named(f"here{n}")) for n in range(len(statement.columns))]
+        with out.block():
+            out.add(f"constexpr int64_t lanes = sizeof({self.vector}) / sizeof({ctype});")
+            for before, here in places:
+                out.add(f"{self.vector} {before} = {{}}, {here} = {{}};")
+            loop = f"for (int64_t k = {lo} - {statement.first} * lanes; k < {hi}; k += lanes)"
+            with out.block(loop), self.scope():
+                self.ahead = True
+                self.body(statement.ahead)
+                self.ahead = False
+                ends = [self.spelled[number] for number in statement.columns]
+                self.places = [(*place, end) for place, end in zip(places, ends, strict=True)]
+                if statement.first:
+                    self.block(f"if (k >= {lo})", statement.body)
+                else:
+                    self.body(statement.body)
+                for before, here, after in self.places:
+                    out.add(f"{before} = {here}, {here} = {after};")
+        self.vector, self.places = "", []
+
+    def print_let(self, statement: ir.Let) -> None:
+        if not self.vector:
+            super().print_let(statement)
+            return
+        for number in statement.values:
+            value = self.kernel.values[number]
+            if value.op == "shifted":
+                column, step = value.attribute
+                there = f"hc_lanes_shifted<{step}>({', '.join(self.places[column])})"
+                self.spelled[number] = there if step else self.places[column][1]
+            elif value.op == "load":
+                self.spelled[number] = self.loaded(value)
+            else:
+                args = [self.lane(arg, value.dtype) for arg in value.args]
+                if value.op == "fma":
+                    spelled = f"hc_lanes_fma({', '.join(args)})"
+                else:
+                    spelled = operation(self.out, value, args, self.dialect)
+                self.spelled[number] = self.declared(value, self.named(f"t{len(self.used)}"), spelled)
+
+    def lane(self, number: int, dtype: str) -> str:
+        """A value as a vector."""
+        if self.kernel.values[number].depth == 3:
+            return self.spelled[number]
+        return f"hc_lanes_all({self.cast(number, dtype)})"
+
+    def declared(self, value: Value, name: str, spelled: str) -> str:
+        if not self.vector:
+            return super().declared(value, name, spelled)
+        self.out.add(f"const {self.vector} {name} = {spelled};")
+        return name
+
+    def loaded(self, value: Value) -> str:
+        name, own = value.attribute
+        array = self.kernel.array[name]
+        if array.kind in ("band", "kept"):
+            element = self.element(array)
+            spelled = f"hc_lanes_load(&{element})" if self.vector else element
+            number = array.name.partition("kept")[2]
+            own_name = f"left{number}" if array.kind == "kept" else f"t{len(self.used)}"
+            return self.declared(value, self.named(own_name), spelled)
+        if self.vector:
+            offset = padded(own, self.kernel.ndim)
+            there = f"{self.rows[name, offset[:2]]} + k{' + lanes' if self.ahead else ''}"
+            return self.declared(value, self.named(f"t{len(self.used)}"), f"hc_lanes_load({there})")
+        return super().loaded(value)
+
+    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
+        step = f"k {'+' if offset[2] > 0 else '-'} {abs(offset[2])}" if offset[2] else "k"
+        return f"{self.rows[array.name, offset[:2]]}[{step}]"

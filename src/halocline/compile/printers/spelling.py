@@ -1,15 +1,15 @@
-"""How values are spelled in generated code: for the CPU, CUDA and OpenCL alike."""
+"""Printer of kernels: names, values, blocks and scratch memory, for the CPU, CUDA and OpenCL alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
-from halocline.compile.ir.axes import padded
+from halocline.compile.ir import statements as ir
+from halocline.compile.ir.axes import padded, padded_extent
 from halocline.compile.ir.kernel import ANGULAR, SELECTIONS, Array, Kernel, Value
-from halocline.compile.ir.statements import Let, Nest, Offset, roots
 from halocline.compile.printers.text import Text, identifier, identifiers, suffix
 
 C_TYPES = {"float64": "double", "float32": "float"}
@@ -40,6 +40,12 @@ class Dialect:
     origin, shape : str
         The global index of the first cell, and how many the grid has, along the axis that is filled in.
     int32 : str
+    integer : str
+        Type of indices and strides.
+    memory : str
+        Qualifier of pointers to fields and scratch memory.
+    box : str
+        Bounds of the box of a kernel: "lo" or "hi" and the axis are filled in.
     calls : bool
         Elementary functions are called, instead of being put inline.
     """
@@ -51,19 +57,22 @@ class Dialect:
     origin: str = "origin{}"  # variables: a load in a loop, on one side of a selection, prevents vectors
     shape: str = "shape{}"
     int32: str = "int32_t"
+    integer: str = "int64_t"
+    memory: str = ""
+    box: str = "box->{}[{}]"
     calls: bool = False
 
 
 CPU = Dialect()
 DEVICE = Dialect(
     fma="hc_fma", sqrt="hc_sqrt", nan="HC_NAN", infinity="HC_INFINITY", origin="f.origin[{}]",
-    shape="f.shape[{}]", int32="int",
+    shape="f.shape[{}]", int32="int", integer="hc_int64", memory="HC_GLOBAL ", box="f.box_{}[{}]",
 )  # fmt: skip
 
 
 def cpu_dialect(kernels: Iterable[Kernel]) -> Dialect:
     """Return the dialect of a function of the CPU that computes some kernels."""
-    found = sum(k.values[n].op in _ELEMENTARY for k in kernels for n in k.below(roots(k.body)))
+    found = sum(k.values[n].op in _ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
     return replace(CPU, calls=found > MOST_INLINE)
 
 
@@ -156,8 +165,11 @@ def _table(out: Text, spelled: tuple[str, ...], dialect: Dialect) -> str:
 
 
 @dataclass(kw_only=True)
-class ValuePrinter:
-    """Declares values of a kernel where its statements say so."""
+class KernelPrinter:
+    """Printer of the statements of a kernel, and of its values where `Let` places them.
+
+    The method ``print_loop`` prints the statement `Loop`, and so on.
+    """
 
     kernel: Kernel
     names: Names
@@ -165,8 +177,9 @@ class ValuePrinter:
     out: Text = field(default_factory=Text)
     spelled: dict[int, str] = field(default_factory=dict)  # the values that are known here
     stages: dict[str, str] = field(default_factory=dict)  # names of scratch arrays in the code
+    rings: dict[str, int] = field(default_factory=dict)  # how many planes of a stage there are
     used: set[str] = field(default_factory=set)  # names in the present nest
-    nest: Nest = field(init=False)  # the present one
+    nest: ir.Nest = field(init=False)  # the present one
     extent: tuple[tuple[int, int], ...] = ((0, 0),) * 3  # of the present nest, on three axes
     near: bool = False  # the angles of sines and cosines are known to be near
 
@@ -208,7 +221,57 @@ class ValuePrinter:
         made = self.stages[name] = self.unique(identifier(name.partition(".")[0]))
         return made
 
-    def let(self, statement: Let) -> None:
+    def body(self, body: ir.Body) -> None:
+        """Print statements."""
+        for statement in body:
+            kind = type(statement).__name__
+            method = getattr(self, f"print_{kind.lower()}", None)
+            if method is None:
+                raise NotImplementedError(f"{type(self).__name__} has no method for {kind}")
+            method(statement)
+
+    def block(self, line: str, body: ir.Body | Callable[[], None], first: str = "") -> None:
+        """Print a line that opens braces, and a body in them, which begins with `first`."""
+        with self.out.block(line), self.scope():
+            if first:
+                self.out.add(first)
+            body() if callable(body) else self.body(body)
+
+    def bound(self, end: str, axis: int) -> str:
+        """Return the expression of a bound of the box: `end` is "lo" or "hi"."""
+        return self.dialect.box.format(end, axis)
+
+    def points(self, extra: ir.Offset, planes: int = 0) -> list[str]:
+        """Return the number of points along each axis for a box, or in a ring of planes."""
+        counts = [f"{self.bound('hi', a)} - {self.bound('lo', a)} + {more}" for a, more in enumerate(extra)]
+        if planes:
+            counts[3 - self.kernel.ndim] = str(planes)
+        return counts
+
+    def print_slot(self, statement: ir.Slot) -> None:
+        size = self.points(padded(statement.extra, self.kernel.ndim), statement.planes)
+        row = f"hc_padded_row({size[2]}, {statement.item})"
+        self.out.add(f"{self.dialect.memory}char *const slot{statement.number} = free_scratch;")
+        self.out.add(f"free_scratch += {statement.item} * {row} * ({size[1]}) * ({size[0]});")
+
+    def print_allocate(self, statement: ir.Allocate) -> None:
+        out, array, ndim = self.out, self.kernel.array[statement.array], self.kernel.ndim
+        name, ctype, integer = self.name_stage(array.name), C_TYPES[array.dtype], self.dialect.integer
+        extent, top = padded_extent(statement.extent, ndim), padded(statement.top, ndim)
+        extra = tuple(lo + hi + t for (lo, hi), t in zip(extent, top, strict=True))
+        size = self.points(extra, statement.planes)
+        out.add(f"const {integer} {name}_s1 = hc_padded_row({size[2]}, sizeof({ctype}));")
+        out.add(f"const {integer} {name}_s0 = {name}_s1 * ({size[1]});")
+        pointer = f"{self.dialect.memory}{ctype} *"
+        out.add(f"{pointer}const {name}_base = ({pointer})slot{statement.slot};")
+        first = [f"({self.bound('lo', a)} - {lo})" for a, (lo, _) in enumerate(extent)]
+        if statement.planes:
+            self.rings[array.name] = statement.planes
+            first[3 - ndim] = "0"  # a plane of a ring is found by the lowest bits of its index
+        origin = f"{first[0]} * {name}_s0 + {first[1]} * {name}_s1 + {first[2]}"
+        out.add(f"const {integer} {name}_origin = {origin};")
+
+    def print_let(self, statement: ir.Let) -> None:
         """Declare values; numbers, scalars and conditions are spelled where they are used."""
         for number in statement.values:
             value = self.kernel.values[number]
@@ -278,7 +341,7 @@ class ValuePrinter:
         cast = f"({C_TYPES[value.dtype]})" if value.dtype != self.kernel.array[array].dtype else ""
         return f"{cast}{self.name_of(self.kernel.array[array])}[{place}]"
 
-    def spelled_load(self, array: Array, offset: Offset) -> str:
+    def spelled_load(self, array: Array, offset: ir.Offset) -> str:
         """How an array is read at an offset on three axes from the present cell."""
         raise NotImplementedError
 
@@ -287,10 +350,9 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
     """Declare the values of a kernel of scalars, which lie in the array `s` by number; how its result is
     spelled."""
     spelled: dict[int, str] = {}
-    (root,) = roots(kernel.body)
+    (root,) = ir.roots(kernel.body)
     order = kernel.below((root,))
-    scalars = (kernel.values[n].attribute for n in order if kernel.values[n].op == "scalar")
-    variables = identifiers(scalars)
+    variables = identifiers(kernel.attributes("scalar"))
     for number in order:
         value = kernel.values[number]
         args = [spelled[arg] for arg in value.args]
@@ -306,3 +368,12 @@ def scalar_values(out: Text, kernel: Kernel, names: Names, dialect: Dialect) -> 
             out.add(f"const double {name} = {operation(out, value, args, dialect)};")
         spelled[number] = name
     return spelled[root]
+
+
+def set_scalars(out: Text, statements: Iterable[tuple[str, Kernel]], names: Names, dialect: Dialect) -> None:
+    """Print scalar statements: the scalar that each sets, and a kernel of its value."""
+    for target, kernel in statements:
+        out.add(f"// {target}")
+        with out.block():
+            spelled = scalar_values(out, kernel, names, dialect)
+            out.add(f"s[{names.numbers[target]}] = {spelled};")

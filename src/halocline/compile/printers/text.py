@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from halocline.lang.trace import OWN
@@ -26,11 +27,12 @@ class Text:
     def add(self, line: str) -> None:
         self.lines.append("  " * self.level + line if line else "")
 
-    def open(self, line: str) -> None:
+    @contextmanager
+    def block(self, line: str = "") -> Iterator[None]:
+        """Print a line that opens braces, and close these after the with block."""
         self.add(f"{line} {{" if line else "{")
         self.level += 1
-
-    def close(self) -> None:
+        yield
         self.level -= 1
         self.add("}")
 

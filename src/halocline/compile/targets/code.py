@@ -42,7 +42,3 @@ class Target(Protocol):
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
         """The ghosts beyond a wall, layer by layer outward; `axis` of generated code."""
         ...
-
-    def scalars(self, name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> Code:
-        """Scalar statements, in order: the scalar that each sets, and a kernel of its value."""
-        ...

@@ -22,7 +22,7 @@ from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.split import split
 from halocline.compile.passes.whole import whole
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
-from halocline.compile.printers.spelling import Names, cpu_dialect, scalar_values
+from halocline.compile.printers.spelling import Names, cpu_dialect, scalar_values, set_scalars
 from halocline.compile.printers.text import Text
 from halocline.compile.targets.code import NAME, Code
 
@@ -75,23 +75,16 @@ class Cpu:
         parts = []
         calls = Text()
         calls.add(f"// {comment}")
-        calls.open(f"{EXTERN} {NAME}(const hc_arguments *a, const hc_box *box)")
-        for number, layer in enumerate(layers):
-            named = replace(layer, name=f"{NAME}_layer{number}")
-            parts.append(_function(named, names, PRIVATE))
-            calls.open("")
-            calls.add("hc_box layer = *box;")
-            first = f"box->hi[{axis}] - {number + 1}" if side < 0 else f"box->lo[{axis}] + {number}"
-            calls.add(f"layer.lo[{axis}] = {first};")
-            calls.add(f"layer.hi[{axis}] = layer.lo[{axis}] + 1;")
-            calls.add(f"{NAME}_layer{number}(a, &layer);")
-            calls.close()
-        calls.close()
+        with calls.block(f"{EXTERN} {NAME}(const hc_arguments *a, const hc_box *box)"):
+            for number, layer in enumerate(layers):
+                parts.append(_function(replace(layer, name=f"{NAME}_layer{number}"), names, PRIVATE))
+                first = f"box->hi[{axis}] - {number + 1}" if side < 0 else f"box->lo[{axis}] + {number}"
+                with calls.block():
+                    calls.add("hc_box layer = *box;")
+                    calls.add(f"layer.lo[{axis}] = {first};")
+                    calls.add(f"layer.hi[{axis}] = layer.lo[{axis}] + 1;")
+                    calls.add(f"{NAME}_layer{number}(a, &layer);")
         return Code("\n".join([*parts, str(calls)]))
-
-    def scalars(self, name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> Code:
-        """An hc_scalars function."""
-        return Code(scalars_function(name, statements, names))
 
 
 def _parts(kernel: Kernel) -> list[Kernel]:
@@ -126,24 +119,17 @@ def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
 
 def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
     """An hc_scalars function: scalar statements in order."""
-    out, dialect = Text(), cpu_dialect(kernel for _, kernel in statements)
-    out.open(f"{EXTERN} {name}(double *s)")
-    for target, kernel in statements:
-        out.add(f"// {target}")
-        out.open("")
-        spelled = scalar_values(out, kernel, names, dialect)
-        out.add(f"s[{names.numbers[target]}] = {spelled};")
-        out.close()
-    out.close()
+    out = Text()
+    with out.block(f"{EXTERN} {name}(double *s)"):
+        set_scalars(out, statements, names, cpu_dialect(kernel for _, kernel in statements))
     return str(out)
 
 
 def condition_function(name: str, kernel: Kernel, names: Names) -> str:
     """An hc_condition function."""
     out = Text()
-    out.open(f'extern "C" int {name}(const double *s)')
-    out.add(f"return {scalar_values(out, kernel, names, cpu_dialect((kernel,)))};")
-    out.close()
+    with out.block(f'extern "C" int {name}(const double *s)'):
+        out.add(f"return {scalar_values(out, kernel, names, cpu_dialect((kernel,)))};")
     return str(out)
 
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from halocline.compile import strategy as limits
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
-from halocline.compile.ir.statements import Allocate, Body, Nest, Reduce, Slot, Store, roots
 from halocline.compile.passes.branches import branched
 from halocline.compile.passes.invariants import invariants, needed
 from halocline.compile.passes.order import order
@@ -23,17 +24,8 @@ from halocline.compile.passes.tile import GROUP, TILES, fits, tile
 from halocline.compile.printers.device import print_device_kernel
 from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import DeviceKernel
-from halocline.compile.strategy import (
-    FRAME_BYTES,
-    LAYOUT_BYTES,
-    PARAMETER_BYTES,
-    POINTER_BYTES,
-    REDUCING_BYTES,
-    REGISTERS,
-    Strategy,
-)
+from halocline.compile.strategy import Strategy
 from halocline.compile.targets.code import NAME, Code
-from halocline.compile.targets.source import scalars_kernel
 
 # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
 _THIN = {"reads": "direct", "group": None, "march": 1}
@@ -78,13 +70,9 @@ class Device:
         ]
         return Code("\n".join(text for text, _ in made), tuple(kernel for _, kernel in made))
 
-    def scalars(self, name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> Code:
-        """A kernel for one thread."""
-        return Code(scalars_kernel(name, statements, names))
-
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         room = rooms(kernel)
-        nests = [s for s in kernel.body if isinstance(s, Nest)]
+        nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         apart = len(nests)
         if strategy.stages == "group":
             # the last nests together, as many as have room for their stages
@@ -99,11 +87,11 @@ class Device:
         return Code("\n".join(text for text, _ in pairs), tuple(each for _, each in pairs))
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
-        (nest,) = (s for s in kernel.body if isinstance(s, Nest))
+        (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
         staged = len(kernel.body) > 1
-        slots = tuple(s.slot for s in nest.body if isinstance(s, Reduce))
-        if needed(kernel) > REGISTERS:
-            kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * REDUCING_BYTES))
+        slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
+        if needed(kernel) > limits.REGISTERS:
+            kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * limits.REDUCING_BYTES))
         made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
         planes = any(array.kind == "plane" for array in made.arrays)
         group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
@@ -127,8 +115,8 @@ class Device:
         )
 
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:
-        nests = [s for s in kernel.body if isinstance(s, Nest)]
-        slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, Reduce))
+        nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+        slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, ir.Reduce))
         staged = len(kernel.body) > len(nests)
         made, layouts = run(kernel, tile, branched, order), _layouts_are_too_many(kernel, staged, bool(slots))
         none = ((0, 0),) * kernel.ndim
@@ -147,15 +135,17 @@ class Device:
         )
 
 
-def _of(kernel: Kernel, nests: Sequence[Nest], room: Body) -> Kernel:
+def _of(kernel: Kernel, nests: Sequence[ir.Nest], room: ir.Body) -> Kernel:
     """A kernel of some nests, with the arrays that they touch; with `room` for stages where they read or
     store what others do too."""
-    stored = {s.array for nest in nests for s in nest.body if isinstance(s, Store)}
-    read = {name for name, _ in kernel.loads(roots(nests))}
+    stored = {s.array for nest in nests for s in nest.body if isinstance(s, ir.Store)}
+    read = {name for name, _ in kernel.loads(ir.roots(nests))}
     scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
     outside = len(nests) == 1 or bool(scratch - stored)
     arrays = tuple(a for a in kernel.arrays if a.name in stored | read)
-    room = tuple(s for s in room if isinstance(s, Slot) or (isinstance(s, Allocate) and s.array in scratch))
+    room = tuple(
+        s for s in room if isinstance(s, ir.Slot) or (isinstance(s, ir.Allocate) and s.array in scratch)
+    )
     return replace(kernel, arrays=arrays, body=(*(room if scratch and outside else ()), *nests))
 
 
@@ -167,4 +157,7 @@ def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
     """Whether the parameters of a kernel would be too large with the layout of each array."""
     arrays = len(_numbers(kernel))
     pointers = arrays + 2 + staged + reduces  # scalars and control
-    return pointers * POINTER_BYTES + arrays * LAYOUT_BYTES + FRAME_BYTES > PARAMETER_BYTES
+    return (
+        pointers * limits.POINTER_BYTES + arrays * limits.LAYOUT_BYTES + limits.FRAME_BYTES
+        > limits.PARAMETER_BYTES
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 from halocline.compile.headers import include_folder
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.printers.spelling import DEVICE, Names, scalar_values
+from halocline.compile.printers.spelling import DEVICE, Names, scalar_values, set_scalars
 from halocline.compile.printers.text import Text
 
 # Without these a compiler may round otherwise than the host does.
@@ -86,61 +87,55 @@ def _move_kernel(arrays: int) -> str:
         "const hc_int64 first",
         "HC_GLOBAL const hc_control *control",
     ]
-    out.open(f"HC_KERNEL hc_move_pieces({', '.join(taken)})")
-    out.add("if (control->skip != 0) return;")
-    out.add("const hc_piece p = pieces[first + hc_group(0)];")
-    out.add("HC_GLOBAL const char *from = a0;")
-    out.add("HC_GLOBAL char *to = a0;")
-    for n in range(1, arrays):
-        out.add(f"if (p.from == {n}) from = a{n};")
-        out.add(f"if (p.to == {n}) to = a{n};")
-    out.add("hc_move(p, from, to);")
-    out.close()
+    with out.block(f"HC_KERNEL hc_move_pieces({', '.join(taken)})"):
+        out.add("if (control->skip != 0) return;")
+        out.add("const hc_piece p = pieces[first + hc_group(0)];")
+        out.add("HC_GLOBAL const char *from = a0;")
+        out.add("HC_GLOBAL char *to = a0;")
+        for n in range(1, arrays):
+            out.add(f"if (p.from == {n}) from = a{n};")
+            out.add(f"if (p.to == {n}) to = a{n};")
+        out.add("hc_move(p, from, to);")
     return str(out)
 
 
 def scalars_kernel(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
-    """Scalar statements, as `halocline.compile.targets.cpu.scalars_function` writes them, for one thread."""
-    out = _one_thread(name)
-    for target, kernel in statements:
-        out.open("")
-        out.add(f"s[{names.numbers[target]}] = {scalar_values(out, kernel, names, DEVICE)};")
-        out.close()
-    out.close()
+    """Return the kernel of scalar statements, for one thread."""
+    with _one_thread(name) as out:
+        set_scalars(out, statements, names, DEVICE)
     return str(out)
 
 
 def stop_kernel(name: str, condition: Kernel, names: Names) -> str:
     """The end of a run where a condition holds: kernels skip for `why` from then on."""
-    out = _one_thread(name, "const hc_int64 why")
-    out.add(f"if ({scalar_values(out, condition, names, DEVICE)}) control->skip = why;")
-    out.close()
+    with _one_thread(name, "const hc_int64 why") as out:
+        out.add(f"if ({scalar_values(out, condition, names, DEVICE)}) control->skip = why;")
     return str(out)
 
 
 def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = None) -> str:
     """The test of a loop before each pass; after each it notes all scalars for the host."""
-    out = _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop")
-    out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
-    if until is not None:
-        assert names is not None
-        out.open("")
-        holds = scalar_values(out, until, names, DEVICE)
-        out.add(f"if ({holds}) control->skip = loop.condition;")
-        out.close()
-    reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
-    out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
-    out.add("if (loop.begins) return;")
-    out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * loop.scalars;")
-    out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n] = s[n];")
-    out.add("control->notes += 1;")
-    out.close()
+    with _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop") as out:
+        out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
+        if until is not None:
+            assert names is not None
+            with out.block():
+                holds = scalar_values(out, until, names, DEVICE)
+                out.add(f"if ({holds}) control->skip = loop.condition;")
+        reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
+        out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
+        out.add("if (loop.begins) return;")
+        out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * loop.scalars;")
+        out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n] = s[n];")
+        out.add("control->notes += 1;")
     return str(out)
 
 
-def _one_thread(name: str, *parameters: str) -> Text:
+@contextmanager
+def _one_thread(name: str, *parameters: str) -> Iterator[Text]:
+    """Print the frame of a kernel for one thread around what is added in the with block."""
     out = Text()
     taken = ["HC_GLOBAL double *s", "HC_GLOBAL hc_control *control", *parameters]
-    out.open(f"HC_KERNEL {name}({', '.join(taken)})")
-    out.add("if (control->skip != 0) return;")
-    return out
+    with out.block(f"HC_KERNEL {name}({', '.join(taken)})"):
+        out.add("if (control->skip != 0) return;")
+        yield out
