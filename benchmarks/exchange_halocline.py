@@ -8,7 +8,7 @@ import sys
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice
 from halocline.run.ranks.mpi import world
-from halocline.timing.exchange import measure
+from halocline.study.measuring.exchange import measure
 
 
 def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str, device: str) -> None:

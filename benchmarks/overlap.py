@@ -31,7 +31,7 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
     from functools import partial
 
     from halocline.run.ranks.mpi import world
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     make = partial(overlap.heat, tuple(numbers(shape)), radius=radius, fields=fields, dtype=dtype)
     found = overlap.measure(

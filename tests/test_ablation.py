@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.plan.machine import load_machine
 from halocline.plan.transfer import SETS
 from halocline.run.ranks.mpi import world
-from halocline.timing import ablation
+from halocline.study.measuring import ablation
 
 
 @pytest.mark.ranks(2)

@@ -28,7 +28,6 @@ from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
-from halocline.prediction import host
 from halocline.run.devices.devices import (
     OnDevice,
     check_dtypes,
@@ -45,6 +44,7 @@ from halocline.run.domain.execution import Execution
 from halocline.run.measurements import bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
+from halocline.study.measuring import host
 
 Devices = list[native.Device]
 faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail

@@ -18,7 +18,7 @@ from halocline.run.domain.execution import Execution
 from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
-from halocline.timing.exchange import exchange_schedule, measure, weak_shape
+from halocline.study.measuring.exchange import exchange_schedule, measure, weak_shape
 
 
 def check_exchange(

@@ -155,7 +155,7 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     from functools import partial
 
     from halocline.problems.linear import LinearCase
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     make = {
         "heat": partial(overlap.heat, (24, 20, 16), radius=2, fields=2, dtype="float32"),
@@ -176,7 +176,7 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
 
 def test_parts_of_a_step_are_left_out_indeed() -> None:
     """Without kernels fields stay as they are; without messages halos do."""
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     bench = overlap.heat((8, 6), threads=1, decomposition=(2, 1), subdomains_per_rank=2)
     bench.passes = 3

@@ -33,8 +33,6 @@ LAYERS = (
     "physics",
     "problems",
     "explanation",
-    "timing",
-    "prediction",
     "study",
     "cli",
     "papers",

@@ -16,7 +16,7 @@ from halocline.errors import InputError
 from halocline.ranges import NODES, RANK, whole_numbers
 
 if TYPE_CHECKING:
-    from halocline.prediction.predict import Predicted
+    from halocline.study.measuring.predict import Predicted
 
 SHOWN = 4  # ranks of a trace, where none are named
 
@@ -47,9 +47,9 @@ def case(
 ) -> None:
     """Predict steps or iterations of a case or a file, and print the table."""
     from halocline.compile.compiler import compile_program
-    from halocline.prediction import host
-    from halocline.prediction import predict as study
     from halocline.problems.named import described, problem_of
+    from halocline.study.measuring import host
+    from halocline.study.measuring import predict as study
 
     counts = whole_numbers(nodes, "--nodes", NODES)
     check_files(json, picture, trace, timeline)
@@ -115,8 +115,8 @@ def _draw(
 ) -> None:
     from halocline.explanation import timeline as lanes
     from halocline.io.style import save, styled
-    from halocline.prediction import predict as study
     from halocline.run.domain.trace import chrome_events
+    from halocline.study.measuring import predict as study
 
     trace_events = study.trace_events(found[-1].spans)
     threads = dict.fromkeys(sorted({event.rank for event in trace_events}), 1)
@@ -132,7 +132,7 @@ def _draw(
 
 def calibrate(file: Path | None) -> None:
     """Measure this host, keep what came of it, and print it."""
-    from halocline.prediction import host
+    from halocline.study.measuring import host
 
     target = host.calibration_file() if file is None else file
     if file is None and first():

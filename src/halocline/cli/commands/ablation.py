@@ -62,10 +62,10 @@ def exchange(
     from halocline.run.devices.devices import devices_in_use, summary
     from halocline.run.host.machine import this_machine
     from halocline.run.ranks.mpi import world
+    from halocline.study.measuring import ablation as study
+    from halocline.study.measuring.exchange import weak_shape
     from halocline.study.reporting.page import facts_of_machine
     from halocline.study.reporting.report import Report
-    from halocline.timing import ablation as study
-    from halocline.timing.exchange import weak_shape
     from halocline.words import counted
 
     check_files(json, csv, html)

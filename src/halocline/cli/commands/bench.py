@@ -57,7 +57,7 @@ def exchange(
     spread(ranks)
     from halocline.run.devices.devices import where
     from halocline.run.ranks.mpi import world
-    from halocline.timing.exchange import measure, weak_shape
+    from halocline.study.measuring.exchange import measure, weak_shape
     from halocline.words import amount, counted, duration
 
     check_files(json)

@@ -58,8 +58,8 @@ def heat(
     execution = execution_of(values)
     spread(values.pop("ranks"))
     from halocline.run.ranks.mpi import world
-    from halocline.timing import overlap
-    from halocline.timing.exchange import weak_shape
+    from halocline.study.measuring import overlap
+    from halocline.study.measuring.exchange import weak_shape
     from halocline.words import counted
 
     shape = weak_shape(n, world().size, dim)
@@ -106,7 +106,7 @@ def _show(
     from halocline.cli.progress import progress
     from halocline.run.devices.devices import devices_in_use, where
     from halocline.run.ranks.mpi import world
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     check_files(json)
     shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")

@@ -7,10 +7,10 @@ import itertools
 from halocline.errors import InputError
 from halocline.plan.transfer import SETS
 from halocline.study.measurement import Measurement
+from halocline.study.measuring.exchange import weak_shape
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.report import Column
 from halocline.study.study import Asked, Run, Study
-from halocline.timing.exchange import weak_shape
 from halocline.words import amount, duration
 
 NAMES = {methods: name for name, methods in SETS.items()}

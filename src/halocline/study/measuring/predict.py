@@ -124,7 +124,7 @@ def predict(
         Ranks whose events on the last number of nodes are kept.
     pace : float
         How many times as long sweeps take as predicted from bytes and operations; see
-        `halocline.prediction.host.pace_of`.
+        `halocline.study.measuring.host.pace_of`.
     on_progress : callable, optional
         Called with how many of `nodes` are done.
 

@@ -25,7 +25,7 @@ from halocline.run.engine.prepared import Prepared
 from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.turns import in_turn
 from halocline.solvers.schemes import Euler
-from halocline.timing.exchange import moved
+from halocline.study.measuring.exchange import moved
 from halocline.words import amount, duration
 
 # by what crosses ranks; copies within a rank are the same in all

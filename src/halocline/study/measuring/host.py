@@ -20,13 +20,13 @@ from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Device, Link, Machine, Measured, Network, Throughput, load_machine
 from halocline.plan.traffic import Traffic
-from halocline.prediction.paces import RADIUS, SIDE
-from halocline.prediction.predict import Case
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import environment
 from halocline.run.ranks.library import mpiexec
+from halocline.study.measuring.paces import RADIUS, SIDE
+from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
 
 HOST = "host"
@@ -110,14 +110,14 @@ def _machine(
 
 
 def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
-    """What a task of `halocline.prediction.paces` measures on so many ranks.
+    """What a task of `halocline.study.measuring.paces` measures on so many ranks.
 
     Raises
     ------
     InputError, RunError
         It fails there.
     """
-    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-m", "halocline.prediction.paces"]
+    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-m", "halocline.study.measuring.paces"]
     done = subprocess.run(
         [*command, json.dumps(task)],
         stdin=subprocess.DEVNULL,

@@ -26,8 +26,8 @@ from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning.turns import in_turn
-from halocline.timing.exchange import Bench, exchange_schedule, moved
-from halocline.timing.overlap import heat
+from halocline.study.measuring.exchange import Bench, exchange_schedule, moved
+from halocline.study.measuring.overlap import heat
 from halocline.words import amount, duration
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Variant:
         What is changed.
     name : str
     options : mapping
-        Of `halocline.timing.exchange.Bench`, or of halocline.Execution for whole steps.
+        Of `halocline.study.measuring.exchange.Bench`, or of halocline.Execution for whole steps.
     whole : bool
         Whether whole steps of a program are timed, and not its exchange alone.
     """
@@ -141,7 +141,7 @@ def measure(
     shape : sequence of int
         Cells of the grid, which is periodic.
     fields, radius, dtype, **execution
-        Of those things that a variant does not change; see `halocline.timing.exchange.Bench`.
+        Of those things that a variant does not change; see `halocline.study.measuring.exchange.Bench`.
     repeats : int
         Rounds, after one that is not counted.
     on_progress : callable, optional
@@ -214,7 +214,7 @@ def place(
     shape : sequence of int
         Cells of the grid, which is periodic.
     fields, radius, dtype
-        See `halocline.timing.exchange.exchange_schedule`.
+        See `halocline.study.measuring.exchange.exchange_schedule`.
     """
     grid = Grid(tuple(shape), periodic=True)
     schedule = exchange_schedule(grid, fields, dtype, radius)
