@@ -36,19 +36,17 @@ ALL = dict(declared(typer.main.get_command(app)))
 # functions of other modules that commands call with the values of all options
 CALLED = {
     "solve poisson": "halocline.cli.run_case:case",
-    "explain CASE": "halocline.cli.explain:case",
-    "model CASE": "halocline.cli.model:case",
     "run": "halocline.cli.run_case:case",
     "study paper": "halocline.cli.study:paper",
     "study report": "halocline.cli.study:report",
 }
 LINES = {
-    "solve poisson": "--n 8", "model CASE": "--machine summit", "run": "heat",
+    "solve poisson": "--n 8", "run": "heat",
     "study paper": "umbc-4.1", "study report": "left.json",
 }  # fmt: skip
 OWN = {  # commands that do their work themselves, or call a function with single values
-    "model calibrate", "bench exchange", "cases", "ls", "view", "export", "doctor", "study papers",
-    "study ablation exchange", "study overlap heat", "study overlap CASE",
+    "explain CASE", "model CASE", "model calibrate", "bench exchange", "cases", "ls", "view", "export",
+    "doctor", "study papers", "study ablation exchange", "study overlap heat", "study overlap CASE",
 }  # fmt: skip
 
 

@@ -198,7 +198,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.problems.linear:LinearCase.run")
     spy("halocline.compile.compiler:compile_program", ends=False)
     spy("halocline.explanation.explain:explain_program", ends=False)
-    spy("halocline.cli.explain:_show")
+    spy("halocline.cli.commands.explain:_show")
     spy("halocline.study.measuring.predict:predict")
     spy("halocline.study.measuring.host:calibrate")
     spy("halocline.problems.named:described", ends=False, real=True)

@@ -164,14 +164,14 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     done: list[int] = []
     found = overlap.measure(make, repeats=2, threads=1, on_progress=done.append)
     assert done == [1, 2]
-    assert [own.name for own in found] == ["colocated", "mpi", "rma"]
+    assert [own["name"] for own in found] == ["colocated", "mpi", "rma"]
     for own in found:
-        assert own.name in own.bytes_by_method
-        assert (own.ranks, own.threads, own.parts[0] * own.parts[1]) == (2, 1, 2)
-        assert min(own.step, own.waiting, own.compute, own.exchange, own.neither) > 0
+        assert own["name"] in own["bytes_by_method"]
+        assert (own["ranks"], own["threads"], own["parts"][0] * own["parts"][1]) == (2, 1, 2)
+        assert min(own["step"], own["waiting"], own["compute"], own["exchange"], own["neither"]) > 0
     text = overlap.table(found).text()
-    assert all(f"\n{own.name} " in text for own in found)
-    assert [line.partition(":")[0] for line in overlap.verdict(found)] == [own.name for own in found]
+    assert all(f"\n{own['name']} " in text for own in found)
+    assert [line.partition(":")[0] for line in overlap.verdict(found)] == [own["name"] for own in found]
 
 
 def test_parts_of_a_step_are_left_out_indeed() -> None:

@@ -97,7 +97,7 @@ def exchange(
         {"json": json, "csv": csv, "html": html},
         title="Ablation study: the exchange",
         lead=lead,
-        record={**record, "variants": [asdict(m) for m in variants]},
-        rows=as_rows([asdict(m) for m in variants]),
+        record={**record, "variants": variants},
+        rows=as_rows(variants),
         facts=facts_of_machine(this_machine().as_dict()),
     )

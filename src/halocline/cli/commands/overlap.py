@@ -116,9 +116,9 @@ def _show(
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     if json != "-":
         first = timings[0]
-        ran = where(first.ranks, first.threads, places)
-        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first.parts))}\n")
+        ran = where(first["ranks"], first["threads"], places)
+        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first['parts']))}\n")
         say(overlap.table(timings).text())
         say("\n".join(overlap.verdict(timings)))
-    write_json(json, {**record, "methods": [asdict(timing) for timing in timings]})
+    write_json(json, {**record, "methods": timings})
     written([json])

@@ -15,7 +15,7 @@ import tomli_w
 
 from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Device, Link, Machine, Measured, Network, Throughput, load_machine
@@ -232,16 +232,13 @@ def table(machine: Machine) -> Table:
     """What a calibrated machine has measured of sweeps, and between ranks."""
     found = machine.measured
     assert found is not None
-    rows = tuple(
-        (
-            f"{pace.ranks}",
-            "larger" if math.isinf(pace.memory) else f"to {amount(pace.memory)}",
-            f"{pace.bandwidth / 1e9:.1f} GB/s",
-            f"{1e-9 / pace.per_flop:.1f} Gflop/s" if pace.per_flop else "free",
-            f"{1e9 * pace.per_sum:.2f} ns",
-        )
-        for pace in found.sweeps
-    )
+    columns: dict[str, Callable[[Throughput], str]] = {
+        "ranks": lambda pace: f"{pace.ranks}",
+        "fields": lambda pace: "larger" if math.isinf(pace.memory) else f"to {amount(pace.memory)}",
+        "bytes": lambda pace: f"{pace.bandwidth / 1e9:.1f} GB/s",
+        "operations": lambda pace: f"{1e-9 / pace.per_flop:.1f} Gflop/s" if pace.per_flop else "free",
+        "a summand": lambda pace: f"{1e9 * pace.per_sum:.2f} ns",
+    }
     network, device = machine.network, machine.device
     note = (
         f"To begin a sweep: {duration(found.begin)}; to send or take a message: "
@@ -249,8 +246,7 @@ def table(machine: Machine) -> Table:
         f"doubling of ranks: {duration(found.hop)}\npacking: {found.packing / 1e9:.1f} GB/s; copying from a "
         f"neighbour: {found.copying / 1e9:.1f} GB/s; messages: {(device.messages or 0.0) / 1e9:.1f} GB/s"
     )
-    heads = ("ranks", "fields", "bytes", "operations", "a summand")
-    return Table("What sweeps of a rank take", heads, rows, left=0, note=note)
+    return table_of("What sweeps of a rank take", found.sweeps, columns, left=0, note=note)
 
 
 # -- π -------------------------------------------------------------------------------------------------------
