@@ -178,7 +178,7 @@ def main() -> int:
     for module in (
         "cli.app",
         "cli.run_case",
-        "cli.study",
+        "cli.commands.studies",
         "problems.case",
         "problems.linear",
         "study.engine",

@@ -204,7 +204,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.problems.named:described", ends=False, real=True)
     spy("halocline.plan.machine:load_machine", ends=False, real=True)
     spy("halocline.study.joining:joined", ends=False, result=([], None))
-    spy("halocline.cli.study:_leave")
+    spy("halocline.cli.commands.studies:_leave")
     spy("halocline.study.engine:plan", ends=False, real=True)
     spy("halocline.study.engine:formula_of", ends=False, result={})
     spy("halocline.study.engine:carry_out")

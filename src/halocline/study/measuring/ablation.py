@@ -26,7 +26,7 @@ from halocline.run.engine.pass_timer import PassTimer
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning.turns import in_turn
 from halocline.study.measurement import Measurement
-from halocline.study.measuring.exchange import Bench, exchange_schedule, moved
+from halocline.study.measuring.exchange import Bench, exchange_schedule, into_a_rank, moved
 from halocline.study.measuring.overlap import heat
 from halocline.words import duration
 
