@@ -515,7 +515,7 @@ def test_edges_that_travel_are_those_of_the_equations():
             assert places & edges == {edge for edge in edges if axis is not None and axis in edge}
             assert set(halo.travels) == places
             assert {width for _, width in halo.width} == {3}
-    assert {route.bytes for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
+    assert {route["bytes"] for route in told.routes} == {3 * 8 * 8 * 3 * 16 * 16, 3 * 8 * 4 * 9 * 16}
     # 80 arrays: the register is not read in the first stage, and not written in the last
     assert told.bytes_per_cell == 640
     kernels = [nests.kernel for nests in arranged(ready.program, ready.setup.grid).nests.values()]
@@ -606,7 +606,10 @@ def test_study_of_the_parts_of_the_benchmark(tmp_path):
     for order in (2, 6):
         ready = CaseRun("mhd-benchmark", [16], order=order)
         moved = [
-            sum(r.bytes for r in explain_program(ready.program, ready.setup.grid, ranks=2, halo=halo).routes)
+            sum(
+                r["bytes"]
+                for r in explain_program(ready.program, ready.setup.grid, ranks=2, halo=halo).routes
+            )
             for halo in ("read", "uniform")
         ]
         assert moved[0] < moved[1], order
