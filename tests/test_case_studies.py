@@ -102,10 +102,10 @@ def test_the_formula_is_the_longer_of_work_and_exchange():
     # 8 subdomains of 128³: six sides in and out
     exchange = 2 * 6 * 128**2 * 8 * 1e-9
     found = [one, made(1.0, ranks=8)]
-    assert theory.ns(found[1], found) == pytest.approx(max(2.2 / 8, 1e9 * exchange / 256**3))
+    assert theory.ns(found[1], found[0]) == pytest.approx(max(2.2 / 8, 1e9 * exchange / 256**3))
     slow = Theory({6: sides()}, per_byte=1e-6)
-    assert slow.ns(found[1], found) == pytest.approx(1e12 * exchange / 256**3)
-    assert slow.ns(one, found) == pytest.approx(2.2)  # nothing travels between subdomains
+    assert slow.ns(found[1], one) == pytest.approx(1e12 * exchange / 256**3)
+    assert slow.ns(one, one) == pytest.approx(2.2)  # nothing travels between subdomains
 
 
 def test_the_pace_of_the_exchange_is_the_one_that_was_measured():
@@ -115,15 +115,15 @@ def test_the_pace_of_the_exchange_is_the_one_that_was_measured():
     theory = Theory.of({6: sides()}, [small, *others, exchange, made(0.1, only="exchange")])
     assert theory.measured_on == 2
     # so that with no work it gives back that time
-    assert theory.ns(made(1.0, ranks=2), [made(1e-12)]) == pytest.approx(0.3)
+    assert theory.ns(made(1.0, ranks=2), made(1e-12)) == pytest.approx(0.3)
     assert Theory.of({6: sides()}, [made(0.1, only="exchange")]).per_byte is None
 
 
 def test_without_a_pace_of_the_exchange_the_formula_is_silent():
     theory = Theory({6: sides()}, None)
     found = [made(2.0), made(1.5, ranks=2)]
-    assert theory.ns(found[1], found) is None
-    assert theory.ns(found[0], found) == pytest.approx(2.0)
+    assert theory.ns(found[1], found[0]) is None
+    assert theory.ns(found[0], found[0]) == pytest.approx(2.0)
     table, *_ = shown(STEPS, found, theory).tables
     assert [row[4] for row in table.rows] == ["2", ""]
 

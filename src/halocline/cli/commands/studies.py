@@ -18,7 +18,6 @@ from halocline.cli.commands import EXAMPLES, ablation, command, group, overlap, 
 from halocline.cli.options import (
     Execution,
     how,
-    keyword,
     one_of,
     panel,
     place,
@@ -38,7 +37,7 @@ from halocline.run.host.command_line import command_line
 from halocline.run.ranks.launchers import launcher
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.report import Report
-from halocline.study.study import Asked, Study, studies
+from halocline.study.study import Asked, Study, keyword, studies
 
 if TYPE_CHECKING:
     from halocline.study.measuring.command import Command

@@ -8,6 +8,7 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import RunError
+from halocline.io.style import INK, gridded, logarithmic
 from halocline.io.table import Table
 from halocline.physics.case import Case, Extrapolated
 from halocline.study.measurement import Measurement
@@ -235,8 +236,6 @@ def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
 
 def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
     """Draw numbers in percent from the limit; without a limit, from the number on the finest grid."""
-    from halocline.io.style import INK, gridded
-
     xs = [m["spacing"] ** 2 for m in line]
     for number, (name, each) in enumerate(own.items()):
         limit_ = each["extrapolated"]
@@ -262,8 +261,6 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
 
 def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
     """Draw the distances of the numbers that have a limit, and the expected slope."""
-    from halocline.io.style import gridded, logarithmic
-
     xs, highest = [m["spacing"] for m in line], 0.0
     for number, (name, each) in enumerate(own.items()):
         if each["extrapolated"]:
