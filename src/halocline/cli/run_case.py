@@ -16,8 +16,8 @@ from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.cli.summary import number, rows_of, summary
 from halocline.cli.texts import check_part
-from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
+from halocline.explanation.timeline import draw_timeline
 from halocline.physics import cases
 from halocline.run.host.machine import this_machine
 from halocline.run.ranks.mpi import world

@@ -16,8 +16,8 @@ from halocline.cli.keeping import kept
 from halocline.cli.output import check_files, note, say, write_json, written
 from halocline.cli.ranks import spread
 from halocline.cli.texts import check_part
-from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
+from halocline.explanation.timeline import draw_timeline
 from halocline.lang.callables import check_callback
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices

@@ -285,8 +285,7 @@ def plot(found: Sequence[Predicted], scaling: str) -> Figure:
     right.axhline(1.0, color=MUTED, linestyle=":", linewidth=0.9)
     right.set_ylim(0, None)
     for ax, title in ((left, "Time of a pass"), (right, "Efficiency")):
-        ax.set_title(title)
-        ax.set_xlabel("nodes")
+        ax.set(title=title, xlabel="nodes")
         doubling(ax, nodes)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

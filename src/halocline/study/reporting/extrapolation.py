@@ -253,8 +253,7 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
     if any(each["published"] for each in own.values()):
         ax.plot([], [], "o", color=INK, markerfacecolor="none", label="published")
     ax.set_xlim(left=0.0)
-    ax.set_xlabel("h²")
-    ax.set_ylabel("difference from the extrapolated number, %")
+    ax.set(xlabel="h²", ylabel="difference from the extrapolated number, %")
     gridded(ax)
     ax.legend()
 
@@ -275,6 +274,5 @@ def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Fou
         ax.legend()
     ax.set_xticks(xs, [f"{x:.3g}\n{size(m)}" for x, m in zip(xs, line, strict=True)])
     ax.minorticks_off()
-    ax.set_xlabel("h")
-    ax.set_title("Relative distance from the extrapolated number")
+    ax.set(xlabel="h", title="Relative distance from the extrapolated number")
     gridded(ax)

@@ -65,9 +65,8 @@ class Panel:
                 xs = sorted({self.x(m) for m in line.members})
                 draw_ideal(ax, xs, [self.ideal(x, line) for x in xs])
         doubling(ax, sorted({self.x(m) for m in self.group.members}))
-        ax.set_xlabel(self.xlabel or f"{unit(self.group.first)}s")
-        ax.set_ylabel(self.ylabel)
-        ax.set_title(self.title)
+        xlabel = self.xlabel or f"{unit(self.group.first)}s"
+        ax.set(xlabel=xlabel, ylabel=self.ylabel, title=self.title)
         if self.log:
             legible_log(ax)
         else:
