@@ -302,7 +302,8 @@ def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pyte
     """Studies run on one rank here; a long test runs them on their own numbers of ranks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "_run", _in_this_process)
-    monkeypatch.setattr("halocline.cli.commands.studies._prepare", lambda: None)  # keep the SIGTERM handler
+    # keep the SIGTERM handler
+    monkeypatch.setattr("halocline.cli.commands.studies.share_terminal", lambda: None)
     words = reduced(name, ranks="1")
     count = runs_of(words, monkeypatch)
     with redirect_stdout(io.StringIO()):

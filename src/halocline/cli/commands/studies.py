@@ -1,6 +1,5 @@
 """The commands of `halocline study`: one for each declared study, and those for papers and reports."""
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,7 +27,7 @@ from halocline.cli.options import (
     whole,
 )
 from halocline.cli.output import check_files, note, say, write, written
-from halocline.cli.progress import TERMINAL, progress, terminal
+from halocline.cli.progress import progress, share_terminal
 from halocline.cli.report import Files, leave
 from halocline.errors import InputError
 from halocline.physics.cases import case_named
@@ -470,7 +469,7 @@ def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[
     pictures = [folder / name for name in study.pictures] if folder else []
     check_files(results["json"], results["csv"], results["html"], *pictures)
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
-    _prepare()
+    share_terminal()  # the runs, whose output is captured, show their progress there
     measurements = engine.carry_out(study, runs, repeat or study.repeat, note)
     theory = engine.theory_of(exchanged, measurements)
     return measurements, engine.reported(study, measurements, theory)
@@ -517,13 +516,6 @@ def _alone() -> None:
     started = launcher()
     if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
-
-
-def _prepare() -> None:
-    """Give the terminal to the runs, whose own output is captured, so that they show their progress."""
-    name = terminal()
-    if name:
-        os.environ[TERMINAL] = name  # the runs, whose output is taken, show there how far they are
 
 
 def _defaults(study: Study) -> dict[str, Any]:

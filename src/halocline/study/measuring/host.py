@@ -56,7 +56,6 @@ def detected() -> Machine:
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(
-        facts.cpu,
         "Detected; the bandwidth is that of a += s * b on all cores. Latencies are round figures.",
         bandwidth=bandwidth,
         flops=16 * 2e9 * facts.cores,
@@ -68,7 +67,6 @@ def detected() -> Machine:
 
 
 def _machine(
-    cpu: str | None,
     source: str,
     *,
     bandwidth: float,
@@ -82,7 +80,7 @@ def _machine(
     facts, count = this_machine(), sockets()
     device = Device(
         kind="cpu",
-        model=cpu or "processor",
+        model=facts.cpu or "processor",
         count=count,
         bandwidth=bandwidth / count,
         memory=(facts.memory_bytes or 2**30) / count,
@@ -184,7 +182,6 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
     hops = math.ceil(math.log2(ranks))
     outside = paces[-1]
     return _machine(
-        this_machine().cpu,
         f"Measured on {' and '.join(str(each['ranks']) for each in found)} ranks of this host.",
         bandwidth=outside.bandwidth * ranks,
         flops=ranks / outside.per_flop if outside.per_flop else 16 * 2e9 * ranks,
