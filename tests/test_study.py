@@ -17,7 +17,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError, RunError
 from halocline.explanation.explain import explain_program
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.papers.umbc import poisson_convergence
 from halocline.physics.poisson import Poisson
 from halocline.study.measuring.command import Command, as_csv, measure
@@ -109,6 +109,12 @@ def test_published_errors_fall_as_the_paper_says():
 
 
 # -- tables --------------------------------------------------------------------------------------------------
+
+
+def test_a_table_has_a_row_for_each_record_and_a_column_for_each_function() -> None:
+    columns = {"name": lambda record: record[0], "twice": lambda record: f"{2 * record[1]}"}
+    table = table_of("Title", [("a", 1), ("b", 20)], columns, left=1, note="so")
+    assert table == Table("Title", ("name", "twice"), (("a", "2"), ("b", "40")), left=1, note="so")
 
 
 def test_table_as_text():
