@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from inspect import Parameter
 from pathlib import Path
@@ -369,9 +368,8 @@ def measure(
     _alone()
     declared = studies()[name]
     problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="halocline-")))
-        asked = _asked(declared, problem, options, scratch, results)
+    with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
+        asked = _asked(declared, problem, options, Path(scratch), results)
         if submit["submit"] is not None:
             page = "halocline study report makes the page and tables of all jobs"
             _refuse(results, page)

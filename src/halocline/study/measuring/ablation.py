@@ -199,7 +199,7 @@ def place(
             distance=machine.distance(),
         )
         seconds = execute(schedule, layout, machine).seconds
-        record = {
+        record: Measurement = {
             "group": "placement",
             "name": f"{placement}, {machine.name}",
             "parts": layout.decomposition.parts,

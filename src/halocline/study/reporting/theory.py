@@ -101,7 +101,7 @@ class Theory:
             return None
         per_cell = 1e-9 * ns(base) * subdomains(base)
         step = _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
-        return 1e9 * step.seconds / measurement["cells"]
+        return 1e9 * step.seconds / float(measurement["cells"])
 
 
 def _formula(own: Exchanged, measurement: Measurement, *, per_cell: float, per_byte: float) -> StepTime:
