@@ -30,9 +30,11 @@ from halocline.run.measurements import energy
 from halocline.run.measurements.energy import Counter, EnergyMeter, gpus, processors
 from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
+from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import Command, as_csv, measure
+from halocline.study.reporting.columns import SAME_BITS
 from halocline.study.reporting.page import facts_of_measurements, page
-from halocline.study.reporting.quantities import nanoseconds, same_bits, size
+from halocline.study.reporting.quantities import nanoseconds, size
 from halocline.study.reporting.report import Contents, Group, Report, report
 from halocline.study.reporting.theory import Exchanged, Theory, exchanged_by
 from halocline.study.studies.orders import ORDERS
@@ -188,6 +190,11 @@ def test_other_problems_are_not_compared_with_the_paper():
     theory = Theory({4: sides(), 6: sides()}, 1e-12, 2)
     for other in ({"order": 4}, {"case": "convection"}):
         assert shown(STEPS, [made(8.0, **other)], theory).tables[-1].muted == ()
+
+
+def same_bits(measurements: list[Measurement]) -> list[str]:
+    """Return the sentences on whether runs of the same problem have the same bits."""
+    return list(SAME_BITS.said(Group(measurements)))
 
 
 def test_equal_problems_must_have_equal_bits():

@@ -38,8 +38,7 @@ from halocline.study.measurement import CONDITIONS, joined_repeats
 from halocline.study.measuring import command
 from halocline.study.measuring.command import EXECUTION, RUN, Command, measure
 from halocline.study.registry import papers
-from halocline.study.reporting.quantities import by
-from halocline.study.reporting.report import Report
+from halocline.study.reporting.report import Group, Report
 from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 
@@ -283,8 +282,8 @@ def _checked(name: str, told: Any, count: int) -> None:
     measured = told if isinstance(told, list) else told["measurements"]
     assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}
-    for _, alike in by(measured, lambda m: (tuple(m["shape"]), m["order"] or 0)):
-        assert len({m["checksum"] for m in alike} - {None}) <= 1  # only the order may change a bit
+    for alike in Group(measured).by(lambda m: (tuple(m["shape"]), m["order"] or 0)):
+        assert len(alike.values("checksum") - {None}) <= 1  # only the order may change a bit
 
 
 def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from halocline.physics.poisson import Poisson
 from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.reporting import solves as convergence
 from halocline.study.reporting.page import facts_of_measurements, page
-from halocline.study.reporting.quantities import baseline, speedup
+from halocline.study.reporting.quantities import speedup
 from halocline.study.reporting.report import Group, Report, report
 from halocline.study.studies.strong import SOLVES
 from halocline.words import amount, clock, duration, gigabytes, in_seconds
@@ -181,7 +181,7 @@ def test_strong_scaling():
 
 def test_strong_scaling_without_a_run_on_one_core():
     ms = [measurement(64, 2, 1, 4.0), measurement(64, 4, 1, 2.0)]
-    assert baseline(ms) is ms[0]
+    assert Group(ms).base is ms[0]
     assert speedup(ms[1], ms[0]) == 4.0
 
 
