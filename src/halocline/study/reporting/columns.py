@@ -1,12 +1,13 @@
-"""Columns of tables, groups of measurements and labels of lines that several studies have."""
+"""Columns, groups, panels and labels of lines that several studies have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting import quantities as q
+from halocline.study.reporting.plots import Panel
 from halocline.study.reporting.report import Column, Contents, Group
 from halocline.words import clock, counted, in_seconds, joined, method
 
@@ -90,6 +91,24 @@ def size_label(line: Group, panel: Group) -> str:
     """Return the size of the grid of a line, with the threads of a rank where lines of the panel differ."""
     threads = f", {counted(line.first['threads'], 'thread')} a rank"
     return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
+
+
+def panels_of_sizes(
+    group: Group,
+    line: q.Key,
+    label: Callable[[Group], str],
+    ideal: Callable[[float, Group], float] | None = None,
+) -> list[Panel]:
+    """Return a panel with the times of a cell and step for each size and number of threads, see `Panel`."""
+    return [
+        Panel(
+            *(size, lambda m, g: q.ns(m), size_label(size, group), "ns a cell and step"),
+            line=line,
+            label=label,
+            ideal=ideal,
+        )
+        for size in group.by(lambda m: (q.grid(m), m["threads"]))
+    ]
 
 
 def _same_bits(group: Group) -> Iterator[str]:
