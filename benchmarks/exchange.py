@@ -22,7 +22,7 @@ from typing import Any
 from measure import arguments, in_turn, median, ratio, save
 
 from halocline.run.ranks.launch import environment, mpiexec
-from halocline.timing.exchange import PASSES
+from halocline.study.measuring.exchange import PASSES
 
 HERE = Path(__file__).parent
 AXES = "xyz"

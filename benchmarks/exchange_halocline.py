@@ -8,7 +8,7 @@ import sys
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice
 from halocline.run.ranks.mpi import world
-from halocline.timing.exchange import measure
+from halocline.study.measuring.exchange import measure
 
 
 def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str, device: str) -> None:
@@ -31,10 +31,10 @@ def main(axis: int, n: int, radius: int, fields: int, rounds: int, methods: str,
         device=device,
     )
     if world().rank == 0:
-        bytes_of = found.bytes_by_method
+        bytes_of = found["bytes_by_method"]
         if list(bytes_of) != [methods.partition(",")[0]]:
             raise SystemExit(f"{methods} was asked for, but the exchange went by {', '.join(bytes_of)}")
-        print(found.seconds, sum(bytes_of.values()))
+        print(found["seconds"], sum(bytes_of.values()))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from halocline.plan.fit import least_thickness
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.traffic import Traffic
-from halocline.prediction import host, predict
 from halocline.run.host.machine import this_machine
+from halocline.study.measuring import host, predict
 
 # each case with the size at which its pace is measured
 CASES: tuple[tuple[dict[str, Any], int], ...] = (

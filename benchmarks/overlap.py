@@ -27,11 +27,10 @@ WANTED = 0.8
 
 def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, methods: str, patch: str) -> None:
     """On a rank: measure, and print one line for each method."""
-    from dataclasses import asdict
     from functools import partial
 
     from halocline.run.ranks.mpi import world
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     make = partial(overlap.heat, tuple(numbers(shape)), radius=radius, fields=fields, dtype=dtype)
     found = overlap.measure(
@@ -43,7 +42,7 @@ def steps(shape: str, radius: int, fields: int, dtype: str, repeats: int, method
         patch=numbers(patch) if patch else None,
     )
     if world().rank == 0:
-        print(json.dumps([asdict(own) for own in found]))
+        print(json.dumps(found))
 
 
 def measured(before: list[str], more: dict[str, str], *problem: object) -> list[dict[str, Any]]:

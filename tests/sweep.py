@@ -178,7 +178,7 @@ def main() -> int:
     for module in (
         "cli.app",
         "cli.run",
-        "cli.study",
+        "cli.commands.studies",
         "problems.problem",
         "study.engine",
     ):

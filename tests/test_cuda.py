@@ -25,7 +25,7 @@ from halocline import _native as native
 from halocline.compile.nvrtc import compile_cuda
 from halocline.run.devices.devices import finder
 from halocline.run.ranks.mpi import world
-from halocline.timing import overlap
+from halocline.study.measuring import overlap
 from hang import HANG
 
 pytestmark = pytest.mark.ranks(1)

@@ -28,7 +28,6 @@ from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
-from halocline.prediction import host
 from halocline.run.devices.devices import (
     OnDevice,
     check_dtypes,
@@ -45,6 +44,7 @@ from halocline.run.host.streams import say_once
 from halocline.run.measurements import bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
+from halocline.study.measuring import host
 
 Devices = list[native.Device]
 faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
@@ -437,7 +437,7 @@ def test_methods_of_one_process_are_those_that_can_be(
     sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
     assert sim.domain.transfers is not None
     assert sim.domain.transfers.methods == taken
-    assert {route.method for route in hc.explain(sim).routes} == {"peer"}
+    assert {route["method"] for route in hc.explain(sim).routes} == {"peer"}
     # a program that is only explained would do the same, and says so
     planned = explained(device, methods=methods, subdomains_per_rank=each)
     assert planned.plan.transfers.methods == taken
@@ -672,20 +672,20 @@ def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
     told = explained("opencl:0,1", ranks=4, rank=3)
     assert told.on is not None
     (device,) = told.on.devices
-    assert (device.device, device.name, device.subdomains, device.ranks) == (
+    assert (device["device"], device["name"], device["subdomains"], device["ranks"]) == (
         "opencl:1",
         opencl[1].name,
         (3,),
         2,
     )
-    assert device.free_bytes == opencl[1].free_memory
-    assert device.memory_bytes > told.plan.memory  # padded rows
-    kernels = {(kernel.sweep, kernel.kernel): kernel for kernel in told.on.kernels}
+    assert device["free_bytes"] == opencl[1].free_memory
+    assert device["memory_bytes"] > told.plan.memory  # padded rows
+    kernels = {(kernel["sweep"], kernel["kernel"]): kernel for kernel in told.on.kernels}
     sweep = kernels[3, "sweep_2_0"]  # the start and the first residual are before the loop
-    assert (sweep.over, sweep.march, sweep.reductions) == ("cells", 16, 1)
-    assert sweep.fields == ("r", "p", "p'")
-    assert sweep.group == (32, 1, 1)  # as wide as a subdomain's rows
-    assert sweep.groups == 2  # 32 cells along x, 16 to a thread
+    assert (sweep["over"], sweep["march"], sweep["reductions"]) == ("cells", 16, 1)
+    assert sweep["fields"] == ("r", "p", "p'")
+    assert sweep["group"] == (32, 1, 1)  # as wide as a subdomain's rows
+    assert sweep["groups"] == 2  # 32 cells along x, 16 to a thread
     assert told.on.launches["reductions"] == 2
     assert told.on.launches["scalars"] == 0  # several subdomains: the host computes them
     own = told.plan.subdomains[0]
@@ -707,7 +707,10 @@ def test_explain_tells_what_devices_cannot_from_what_was_not_allowed(opencl: Dev
 def test_explain_of_one_rank_with_two_devices(opencl: Devices):
     told = explained("opencl")
     assert told.on is not None
-    assert [(d.device, d.subdomains) for d in told.on.devices] == [("opencl:0", (0,)), ("opencl:1", (1,))]
+    assert [(d["device"], d["subdomains"]) for d in told.on.devices] == [
+        ("opencl:0", (0,)),
+        ("opencl:1", (1,)),
+    ]
     assert told.on.launches["copy"] > 0
     alone = explained("opencl:1")
     assert alone.on is not None
@@ -720,12 +723,12 @@ def test_explain_counts_launches_as_its_table_does(opencl: Devices):
     told = explained("opencl")
     assert told.on is not None
     listed = [
-        k for k in told.on.kernels if k.sweep > 2 and k.over != "boundary"
+        k for k in told.on.kernels if k["sweep"] > 2 and k["over"] != "boundary"
     ]  # sweeps 1 and 2 are before the loop
     text = str(told)
-    inside = sum(k.launches for k in listed if k.over == "halo")
+    inside = sum(k["launches"] for k in listed if k["over"] == "halo")
     assert inside > 0
-    assert f"launches: {sum(k.launches for k in listed)} of sweeps, {inside} of these in the halo" in text
+    assert f"launches: {sum(k['launches'] for k in listed)} of sweeps, {inside} of these in the halo" in text
     assert "1 rank with 2 devices: 2 x 1 subdomains" in text
 
 
@@ -743,7 +746,7 @@ def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Device
 def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, opencl: Devices):
     told = explained("opencl:0,9", ranks=2, rank=1)
     assert told.on is not None
-    assert [(d.device, d.name, d.free_bytes) for d in told.on.devices] == [("opencl:9", None, None)]
+    assert [(d["device"], d["name"], d["free_bytes"]) for d in told.on.devices] == [("opencl:9", None, None)]
     assert told.bound() is None
     assert "Not on this machine: opencl:9." in str(told)
     assert "bound by memory: not known, since this machine does not have the devices" in str(told)
@@ -761,7 +764,7 @@ def test_what_is_explained_of_a_run_is_what_it_does(opencl: Devices):
     sim = heat(device="opencl")
     told = hc.explain(sim)
     assert told.on is not None
-    assert [device.device for device in told.on.devices] == SIDES
+    assert [device["device"] for device in told.on.devices] == SIDES
     storages = [storage for each in sim.store.storages.values() for storage in each]
     assert told.memory == sum(storage.bytes for storage in storages)
     assert told.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]

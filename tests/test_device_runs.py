@@ -36,7 +36,7 @@ from halocline.run.memory import contents
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
-from halocline.timing import overlap
+from halocline.study.measuring import overlap
 from hang import HANG
 from test_examples import CASES as EXAMPLE_ARGUMENTS
 from test_examples import EXAMPLES

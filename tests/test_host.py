@@ -20,10 +20,10 @@ from halocline.model import Rates, execute
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, Measured, Throughput, known_machines, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
-from halocline.prediction import host
-from halocline.prediction.paces import RADIUS, SIDE
 from halocline.run.host.machine import sockets, this_machine
-from halocline.timing.exchange import exchange_schedule
+from halocline.study.measuring import host
+from halocline.study.measuring.exchange import exchange_schedule
+from halocline.study.measuring.paces import RADIUS, SIDE
 
 ROWS = [
     {"bytes": 16.0, "flops": 1.0, "sums": 0},

@@ -473,7 +473,7 @@ def test_no_message_is_counted_or_predicted_where_only_coefficients_are_read_at_
     sim = hc.Simulation(grid, step)
     found = hc.explain(sim, ranks=4)
     assert found.as_dict()["pass"]["messages"] == 0
-    assert found.routes == ()
+    assert found.routes == []
     layout = Layout.of(decompose(grid.shape, 4, periodic=grid.periodic))
     spans = execute(sim.schedule, layout, load_machine("summit"), traced=range(4)).spans
     assert {span.kind for span in spans} == {"patch"}

@@ -12,7 +12,7 @@ from halocline.errors import InputError
 from halocline.explanation.matrix import traffic
 from halocline.plan import Transfers, lay_out
 from halocline.plan.traffic import Traffic
-from halocline.timing.exchange import exchange_schedule
+from halocline.study.measuring.exchange import exchange_schedule
 
 
 def test_every_byte_of_every_halo_is_in_it() -> None:

@@ -22,9 +22,9 @@ from halocline.physics.wave import Wave
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
-from halocline.prediction import predict
 from halocline.run.domain.trace import TRACE_EVENTS
-from halocline.timing.exchange import exchange_schedule
+from halocline.study.measuring import predict
+from halocline.study.measuring.exchange import exchange_schedule
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
 OPTIONS = {

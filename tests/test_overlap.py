@@ -155,7 +155,7 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     from functools import partial
 
     from halocline.problems.problem import Problem
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     make = {
         "heat": partial(overlap.heat, (24, 20, 16), radius=2, fields=2, dtype="float32"),
@@ -164,19 +164,19 @@ def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
     done: list[int] = []
     found = overlap.measure(make, repeats=2, threads=1, on_progress=done.append)
     assert done == [1, 2]
-    assert [own.name for own in found] == ["colocated", "mpi", "rma"]
+    assert [own["name"] for own in found] == ["colocated", "mpi", "rma"]
     for own in found:
-        assert own.name in own.bytes_by_method
-        assert (own.ranks, own.threads, own.parts[0] * own.parts[1]) == (2, 1, 2)
-        assert min(own.step, own.waiting, own.compute, own.exchange, own.neither) > 0
+        assert own["name"] in own["bytes_by_method"]
+        assert (own["ranks"], own["threads"], own["parts"][0] * own["parts"][1]) == (2, 1, 2)
+        assert min(own["step"], own["waiting"], own["compute"], own["exchange"], own["neither"]) > 0
     text = overlap.table(found).text()
-    assert all(f"\n{own.name} " in text for own in found)
-    assert [line.partition(":")[0] for line in overlap.verdict(found)] == [own.name for own in found]
+    assert all(f"\n{own['name']} " in text for own in found)
+    assert [line.partition(":")[0] for line in overlap.verdict(found)] == [own["name"] for own in found]
 
 
 def test_parts_of_a_step_are_left_out_indeed() -> None:
     """Without kernels fields stay as they are; without messages halos do."""
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     bench = overlap.heat((8, 6), threads=1, decomposition=(2, 1), subdomains_per_rank=2)
     bench.passes = 3

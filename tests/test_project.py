@@ -34,8 +34,6 @@ LAYERS = (
     "problems",
     "cases",
     "explanation",
-    "timing",
-    "prediction",
     "study",
     "cli",
     "papers",

@@ -38,8 +38,7 @@ from halocline.study.measurement import CONDITIONS, joined_repeats
 from halocline.study.measuring import command
 from halocline.study.measuring.command import EXECUTION, RUN, Command, measure
 from halocline.study.registry import papers
-from halocline.study.reporting.quantities import by
-from halocline.study.reporting.report import Report
+from halocline.study.reporting.report import Group, Report
 from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 
@@ -283,8 +282,8 @@ def _checked(name: str, told: Any, count: int) -> None:
     measured = told if isinstance(told, list) else told["measurements"]
     assert len(measured) == count > 0
     assert {m["study"] for m in measured} == {name}
-    for _, alike in by(measured, lambda m: (tuple(m["shape"]), m["order"] or 0)):
-        assert len({m["checksum"] for m in alike} - {None}) <= 1  # only the order may change a bit
+    for alike in Group(measured).by(lambda m: (tuple(m["shape"]), m["order"] or 0)):
+        assert len(alike.values("checksum") - {None}) <= 1  # only the order may change a bit
 
 
 def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
@@ -302,7 +301,8 @@ def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pyte
     """Studies run on one rank here; a long test runs them on their own numbers of ranks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "_run", _in_this_process)
-    monkeypatch.setattr("halocline.cli.study._prepare", lambda: None)  # keep the SIGTERM handler
+    # keep the SIGTERM handler
+    monkeypatch.setattr("halocline.cli.commands.studies.share_terminal", lambda: None)
     words = reduced(name, ranks="1")
     count = runs_of(words, monkeypatch)
     with redirect_stdout(io.StringIO()):

@@ -88,7 +88,7 @@ def test_what_is_computed_in_the_halo_does_not_travel() -> None:
 
 @pytest.mark.ranks(2)
 def test_more_travels_and_thin_subdomains_are_told() -> None:
-    from halocline.timing.exchange import moved
+    from halocline.study.measuring.exchange import moved
 
     def made(n: int, halo: str) -> hc.Simulation:
         grid = hc.Grid((n, 24), periodic=True)

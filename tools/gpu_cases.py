@@ -30,8 +30,8 @@ from halocline.run.devices.devices import compile_for
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
-from halocline.timing import overlap
-from halocline.timing.exchange import moved
+from halocline.study.measuring import overlap
+from halocline.study.measuring.exchange import moved
 
 Row = tuple[str, str, str]
 STEPS = 12

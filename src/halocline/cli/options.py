@@ -89,11 +89,6 @@ def take(group: type[Any], values: dict[str, Any]) -> dict[str, Any]:
     return {field.name: values.pop(field.name) for field in fields(group) if field.name in values}
 
 
-def keyword(form: str) -> str:
-    """Return the name of a parameter for an option such as "--orders O,O,..."."""
-    return form.partition(" ")[0].lstrip("-").replace("-", "_")
-
-
 def panel(title: str | None) -> Callable[..., Any]:
     """Return a function that makes options of a panel of help texts.
 

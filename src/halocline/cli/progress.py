@@ -24,6 +24,13 @@ def terminal() -> str | None:
     return os.environ.get(TERMINAL)
 
 
+def share_terminal() -> None:
+    """Let processes that this one starts show their progress on its terminal, whatever their output is."""
+    name = terminal()
+    if name:
+        os.environ[TERMINAL] = name
+
+
 @contextlib.contextmanager
 def progress(
     what: str | Callable[[], str], unit: str | Callable[[], str]

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from halocline.cli.progress import TERMINAL, terminal
+from halocline.cli.progress import share_terminal
 from halocline.errors import InputError
 from halocline.run.ranks.launch import launch
 from halocline.run.ranks.library import launcher
@@ -37,8 +37,6 @@ def spread(ranks: int | None, io_ranks: int = 0) -> None:
                 f"{IO_RANKS}={io_ranks} there, which takes the last {io_ranks} of them"
             )
     elif several:
-        name = terminal()
-        if name:
-            os.environ[TERMINAL] = name
+        share_terminal()
         command = [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]
         raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks))

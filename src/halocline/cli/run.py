@@ -18,8 +18,8 @@ from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.cli.summary import judgement, part_line, rows_of, summary
 from halocline.cli.texts import check_part
-from halocline.cli.timeline import draw_timeline
 from halocline.errors import InputError
+from halocline.explanation.timeline import draw_timeline
 from halocline.problems.problem import CHECK, Problem
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from halocline.words import amount, counted, one_line
 
+Columns = dict[str, Callable[[dict[str, Any]], str]]
+
 
 def _output(found: dict[str, Any], equations: bool) -> str:
-    from halocline.io.table import Table
-
     times, steps = found["times"], found["steps"]
     head = [f"{found['path']}: output of {found['title']}, {found['source']}"]
     if found["history"]:
@@ -25,25 +26,18 @@ def _output(found: dict[str, Any], equations: bool) -> str:
     elif times is not None or steps is not None:
         head.append(f"{'times':12} none yet")
     head += _parameters(found)
-    rows = tuple(
-        (
-            name,
-            ", ".join(each["dimensions"]),
-            " x ".join(map(str, each["shape"])),
-            each["dtype"],
-            each["units"] or "-",
-            amount(each["bytes"]),
-        )
-        for name, each in found["arrays"].items()
-    )
-    heads = ("name", "dimensions", "shape", "type", "unit", "on disk")
-    text = "\n".join(map(one_line, head)) + "\n\n" + Table("Arrays", heads, rows, left=2).text().rstrip()
-    return text + _equations(found, equations)
+    columns: Columns = {
+        "name": lambda array: array["name"],
+        "dimensions": lambda array: ", ".join(array["dimensions"]),
+        "shape": lambda array: " x ".join(map(str, array["shape"])),
+        "type": lambda array: array["dtype"],
+        "unit": lambda array: array["units"] or "-",
+        "on disk": lambda array: amount(array["bytes"]),
+    }
+    return _page(found, head, "Arrays", columns, equations)
 
 
 def _checkpoint(found: dict[str, Any], equations: bool) -> str:
-    from halocline.io.table import Table
-
     head = [
         f"{found['path']}: checkpoint of step {found['step']:,} (time {found['time']:.6g})",
         f"{'written':12} {found['made']} by Halocline {found['version']}: {shlex.join(found['command'])}",
@@ -51,30 +45,27 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
     if found["case"]:
         head.append(f"{'case':12} {found['case']['name']}")
     head += _parameters(found)
-    rows = tuple(
-        (name, each["location"], " x ".join(map(str, each["shape"])), each["dtype"], amount(each["bytes"]))
-        for name, each in found["arrays"].items()
-    )
-    heads = ("name", "location", "shape", "type", "on disk")
-    text = "\n".join(map(one_line, head)) + "\n\n" + Table("Fields", heads, rows, left=2).text().rstrip()
-    return text + _equations(found, equations)
+    columns: Columns = {
+        "name": lambda array: array["name"],
+        "location": lambda array: array["location"],
+        "shape": lambda array: " x ".join(map(str, array["shape"])),
+        "type": lambda array: array["dtype"],
+        "on disk": lambda array: amount(array["bytes"]),
+    }
+    return _page(found, head, "Fields", columns, equations)
 
 
 def _checkpoints(found: dict[str, Any], equations: bool) -> str:
-    from halocline.io.table import Table
+    from halocline.io.table import table_of
 
-    rows = tuple(
-        (
-            each["name"],
-            "newest" if each["newest"] else ("whole" if each["whole"] else "not whole"),
-            "-" if each["step"] is None else f"{each['step']:,}",
-            "-" if each["time"] is None else f"{each['time']:.6g}",
-            each["made"] or "-",
-            amount(each["bytes"]),
-        )
-        for each in found["checkpoints"]
-    )
-    heads = ("checkpoint", "", "step", "time", "written", "on disk")
+    columns: Columns = {
+        "checkpoint": lambda each: each["name"],
+        "": lambda each: "newest" if each["newest"] else ("whole" if each["whole"] else "not whole"),
+        "step": lambda each: "-" if each["step"] is None else f"{each['step']:,}",
+        "time": lambda each: "-" if each["time"] is None else f"{each['time']:.6g}",
+        "written": lambda each: each["made"] or "-",
+        "on disk": lambda each: amount(each["bytes"]),
+    }
     path, whole = found["path"], [each for each in found["checkpoints"] if each["whole"]]
     if any(each["newest"] for each in found["checkpoints"]):
         note = f"Go on from the newest with --resume {path}."
@@ -86,7 +77,8 @@ def _checkpoints(found: dict[str, Any], equations: bool) -> str:
     else:
         has_complete = any(each["step"] is not None for each in found["checkpoints"])
         note = f"{found['problem']}." if has_complete else "None was ever completed."
-    return Table(f"Checkpoints in {found['path']}", heads, rows, left=2, note=note).text().rstrip()
+    table = table_of(f"Checkpoints in {path}", found["checkpoints"], columns, left=2, note=note)
+    return table.text().rstrip()
 
 
 TEXTS = {"output": _output, "checkpoint": _checkpoint, "checkpoints": _checkpoints}
@@ -97,5 +89,10 @@ def _parameters(found: dict[str, Any]) -> list[str]:
     return [f"{'parameters':12} {values}"] if values else []
 
 
-def _equations(found: dict[str, Any], wanted: bool) -> str:
-    return f"\n\nEquations\n\n{found['equations']}" if wanted else ""
+def _page(found: dict[str, Any], head: list[str], title: str, columns: Columns, equations: bool) -> str:
+    """Return the lines above the table of the arrays, the table, and the equations if they are asked for."""
+    from halocline.io.table import table_of
+
+    arrays = [{"name": name, **array} for name, array in found["arrays"].items()]
+    lines = [*map(one_line, head), "", table_of(title, arrays, columns, left=2).text().rstrip()]
+    return "\n".join(lines) + (f"\n\nEquations\n\n{found['equations']}" if equations else "")

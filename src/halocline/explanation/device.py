@@ -23,82 +23,27 @@ from halocline.run.domain.execution import Execution
 
 
 @dataclass(frozen=True)
-class PlannedDevice:
-    """A device that the rank drives.
-
-    Attributes
-    ----------
-    device : str
-        "cuda:0", or "cuda" where its number is not known.
-    name : str or None
-        Of the model; None where this machine does not have it.
-    subdomains : tuple of int
-        That lie there.
-    ranks : int
-        That share it.
-    memory_bytes : int
-        What this rank takes of its memory: fields with padded rows, scratch memory and buffers of
-        messages. Little comes on top.
-    free_bytes : int or None
-        Of its memory now.
-    """
-
-    device: str
-    name: str | None
-    subdomains: tuple[int, ...]
-    ranks: int
-    memory_bytes: int
-    free_bytes: int | None
-
-
-@dataclass(frozen=True)
-class KernelUse:
-    """A kernel in one sweep of this rank.
-
-    Attributes
-    ----------
-    sweep : int
-        As explain numbers them, from 1.
-    kernel : str
-    over : {"cells", "halo", "boundary"}
-    fields : tuple of str
-        That it is given.
-    group : tuple of three int
-        Threads of a group along x, y, z of the device, the contiguous axis first; of the largest launch.
-    march : int
-        Cells that a thread computes one after the other, in the largest launch.
-    launches, groups : int
-        Of all subdomains, each time.
-    reductions : int
-    scratch : bool
-        Whether it uses scratch memory.
-    """
-
-    sweep: int
-    kernel: str
-    over: str
-    fields: tuple[str, ...]
-    group: tuple[int, int, int]
-    march: int
-    launches: int
-    groups: int
-    reductions: int
-    scratch: bool
-
-
-@dataclass(frozen=True)
 class DevicePlan:
     """What the rank does on its devices.
 
     Attributes
     ----------
     interface : {"cuda", "opencl"}
-    devices : tuple of PlannedDevice
+    devices : list of dict
+        The devices that the rank drives. `device`: "cuda:0", or "cuda" where its number is not known; `name`
+        of the model, None where this machine does not have it; `subdomains` that lie there; `ranks` that
+        share it; `memory_bytes` that this rank takes: fields with padded rows, scratch memory and buffers of
+        messages, and little more; `free_bytes` of its memory now, or None.
     unknown : str
         Why not all that is asked for is known here; empty where it is.
     strategy : str
         How threads go through the cells of sweeps; see `halocline.compile.strategy.Strategy`.
-    kernels : tuple of KernelUse
+    kernels : list of dict
+        Each kernel in each sweep of this rank. `sweep`: its number in `explain`, from 1; `kernel`; `over`:
+        "cells", "halo" or "boundary"; `fields` that it is given. Of the largest launch: `group`, the threads
+        of a thread block along x, y, z of the device, the contiguous axis first, and `march`, the cells that
+        a thread computes in sequence. Of all subdomains, each time: `launches` and `groups`. `reductions` is
+        a number, and `scratch` true where the kernel uses scratch memory.
     launches : dict of str to int
         In one pass of the loop: of "cells", "halo" and "boundary" kernels, of those that "copy", pack and
         unpack halos, of those that finish "reductions", and, where there is one subdomain, so that the
@@ -106,22 +51,22 @@ class DevicePlan:
     """
 
     interface: str
-    devices: tuple[PlannedDevice, ...]
+    devices: list[dict[str, Any]]
     unknown: str
     strategy: str
-    kernels: tuple[KernelUse, ...]
+    kernels: list[dict[str, Any]]
     launches: Mapping[str, int]
 
     @property
     def memory(self) -> int:
         """Bytes that the rank takes on all its devices."""
-        return sum(device.memory_bytes for device in self.devices)
+        return sum(device["memory_bytes"] for device in self.devices)
 
     @property
     def present(self) -> tuple[Any, ...]:
         """The native devices; empty where not all are on this machine."""
         there = devices_here(self.interface)
-        found = [there.get(planned.device) for planned in self.devices]
+        found = [there.get(planned["device"]) for planned in self.devices]
         return tuple(found) if all(found) else ()
 
 
@@ -212,33 +157,27 @@ def device_plan(
         subdomains = plan.subdomains[n * each : (n + 1) * each]
         native_device = there.get(name)
         devices.append(
-            PlannedDevice(
-                name,
-                None if native_device is None else native_device.name,
-                tuple(subdomain.number for subdomain in subdomains),
-                1 if name == interface else sharing[name],
-                sum(map(subdomain_bytes, subdomains)),
-                None if native_device is None else native_device.free_memory,
-            )
+            {
+                "device": name,
+                "name": None if native_device is None else native_device.name,
+                "subdomains": tuple(subdomain.number for subdomain in subdomains),
+                "ranks": 1 if name == interface else sharing[name],
+                "memory_bytes": sum(map(subdomain_bytes, subdomains)),
+                "free_bytes": None if native_device is None else native_device.free_memory,
+            }
         )
-    return DevicePlan(
-        interface,
-        tuple(devices),
-        assigned.unknown,
-        str(strategy),
-        *_kernels(schedule, plan, each),
-    )
+    return DevicePlan(interface, devices, assigned.unknown, str(strategy), *_kernels(schedule, plan, each))
 
 
 def _kernels(
     schedule: Schedule, plan: RankPlan, subdomains_per_device: int
-) -> tuple[tuple[KernelUse, ...], dict[str, int]]:
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Return the kernels of every sweep, and how often which kinds are launched in one pass of the loop."""
     names = [info.name for info in schedule.fields]
     launched = dict.fromkeys(("cells", "halo", "boundary", "copy", "reductions", "scalars"), 0)
     device_of = {subdomain.number: n // subdomains_per_device for n, subdomain in enumerate(plan.subdomains)}
     of_pass = schedule.pass_numbers()
-    kernels: list[KernelUse] = []
+    kernels: list[dict[str, Any]] = []
     number = 0
     for n, sweep in enumerate(schedule.sweeps()):
         number += sweep.computes
@@ -256,12 +195,27 @@ def _kernels(
                     # copies between devices of one rank are packed and unpacked
                     launched["copy"] += 1 if device_of[source] == device_of[subdomain.number] else 2
                 launched["reductions"] += len(planned.partials)
-        kernels += [_use(number, name, over, of, names) for (name, over), of in launches.items()]
+        for (name, over), of_kernel in launches.items():
+            largest = max(of_kernel, key=lambda launch: launch.cells.size)
+            kernels.append(
+                {
+                    "sweep": number,
+                    "kernel": name,
+                    "over": over,
+                    "fields": tuple(names[f] for f in dict.fromkeys(largest.kernel.operands)),
+                    "group": largest.group,
+                    "march": largest.march,
+                    "launches": len(of_kernel),
+                    "groups": sum(launch.number_of_groups for launch in of_kernel),
+                    "reductions": len(largest.kernel.reductions),
+                    "scratch": largest.kernel.scratch,
+                }
+            )
     if plan.decomposition.count == 1:
         loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
         inside = flat(loops or schedule.operations)
         launched["scalars"] = sum(isinstance(operation, (Scalars, Stop, Loop)) for operation in inside)
-    return tuple(kernels), launched
+    return kernels, launched
 
 
 def _by_kind(subdomain: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple[str, Launch]]:
@@ -271,19 +225,3 @@ def _by_kind(subdomain: SubdomainPlan, planned: SweepLaunches) -> Iterator[tuple
     for number, item in enumerate(planned.items):  # patches come first
         for launch in item.launches:
             yield ("cells" if number < len(subdomain.patches) else "halo"), launch
-
-
-def _use(sweep: int, name: str, over: str, launches: Sequence[Launch], fields: Sequence[str]) -> KernelUse:
-    largest = max(launches, key=lambda launch: launch.cells.size)
-    return KernelUse(
-        sweep,
-        name,
-        over,
-        tuple(fields[n] for n in dict.fromkeys(largest.kernel.operands)),
-        largest.group,
-        largest.march,
-        len(launches),
-        sum(launch.number_of_groups for launch in launches),
-        len(largest.kernel.reductions),
-        largest.kernel.scratch,
-    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.driver import library_path
@@ -31,7 +31,6 @@ from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
 from halocline.run.devices.devices import OnDevice, device_methods
 from halocline.run.devices.topology import DeviceLinks
-from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.host.machine import caches, exceeds_cache
 from halocline.run.host.streams import say_once
@@ -176,18 +175,8 @@ def _planned(
     return plan, "by cache size"
 
 
-class Problem(Protocol):
-    """A Simulation or LinearProblem."""
-
-    program: Program
-
-    @property
-    def domain(self) -> Domain:
-        """Its share of the grid, and how that was asked for."""
-
-
-def explain(problem: Problem, **options: Any) -> Explanation:
-    """What is made of a simulation or a linear problem, also on ranks that there are not.
+def explain(problem: Any, **options: Any) -> Explanation:
+    """Return the explanation of a simulation or a linear problem, also on ranks that there are not.
 
     Parameters
     ----------

@@ -68,32 +68,6 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Route:
-    """What one subdomain gets from one direction in one pass of the loop, and how.
-
-    Attributes
-    ----------
-    subdomain : int
-    side : str
-        Where it comes from; "itself" where several sides of a subdomain come together.
-    peer, rank, node : int
-        The subdomain that it comes from, and where that is.
-    method, why : str
-        See `halocline.plan.transfer.Transfers`.
-    bytes : int
-    """
-
-    subdomain: int
-    side: str
-    peer: int
-    rank: int
-    node: int
-    method: str
-    why: str
-    bytes: int
-
-
-@dataclass(frozen=True)
 class Explained:
     """A program on one rank: everything that `halocline explain` prints.
 
@@ -166,28 +140,33 @@ class Explained:
         )
 
     @property
-    def routes(self) -> tuple[Route, ...]:
-        """What this rank receives and copies in one pass of the loop, by subdomain and side."""
+    def routes(self) -> list[dict[str, Any]]:
+        """Arrivals of one pass of the loop: what each subdomain gets from each direction, and how.
+
+        Each has the `subdomain`; the `side` that it comes from, "itself" where several sides of a subdomain
+        come together; the source, subdomain `peer` on `rank` and `node`; `method` and `why`, see
+        `halocline.plan.transfer.Transfers`; and `bytes`.
+        """
         layout, transfers = self.plan.layout, self.plan.transfers
         unable = None if self.on is None else UNABLE.get(self.on.interface)
         sizes: Counter[tuple[int, Direction, int]] = Counter()
         for number, peer, direction, size in self._arrivals():
             sizes[number, direction, peer] += size
-        return tuple(
-            Route(
-                number,
-                side(direction) or "itself",
-                peer,
-                layout.home(peer)[0],
-                layout.node(layout.home(peer)[0]),
-                transfers.method(number, peer),
-                transfers.why(number, peer, unable),
-                size,
-            )
+        return [
+            {
+                "subdomain": number,
+                "side": side(direction) or "itself",
+                "peer": peer,
+                "rank": layout.home(peer)[0],
+                "node": layout.node(layout.home(peer)[0]),
+                "method": transfers.method(number, peer),
+                "why": transfers.why(number, peer, unable),
+                "bytes": size,
+            }
             for (number, direction, peer), size in sorted(
                 sizes.items(), key=lambda item: (item[0][0], in_order(item[0][1]), item[0][2])
             )
-        )
+        ]
 
     def _arrivals(self) -> Iterator[tuple[int, int, Direction, int]]:
         """Yield the subdomain, and the source, its direction and the bytes, of what arrives in one pass."""
@@ -210,7 +189,7 @@ class Explained:
         if on is not None:
             if not on.present:
                 return None
-            share = max(device.ranks for device in on.devices)
+            share = max(device["ranks"] for device in on.devices)
             bandwidth = device_bandwidth(Communicator(), on.present, plan.memory) / share
             return Bound(bandwidth, 0, bytes_per_pass / bandwidth, None, None, None)
         active = min(plan.threads * ranks, len(os.sched_getaffinity(0)))
@@ -235,7 +214,7 @@ class Explained:
         return {
             "plan": self.plan.to_dict(),
             "steps": [asdict(step) for step in self.steps],
-            "routes": [asdict(route) for route in self.routes],
+            "routes": self.routes,
             "pass": {
                 "sweeps": self.sweeps_per_pass,
                 **{name: self.total(name) for name in TOTALS},
@@ -245,7 +224,7 @@ class Explained:
             "inner_patches": self.inner_patches,
             "patches_by": self.patches_by,
             "memory_bytes": self.memory,
-            "devices": [] if on is None else [asdict(device) for device in on.devices],
+            "devices": [] if on is None else on.devices,
             "placement": {
                 "strategy": layout.placement,
                 "slots": list(layout.slots),
@@ -253,7 +232,7 @@ class Explained:
                 "link_time": self.link_time,
             },
             "devices_unknown": "" if on is None else on.unknown,
-            "kernels": [] if on is None else [asdict(kernel) for kernel in on.kernels],
+            "kernels": [] if on is None else on.kernels,
             "strategy": None if on is None else on.strategy,
             "launches": {} if on is None else dict(on.launches),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from halocline.compile.schedule import Schedule
@@ -76,19 +77,21 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
         at = rank * layout.subdomains_per_rank - 0.5
         for line in (axes.axhline, axes.axvline):
             line(at, color=MUTED if node else FAINT, linewidth=1.2 if node else 0.6, zorder=0)
-    axes.set_xlim(-0.5, count - 0.5)
-    axes.set_ylim(count - 0.5, -0.5)
-    axes.set_aspect("equal")
     step = max(1, count // 16)
     ticks = range(0, count, step)
     axes.set_xticks(ticks, [f"{order[i]}" for i in ticks])
     axes.set_yticks(ticks, [f"{order[i]}" for i in ticks])
-    axes.set_xlabel("to subdomain (lines: ranks, dark: nodes)")
-    axes.set_ylabel("from subdomain")
-    axes.set_title(f"One pass of the loop; the largest square is {amount(most)}")
-    sums: dict[str, int] = {}
+    axes.set(
+        aspect="equal",
+        xlim=(-0.5, count - 0.5),
+        ylim=(count - 0.5, -0.5),
+        xlabel="to subdomain (lines: ranks, dark: nodes)",
+        ylabel="from subdomain",
+        title=f"One pass of the loop; the largest square is {amount(most)}",
+    )
+    sums: Counter[str] = Counter()
     for method, size in sent.values():
-        sums[method] = sums.get(method, 0) + size
+        sums[method] += size
     figure.legend(
         handles=[
             Patch(color=colours[m], label=f"{m}, {amount(sums[m])} in all") for m in METHODS if m in sums

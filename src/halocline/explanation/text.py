@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.compile.chains import Chain
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.lang.grid import AXES
 from halocline.plan.transfer import BY_MPI, COPIED, METHODS, PACKING
 from halocline.run.devices.devices import storage_bytes
 from halocline.words import amount, counted, duration
 
 if TYPE_CHECKING:
-    from halocline.explanation.device import DevicePlan, KernelUse
+    from halocline.explanation.device import DevicePlan
     from halocline.explanation.facts import Bound, Explained
     from halocline.explanation.steps import Halo, Step
 
@@ -116,16 +116,16 @@ def _routes(explained: Explained) -> Iterator[str]:
     several = layout.subdomains_per_rank > 1
     rows = []
     for route in routes:
-        home = f"rank {route.rank}" + (f" on node {route.node}" if layout.nodes > 1 else "")
-        ends = [str(route.subdomain), route.side, f"subdomain {route.peer}, {home}"]
+        home = f"rank {route['rank']}" + (f" on node {route['node']}" if layout.nodes > 1 else "")
+        ends = [str(route["subdomain"]), route["side"], f"subdomain {route['peer']}, {home}"]
         if not several:
-            ends = [route.side, home]
-        rows.append([*ends, route.method, route.why, amount(route.bytes)])
+            ends = [route["side"], home]
+        rows.append([*ends, route["method"], route["why"], amount(route["bytes"])])
     heads = [*["subdomain"] * several, "side", "from", "method", "because", "bytes"]
     yield from _table("Where its halos come from in one pass of the loop", heads, rows, len(heads) - 1)
     sums: Counter[str] = Counter()
     for route in routes:
-        sums[route.method] += route.bytes
+        sums[route["method"]] += route["bytes"]
     yield "in all: " + ", ".join(f"{amount(size)} by {method}" for method, size in sums.items())
     yield ""
 
@@ -147,34 +147,31 @@ def _fields(explained: Explained) -> Iterator[str]:
 
 def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     """Yield the devices of the rank and the kernels that it launches there."""
-    rows = [
-        [
-            device.device,
-            device.name or "",
-            ", ".join(map(str, device.subdomains)),
-            str(device.ranks),
-            amount(device.memory_bytes),
-            "" if device.free_bytes is None else amount(device.free_bytes),
-        ]
-        for device in on.devices
-    ]
-    heads = ["device", "", "subdomains", "ranks on it", "memory", "free now"]
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "device": lambda device: device["device"],
+        "": lambda device: device["name"] or "",
+        "subdomains": lambda device: ", ".join(map(str, device["subdomains"])),
+        "ranks on it": lambda device: str(device["ranks"]),
+        "memory": lambda device: amount(device["memory_bytes"]),
+        "free now": lambda device: "" if device["free_bytes"] is None else amount(device["free_bytes"]),
+    }
     note = (
         "Memory of this rank: fields with padded rows, and scratch memory; buffers of messages come on top."
     )
     if on.unknown:
         note += f"\n{on.unknown[0].upper()}{on.unknown[1:]}."
-    yield from _table("Devices of this rank", heads, rows, 3, note)
+    devices = table_of("Devices of this rank", on.devices, columns, left=3, note=note)
+    yield from devices.text().rstrip().splitlines()
     yield from textwrap.wrap(placement, WIDTH)
     yield ""
     kernels: list[list[str]] = []
-    for sweep, of_sweep in groupby(on.kernels, lambda kernel: kernel.sweep):
+    for sweep, of_sweep in groupby(on.kernels, lambda kernel: kernel["sweep"]):
         uses = list(of_sweep)
-        boundary = [use for use in uses if use.over == "boundary"]
+        boundary = [use for use in uses if use["over"] == "boundary"]
         if boundary:  # many, and small
-            counts = (f"{sum(getattr(use, name) for use in boundary):,}" for name in ("groups", "launches"))
+            counts = (f"{sum(use[name] for use in boundary):,}" for name in ("groups", "launches"))
             kernels.append([str(sweep), counted(len(boundary), "kernel"), "boundary", "", "", *counts, ""])
-        kernels += [_kernel(use) for use in uses if use.over != "boundary"]
+        kernels += [_kernel(use) for use in uses if use["over"] != "boundary"]
     sizes = ["threads of\na group", "cells of\na thread", "\ngroups", "\nlaunches"]
     heads, note = ["sweep", "kernel", "over", *sizes, ""], f"Strategy of sweeps: {on.strategy}."
     yield from _table("Kernels of this rank", heads, kernels, 3, note)
@@ -193,11 +190,18 @@ def _placement(explained: Explained) -> str:
     return f"{said}."
 
 
-def _kernel(kernel: KernelUse) -> list[str]:
-    uses = [counted(kernel.reductions, "sum")] * bool(kernel.reductions) + ["scratch"] * kernel.scratch
-    group, counts = "x".join(map(str, kernel.group)), (f"{kernel.groups:,}", f"{kernel.launches:,}")
-    names = [str(kernel.sweep), kernel.kernel, kernel.over]
-    return [*names, group, str(kernel.march), *counts, ", ".join(uses)]
+def _kernel(use: dict[str, Any]) -> list[str]:
+    notes = [counted(use["reductions"], "sum")] * bool(use["reductions"]) + ["scratch"] * use["scratch"]
+    group, counts = "x".join(map(str, use["group"])), (f"{use['groups']:,}", f"{use['launches']:,}")
+    return [
+        str(use["sweep"]),
+        use["kernel"],
+        use["over"],
+        group,
+        str(use["march"]),
+        *counts,
+        ", ".join(notes),
+    ]
 
 
 def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:
@@ -308,7 +312,7 @@ def _totals(explained: Explained, bound: Bound | None) -> Iterator[str]:
         yield f"  launches: {', '.join(launched) or 'none'}"
     yield f"  memory of its fields: {amount(explained.memory)}"
     yield from _bound(explained, bound)
-    methods = dict.fromkeys(route.method for route in explained.routes)
+    methods = dict.fromkeys(route["method"] for route in explained.routes)
     packing = explained.plan.transfers.packing
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
@@ -327,8 +331,8 @@ def _bound(explained: Explained, bound: Bound | None) -> Iterator[str]:
         f"{bound.bandwidth / 1e9:.1f} GB/s a rank"
     )
     if explained.on is not None:
-        names = ", ".join(device.device for device in explained.on.devices)
-        shared = max(device.ranks for device in explained.on.devices)
+        names = ", ".join(device["device"] for device in explained.on.devices)
+        shared = max(device["ranks"] for device in explained.on.devices)
         together = f"; {shared} ranks share it" if shared > 1 else ""
         yield f"  (copies within {names}, measured now{together})"
         return

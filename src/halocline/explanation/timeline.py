@@ -8,16 +8,34 @@ from typing import TYPE_CHECKING
 from halocline.run.domain.trace import TRACE_EVENTS, TraceEvent
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
+    from halocline.run.domain.domain import Domain
 
-def middle(events: Sequence[TraceEvent], count: int = 60) -> tuple[float, float]:
-    """The time of so many things of the first thread, in the middle of its run."""
+MIDDLE = 60  # events of the picture of a run
+
+
+def _middle(events: Sequence[TraceEvent]) -> tuple[float, float]:
+    """Return the time of some events of the first thread, in the middle of its run."""
     own = [event for event in events if (event.rank, event.lane) == (0, 0)]
     if not own:
         return 0.0, 1.0
-    first = max(0, (len(own) - count) // 2)
-    return own[first].begin, own[min(first + count, len(own)) - 1].end
+    first = max(0, (len(own) - MIDDLE) // 2)
+    return own[first].begin, own[min(first + MIDDLE, len(own)) - 1].end
+
+
+def draw_timeline(domain: Domain, path: Path) -> None:
+    """Draw the middle of a traced run; the first rank does."""
+    from halocline.io.style import save, styled
+
+    kept = domain.timeline
+    if kept is None or domain.comm.rank != 0:
+        return
+    with styled():
+        first, last = _middle(kept.all)
+        save(plot(kept.all, kept.lanes, first=first, last=last), path)
 
 
 def plot(
@@ -61,9 +79,7 @@ def plot(
         range(len(lanes)),
         [f"rank {rank}, {'messages' if lane == threads[rank] else f'thread {lane}'}" for rank, lane in lanes],
     )
-    axes.set_ylim(len(lanes) - 0.5, -0.5)
-    axes.set_xlim(0, unit * (last - first))
-    axes.set_xlabel(name)
+    axes.set(ylim=(len(lanes) - 0.5, -0.5), xlim=(0, unit * (last - first)), xlabel=name)
     kinds = [kind for kind in TRACE_EVENTS if any(d.kind == kind for d in shown)]
     figure.legend(
         handles=[Patch(color=colours[kind], label=kind) for kind in kinds],

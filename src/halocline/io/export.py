@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from halocline.lang.grid import unknown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Groups = Mapping[tuple[str, ...], Sequence[ArrayInfo]]  # arrays with the same dimensions
 SUFFIXES = (".pvd", ".vtr", ".xdmf")
 SLAB = 64 << 20  # bytes of an array that are held in memory at a time
 # what means something in a path, in the reference to a dataset, or in XML
@@ -165,14 +168,14 @@ def _axes(info: ArrayInfo) -> list[str | float]:
     return [*info.space, *[0.0] * (3 - len(info.space))]
 
 
-def _files(target: Path, groups: Any) -> dict[tuple[str, ...], Path]:
+def _files(target: Path, groups: Groups) -> dict[tuple[str, ...], Path]:
     """The file of each group."""
     if len(groups) == 1:
         return dict.fromkeys(groups, target)
     return {space: target.with_name(f"{target.stem}_{'_'.join(space)}.vtr") for space in groups}
 
 
-def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
+def _last(store: Store, target: Path, groups: Groups, n: int) -> list[Path]:
     files = _files(target, groups)
     with ExitStack() as stack:  # write all files or none
         for space, infos in groups.items():
@@ -181,46 +184,29 @@ def _last(store: Store, target: Path, groups: Any, n: int) -> list[Path]:
 
 
 def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:
+    """Write the arrays of a group at one time."""
     import numpy as np
 
     lines = [store.coordinates(d, infos[0]) if isinstance(d, str) else np.array([d]) for d in _axes(infos[0])]
-    values = {}
-    for info in infos:
-        read = _planes(store, info)
-        values[info.name] = info.dtype, (lambda lo, hi, read=read: read(n, lo, hi))
-    vtk.write_grid(file, lines, values, rows=infos[0].count(space[-1]), planes=_slab(infos))
+    vtk.write_grid(file, lines, [(info, _slabs(store, info, n)) for info in infos])
 
 
-def _xdmf(store: Store, target: Path, groups: Any, at: Sequence[float]) -> list[Path]:
-    grids = {
-        space: {info.name: (info.dtype, _planes(store, info)) for info in infos}
-        for space, infos in groups.items()
-    }
+def _xdmf(store: Store, target: Path, groups: Groups, at: Sequence[float]) -> list[Path]:
     all_infos = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in all_infos for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
     with whole(target) as description, whole(target.with_suffix(".h5")) as data:
-        xdmf.write_data(data, grids, at, lines, planes=_slab(all_infos))
-        description.write_text(xdmf.described(target.with_suffix(".h5").name, at, grids, lines, axes))
+        xdmf.write_data(data, all_infos, at, lines, partial(_slabs, store))
+        description.write_text(xdmf.described(target.with_suffix(".h5").name, at, groups, lines, axes))
     return [target, target.with_suffix(".h5")]
 
 
-def _planes(store: Store, info: ArrayInfo) -> Callable[[int, int, int], NDArray[Any]]:
-    """What gives the values of one time, from the index `lo` to `hi` along the last axis."""
-    inner = info.shape[-len(info.space) :]
+def _slabs(store: Store, info: ArrayInfo, n: int) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the values of an array at one time in slabs of whole chunks, with their last axis first.
 
-    def read(n: int, lo: int, hi: int) -> NDArray[Any]:
-        return store.read(info.name, n, [*(0 for _ in inner[1:]), lo], [*inner[:-1], hi])
-
-    return read
-
-
-def _slab(infos: Sequence[ArrayInfo]) -> int:
-    """How many planes of the largest array are held in memory at a time: whole chunks of it."""
-    counts = []
-    for info in infos:
-        plane = 8
-        for n in info.shape[-len(info.space) : -1]:
-            plane *= n
-        counts.append(max(1, SLAB // plane // info.chunk[-1]) * info.chunk[-1])
-    return min(counts)
+    Each slab has the index of its first plane along the last axis.
+    """
+    *inner, count = (info.count(d) for d in info.space)
+    planes = max(1, SLAB // (8 * prod(inner)) // info.chunk[-1]) * info.chunk[-1]
+    for lo in range(0, count, planes):
+        yield lo, store.read(info.name, n, [*(0 for _ in inner), lo], [*inner, min(count, lo + planes)]).T

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".pdf", ".svg")
-
+Curve = tuple[str, Any, Any, dict[str, Any]]  # label, abscissas, ordinates, style
 
 DPI = 160  # of pictures of fields
 LABEL = 0.4  # inches, of the name beside a colour bar
@@ -144,8 +144,20 @@ def plot_lines(
     drawn = {n: section(fields, w) for n, w in named.items() if n not in arrays}
     with fields.domain.comm.agreement(f"draw {target}"):
         if fields.domain.comm.rank == 0:
+            grid = fields.grid
+            (points,) = grid.positions()
+            curves: list[Curve] = []
+            for name in named:
+                found = drawn.get(name)
+                if found is None:
+                    style = {"linestyle": "--", "linewidth": 1.2, "color": INK, "zorder": 3}
+                    curves.append((name, points, arrays[name], style))
+                else:
+                    style = {"marker": "." if len(found.values) <= 256 else "", "markersize": 3.5}
+                    curves.append((name, found.coordinates[0], found.values, style))
+            span = grid.origin[0], grid.origin[0] + grid.extent[0]
             with styled():
-                figure = _lines(fields.grid, drawn, arrays, named, title, label, unit)
+                figure = _diagram(curves, span, with_unit("x", unit), label, title or "")
                 save(figure, target, dpi=DPI)
 
 
@@ -171,18 +183,9 @@ def _figure(
     first, count = sections[0], len(sections)
     names = ", ".join(each.name for each in sections)
     if len(first.axes) == 1:
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-        ax = figure.subplots()
-        for drawn in sections:
-            ax.plot(drawn.coordinates[0], drawn.values, label=drawn.name)
-        ax.set_ylabel(label or names)
-        ax.set_xlabel(with_unit(first.axes[0], unit))
-        ax.set_xlim(*first.span[0])
-        gridded(ax)
-        if count > 1:
-            ax.legend()
-        ax.set_title((title or names) + place(first, unit))
-        return figure
+        curves: list[Curve] = [(drawn.name, drawn.coordinates[0], drawn.values, {}) for drawn in sections]
+        xlabel = with_unit(first.axes[0], unit)
+        return _diagram(curves, first.span[0], xlabel, label or names, (title or names) + place(first, unit))
     width, height = _size(first)
     figure = Figure(figsize=(count * (width + (LABEL if label else 0.0)), height), layout="constrained")
     for drawn, ax in zip(sections, figure.subplots(1, count, squeeze=False)[0], strict=True):
@@ -243,13 +246,9 @@ def draw_plane(
         )
     else:
         image = ax.pcolormesh(across, up, drawn.values.T, rasterized=True, **colours)
-    ax.set_aspect("equal")
-    ax.set_xlim(*drawn.span[0])
-    ax.set_ylim(*drawn.span[1])
-    ax.set_xlabel(with_unit(drawn.axes[0], unit))
-    ax.set_ylabel(with_unit(drawn.axes[1], unit))
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    xlabel, ylabel = (with_unit(axis, unit) for axis in drawn.axes)
+    ax.set(aspect="equal", xlim=drawn.span[0], ylim=drawn.span[1], xlabel=xlabel, ylabel=ylabel)
+    ax.spines[:].set_visible(False)
     return image
 
 
@@ -261,6 +260,12 @@ def _edges(line: Any) -> Any:
         return np.array([line[0] - 0.5, line[0] + 0.5])
     between = 0.5 * (line[1:] + line[:-1])
     return np.array([2 * line[0] - between[0], *between, 2 * line[-1] - between[-1]])
+
+
+def span(line: Any) -> tuple[float, float]:
+    """Return the places where the cells of the points along an axis begin and end."""
+    edges = _edges(line)
+    return float(edges[0]), float(edges[-1])
 
 
 def _even(edges: Any) -> bool:
@@ -279,35 +284,20 @@ def _size(drawn: Section) -> tuple[float, float]:
     return max(width, 2.6) + 1.6, max(height, 1.6) + 0.8
 
 
-def _lines(
-    grid: Any,
-    drawn: Mapping[str, Section | None],
-    arrays: Mapping[str, Any],
-    named: Mapping[str, Any],
-    title: str | None,
-    label: str,
-    unit: str,
+def _diagram(
+    curves: Sequence[Curve], span: tuple[float, float], xlabel: str, ylabel: str, title: str
 ) -> Figure:
+    """Draw curves into one diagram."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     ax = figure.subplots()
-    (points,) = grid.positions()
-    for name in named:
-        found = drawn.get(name)
-        if found is not None:
-            few = len(found.values) <= 256
-            ax.plot(found.coordinates[0], found.values, ".-" if few else "-", markersize=3.5, label=name)
-        else:
-            ax.plot(points, arrays[name], "--", linewidth=1.2, color=INK, label=name, zorder=3)
-    ax.set_xlabel(with_unit("x", unit))
-    ax.set_xlim(grid.origin[0], grid.origin[0] + grid.extent[0])
-    ax.set_ylabel(label)
+    for name, xs, ys, style in curves:
+        ax.plot(xs, ys, label=name, **style)
+    ax.set(xlabel=xlabel, ylabel=ylabel, xlim=span, title=title)
     gridded(ax)
-    if len(named) > 1:
+    if len(curves) > 1:
         ax.legend()
-    if title:
-        ax.set_title(title)
     return figure
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from halocline.words import one_line
 
 RULED = "    \n    \n ── \n    \n    \n    \n    \n    \n"  # a line below the heads
 WIDEST = 10_000  # characters: nothing is wrapped
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,17 @@ class Table:
         lines = [line.rstrip() for line in captured.get().splitlines()]
         note = ["", *self.note.splitlines()] if self.note else []
         return "\n".join([*above, one_line(self.title), "", *lines, *note]) + "\n"
+
+
+def table_of(
+    title: str, records: Iterable[T], columns: Mapping[str, Callable[[T], str]], **options: Any
+) -> Table:
+    """Return a table with a row for each record, and a column for each function of a record, by its head.
+
+    For `options`, see `Table`.
+    """
+    rows = tuple(tuple(cell(record) for cell in columns.values()) for record in records)
+    return Table(title, tuple(columns), rows, **options)
 
 
 def as_rows(records: Sequence[Mapping[str, Any]]) -> str:

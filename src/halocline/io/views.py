@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.archive.files import whole
 from halocline.archive.reader import TIME, ArrayInfo, Store
 from halocline.errors import InputError, RunError
-from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, with_unit
+from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, span, with_unit
 from halocline.io.section import Section
 from halocline.io.spectra import spectrum
 from halocline.io.style import gridded, save, styled
@@ -230,14 +230,14 @@ class _Panel:
         at = tuple((d[0], float(self.lines[d][number])) for d, number in cuts.items())
         return Section(
             self.info.name, values, tuple(d[0] for d in kept), coordinates,
-            tuple(_span(line) for line in coordinates),
+            tuple(span(line) for line in coordinates),
             at + self._place_of_slice(),
         )  # fmt: skip
 
     def _place_of_slice(self) -> tuple[tuple[str, float], ...]:
         """Where the array itself is a cut, as output of a slice is."""
-        found = self.info.attributes
-        return tuple((a, float(found[a])) for a in AXES if isinstance(found.get(a), (int, float)))
+        places = self.info.attributes
+        return tuple((a, float(places[a])) for a in AXES if isinstance(places.get(a), (int, float)))
 
     @property
     def proportion(self) -> float:
@@ -245,7 +245,7 @@ class _Panel:
         lines = [line for d, line in self.lines.items() if d not in self.cuts]
         if self.series or self.wanted.spectrum or len(lines) != 2:
             return CURVES
-        across, up = (high - low for low, high in map(_span, lines))
+        across, up = (high - low for low, high in map(span, lines))
         return min(max(up / across, FLATTEST), STEEPEST)
 
     def limits(self, frames: Sequence[int]) -> tuple[float, float]:
@@ -274,8 +274,7 @@ class _Panel:
         for number, line in enumerate(values.T if values.ndim == 2 else [values]):
             label = None if values.ndim == 1 else self._place(number)
             ax.plot(times, line, label=label)
-        ax.set_xlabel(with_unit(axis, self._unit(axis)))
-        ax.set_title(self.label)
+        ax.set(xlabel=with_unit(axis, self._unit(axis)), title=self.label)
         gridded(ax)
         if values.ndim == 2:
             ax.legend()
@@ -292,9 +291,8 @@ class _Panel:
         image = ax.pcolormesh(points, times, values, vmin=low, vmax=high, cmap=colours, rasterized=True)
         ax.invert_yaxis()
         colour_bar(figure, ax, image, self.info.units and f"[{self.info.units}]")
-        ax.set_xlabel(f"point, 0 at {self._place(0)}, {points[-1]} at {self._place(points[-1])}")
-        ax.set_ylabel(with_unit(axis, self._unit(axis)))
-        ax.set_title(self.label)
+        xlabel = f"point, 0 at {self._place(0)}, {points[-1]} at {self._place(points[-1])}"
+        ax.set(xlabel=xlabel, ylabel=with_unit(axis, self._unit(axis)), title=self.label)
 
     def _place(self, number: int) -> str:
         lines = [self.store.whole(a) for a in AXES if a in self.store.arrays]
@@ -313,8 +311,7 @@ class _Panel:
         else:
             (curve,) = ax.plot(drawn.coordinates[0], drawn.values)
             self.show = lambda n: curve.set_ydata(self.section(n).values)
-            ax.set_xlabel(with_unit(drawn.axes[0], unit))
-            ax.set_xlim(*drawn.span[0])
+            ax.set(xlabel=with_unit(drawn.axes[0], unit), xlim=drawn.span[0])
             if limits is not None and limits[0] < limits[1]:
                 ax.set_ylim(*limits)
             gridded(ax)
@@ -368,15 +365,7 @@ class _Panel:
         return {} if info is None else info.attributes
 
     def _unit(self, dimension: str) -> str:
-        info = self.store.arrays.get(dimension)
-        return "" if info is None else info.units
-
-
-def _span(line: NDArray[np.float64]) -> tuple[float, float]:
-    """Where the cells of a line begin and end."""
-    if len(line) == 1:
-        return float(line[0]) - 0.5, float(line[0]) + 0.5
-    return float(1.5 * line[0] - 0.5 * line[1]), float(1.5 * line[-1] - 0.5 * line[-2])
+        return str(self._axis_attributes(dimension).get("units", ""))
 
 
 def _figure(

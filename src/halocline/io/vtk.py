@@ -2,82 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
+
+from halocline.archive.reader import ArrayInfo
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 TYPES = {"float64": "Float64", "float32": "Float32", "int64": "Int64"}
-AXES = 3
-# planes of one array, from the index `lo` to `hi` along its last axis
-Planes = Callable[[int, int], "NDArray[Any]"]
 
 
 def write_grid(
     path: Path,
     coordinates: Sequence[NDArray[np.float64]],
-    values: Mapping[str, tuple[str, Planes]],
-    *,
-    rows: int | None = None,
-    planes: int = 16,
+    values: Sequence[tuple[ArrayInfo, Iterable[tuple[int, NDArray[Any]]]]],
 ) -> None:
-    """Write values at the points of a rectilinear grid of one to three axes.
+    """Write values at the points of a rectilinear grid.
 
     Parameters
     ----------
     path : path
         Ends in .vtr.
-    coordinates : sequence of array
+    coordinates : sequence of three arrays
         Along each axis.
-    values : mapping of str to (dtype, function)
-        By name: what gives the values with the indices from `lo` to `hi` along their last axis.
-    rows : int, optional
-        Points along the last axis of the values; by default as many as along the last one of the grid.
-    planes : int
-        Indices along the last axis that are held in memory at a time.
+    values : sequence of (ArrayInfo, iterable of (int, array))
+        Each array with its slabs, in the order of its last axis, which comes first in a slab.
     """
     import numpy as np
 
     lines = [np.asarray(line, dtype="<f8") for line in coordinates]
-    lines += [np.zeros(1)] * (AXES - len(lines))
     shape = [len(line) for line in lines]
     extent = " ".join(f"0 {n - 1}" for n in shape)
-    sizes = [("Float64", 8 * n) for n in shape]
-    sizes += [(TYPES[dtype], np.dtype(dtype).itemsize * int(np.prod(shape))) for dtype, _ in values.values()]
-    names = ["x", "y", "z", *values]
-    offsets = np.cumsum([0, *(8 + size for _, size in sizes)])
-
-    def array(n: int) -> str:
-        name = quoteattr(names[n])
-        return f'<DataArray type="{sizes[n][0]}" Name={name} format="appended" offset="{offsets[n]}"/>'
-
+    arrays = [("Float64", name, 8 * n) for name, n in zip("xyz", shape, strict=True)]
+    arrays += [(TYPES[info.dtype], info.name, info.bytes(shape)) for info, _ in values]
+    elements, offset = [], 0
+    for kind, name, size in arrays:
+        elements.append(
+            f'<DataArray type="{kind}" Name={quoteattr(name)} format="appended" offset="{offset}"/>'
+        )
+        offset += 8 + size
     head = (
         '<?xml version="1.0"?>\n'
         '<VTKFile type="RectilinearGrid" version="1.0" byte_order="LittleEndian" header_type="UInt64">\n'
         f'<RectilinearGrid WholeExtent="{extent}"><Piece Extent="{extent}">\n'
-        f"<Coordinates>{''.join(array(n) for n in range(AXES))}</Coordinates>\n"
-        f"<PointData>{''.join(array(n) for n in range(AXES, len(names)))}</PointData>\n"
+        f"<Coordinates>{''.join(elements[:3])}</Coordinates>\n"
+        f"<PointData>{''.join(elements[3:])}</PointData>\n"
         '</Piece></RectilinearGrid>\n<AppendedData encoding="raw">\n_'
     )
     with path.open("wb") as file:
         file.write(head.encode())
-        for (_, size), line in zip(sizes, lines, strict=False):
-            file.write(np.uint64(size).tobytes() + line.tobytes())
-        for (_, size), (dtype, read) in zip(sizes[AXES:], values.values(), strict=True):
-            file.write(np.uint64(size).tobytes())
-            for part in _slabs(read, rows or shape[len(coordinates) - 1], planes):
-                # the first axis runs fastest there
-                file.write(np.ascontiguousarray(part.T, dtype=np.dtype(dtype).newbyteorder("<")).data)
+        for line in lines:
+            file.write(np.uint64(line.nbytes).tobytes() + line.tobytes())
+        for info, slabs in values:
+            file.write(np.uint64(info.bytes(shape)).tobytes())
+            for _, slab in slabs:  # the first axis runs fastest in the file
+                file.write(np.ascontiguousarray(slab, dtype=np.dtype(info.dtype).newbyteorder("<")).data)
         file.write(b"\n</AppendedData></VTKFile>\n")
-
-
-def _slabs(read: Planes, count: int, planes: int) -> Iterator[NDArray[Any]]:
-    for lo in range(0, count, planes):
-        yield read(lo, min(count, lo + planes))
 
 
 def write_collection(path: Path, files: Sequence[tuple[float, int, str]]) -> None:

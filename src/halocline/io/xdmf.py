@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
+
+from halocline.archive.reader import ArrayInfo
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# the values of one array at one time, from the index `lo` to `hi` along its last axis
-Planes = Callable[[int, int, int], "NDArray[Any]"]
-
-
-Groups = Mapping[tuple[str, ...], Mapping[str, tuple[str, Planes]]]
-
 
 def write_data(
     path: Path,
-    groups: Groups,
+    infos: Sequence[ArrayInfo],
     times: Sequence[float],
     coordinates: Mapping[str, NDArray[np.float64]],
-    *,
-    planes: int = 16,
+    slabs: Callable[[ArrayInfo, int], Iterable[tuple[int, NDArray[Any]]]],
 ) -> None:
     """Write arrays over time into an HDF5 file.
 
     Parameters
     ----------
     path : path
-    groups : mapping of dimensions to arrays
-        Arrays by name that lie on the same points: their dtype, and what gives values.
+    infos : sequence of ArrayInfo
     times : sequence of float
     coordinates : mapping of str to array
         By dimension.
-    planes : int
-        Indices along the last axis that are held in memory at a time.
+    slabs : callable
+        ``slabs(info, n)`` yields slabs of an array at the time of that number. Each has the index of its
+        first plane along the last axis, which comes first in a slab.
     """
     import h5py
 
@@ -45,25 +40,25 @@ def write_data(
         file["time"] = list(times)
         for name, line in coordinates.items():
             file[name] = line
-        for dimensions, arrays in groups.items():
-            shape = [len(coordinates[d]) for d in dimensions]
-            for name, (dtype, read) in arrays.items():
-                # the last dimension of XDMF's grids is x
-                made = file.create_dataset(name, (len(times), *reversed(shape)), dtype)
-                for n in range(len(times)):
-                    for lo in range(0, shape[-1], planes):
-                        hi = min(shape[-1], lo + planes)
-                        made[n, lo:hi] = read(n, lo, hi).T
+        for info in infos:  # the last dimension of XDMF's grids is x
+            data = file.create_dataset(info.name, (len(times), *_reversed_shape(info)), info.dtype)
+            for n in range(len(times)):
+                for lo, slab in slabs(info, n):
+                    data[n, lo : lo + len(slab)] = slab
+
+
+def _reversed_shape(info: ArrayInfo) -> list[int]:
+    return [info.count(d) for d in reversed(info.space)]
 
 
 def described(
     data: str,
     times: Sequence[float],
-    groups: Groups,
+    groups: Mapping[tuple[str, ...], Sequence[ArrayInfo]],
     coordinates: Mapping[str, NDArray[np.float64]],
     axes: Mapping[tuple[str, ...], Sequence[str | float]],
 ) -> str:
-    """The XDMF text that describes what `write_data` has written to a file of the name `data`.
+    """Return the XDMF text that describes the arrays of groups in the file `data` of `write_data`.
 
     Parameters
     ----------
@@ -71,8 +66,7 @@ def described(
         What x, y and z of a group are: one of its dimensions, or the one place where it lies.
     """
     text = ['<?xml version="1.0"?>', '<Xdmf Version="3.0"><Domain>']
-    for dimensions, arrays in groups.items():
-        shape = [len(coordinates[d]) for d in dimensions]
+    for dimensions, infos in groups.items():
         counts = [len(coordinates[d]) if isinstance(d, str) else 1 for d in axes[dimensions]]
         extent = " ".join(str(n) for n in reversed(counts))
         text.append(
@@ -91,28 +85,23 @@ def described(
                 else:
                     text.append(f'<DataItem Dimensions="1" NumberType="Float" Format="XML">{d!r}</DataItem>')
             text.append("</Geometry>")
-            text += [
-                _attribute(data, name, dtype, n, len(times), shape, extent)
-                for name, (dtype, _) in arrays.items()
-            ]
+            text += [_attribute(data, info, n, len(times), extent) for info in infos]
             text.append("</Grid>")
         text.append("</Grid>")
     return "\n".join([*text, "</Domain></Xdmf>", ""])
 
 
-def _attribute(
-    data: str, name: str, dtype: str, n: int, count: int, shape: Sequence[int], extent: str
-) -> str:
-    whole = [count, *reversed(shape)]
-    first = " ".join(str(v) for v in (n, *(0 for _ in shape)))
-    ones = " ".join("1" for _ in whole)
-    size = " ".join(str(v) for v in (1, *reversed(shape)))
-    precision = 4 if dtype == "float32" else 8
-    dimensions = " ".join(map(str, whole))
+def _attribute(data: str, info: ArrayInfo, n: int, count: int, extent: str) -> str:
+    shape = _reversed_shape(info)
+    first = " ".join(map(str, (n, *(0 for _ in shape))))
+    ones = " ".join("1" for _ in (count, *shape))
+    size = " ".join(map(str, (1, *shape)))
+    dimensions = " ".join(map(str, (count, *shape)))
+    precision = 4 if info.dtype == "float32" else 8
     return (
-        f'<Attribute Name={quoteattr(name)} AttributeType="Scalar" Center="Node">'
+        f'<Attribute Name={quoteattr(info.name)} AttributeType="Scalar" Center="Node">'
         f'<DataItem ItemType="HyperSlab" Dimensions="{extent}" Type="HyperSlab">'
-        f'<DataItem Dimensions="3 {len(whole)}" Format="XML">{first} {ones} {size}</DataItem>'
+        f'<DataItem Dimensions="3 {1 + len(shape)}" Format="XML">{first} {ones} {size}</DataItem>'
         f'<DataItem Dimensions="{dimensions}" NumberType="Float" Precision="{precision}" Format="HDF">'
-        f"{data}:/{name}</DataItem></DataItem></Attribute>"
+        f"{data}:/{info.name}</DataItem></DataItem></Attribute>"
     )

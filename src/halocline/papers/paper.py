@@ -158,7 +158,7 @@ class Paper:
         InputError
             It is unknown, or nothing here can be predicted.
         """
-        from halocline.prediction.host import machine_named
+        from halocline.study.measuring.host import machine_named
 
         if self.machine is None:
             if name is not None:
@@ -175,7 +175,7 @@ class Paper:
     ) -> list[Row]:
         """Return the places with the predictions of the model, which executes the plans of all ranks."""
         from halocline.plan.growth import grown
-        from halocline.prediction.predict import predict
+        from halocline.study.measuring.predict import predict
 
         prepared: dict[Any, Any] = {}  # schedule, shape of the grid and pace
         rows = []
@@ -204,7 +204,7 @@ class Paper:
 
         It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too.
         """
-        from halocline.prediction.predict import predict
+        from halocline.study.measuring.predict import predict
 
         if self.on_one is None:
             return 1.0
@@ -213,7 +213,7 @@ class Paper:
 
     def _prepared(self, row: Row) -> Any:
         """Return the schedule, and the shape of the grid of one rank or of all."""
-        from halocline.prediction.predict import prepared
+        from halocline.study.measuring.predict import prepared
 
         if self.make is not None:
             return self.make(row)

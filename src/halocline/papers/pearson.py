@@ -21,7 +21,7 @@ ALIKE = "the model knows no copies through the host, so that methods differ litt
 def _exchange(row: Row) -> Any:
     """Return the schedule of four fields of single precision with halos of three layers, and its grid."""
     from halocline.lang.grid import Grid
-    from halocline.timing.exchange import exchange_schedule, weak_shape
+    from halocline.study.measuring.exchange import exchange_schedule, weak_shape
 
     shape = {None: PLACED, STRONG: (STRONG,) * 3}.get(row["n"]) or weak_shape(WEAK, 6 * row["nodes"])
     return exchange_schedule(Grid(shape, periodic=True), 4, "float32", 3), shape

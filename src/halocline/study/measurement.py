@@ -34,12 +34,17 @@ def is_solve(measurement: Measurement) -> bool:
     return "dof" in measurement
 
 
+def mpi_library(measurement: Measurement) -> str:
+    """Return the MPI library of a run: "MPICH Version: 5.0"."""
+    version = str(measurement["machine"]["mpi_version"] or "no MPI")
+    return version.partition(",")[0].partition("\n")[0].strip()
+
+
 def source(measurement: Measurement) -> str:
     """Return the processor or device, MPI and commit; jobs of one cluster may run on different hosts."""
     machine = measurement["machine"]
-    mpi = str(machine["mpi_version"] or "no MPI").partition(",")[0].partition("\n")[0].strip()
     what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
-    return f"{what}, {mpi}, commit {(machine['commit'] or 'unknown')[:12]}"
+    return f"{what}, {mpi_library(measurement)}, commit {(machine['commit'] or 'unknown')[:12]}"
 
 
 def conditions(

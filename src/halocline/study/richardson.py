@@ -130,25 +130,24 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
     p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for differences of one
     sign. They iterate p from there, which runs away where r32 is much greater than r21; and they take the
     absolute value, which turns what grows into what falls. The left side less the last term rises with p, so
-    that there is one solution, and bisection finds it.
+    that there is one solution.
     """
+    from scipy.optimize import brentq
+
     if not ratio > 0:
         return None
     a21, a32 = math.log(r21), math.log(r32)
 
-    def fall(p: float) -> float:
-        """Return ln(ε32/ε21) for an order."""
-        return p * a32 + math.log(math.expm1(-p * a32) / math.expm1(-p * a21))
+    def excess(p: float) -> float:
+        """Return the ratio that an order gives over the observed one, as logarithm."""
+        return p * a32 + math.log(math.expm1(-p * a32) / math.expm1(-p * a21)) - math.log(ratio)
 
-    low, high, wanted = LEAST_ORDER, 1.0, math.log(ratio)
-    if wanted <= fall(low):
+    if excess(LEAST_ORDER) >= 0:
         return None
-    while fall(high) < wanted:
-        low, high = high, 2.0 * high
-    while high - low > DIGITS * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fall(middle) < wanted else (low, middle)
-    return 0.5 * (low + high)
+    high = 1.0
+    while excess(high) < 0:
+        high *= 2.0
+    return float(brentq(excess, LEAST_ORDER, high, xtol=DIGITS, rtol=DIGITS))
 
 
 def index(fine: float, difference: float, ratio: float, p: float, safety: float) -> float | None:

@@ -33,6 +33,11 @@ ITERATIONS = 100  # of a linear problem, where parts of them are timed
 RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 
 
+def keyword(form: str) -> str:
+    """Return the name of a parameter for an option such as "--orders O,O,..."."""
+    return form.partition(" ")[0].lstrip("-").replace("-", "_")
+
+
 @dataclass(frozen=True)
 class Sweep:
     """Option of the command that a study varies.
@@ -58,11 +63,6 @@ class Sweep:
     default: str
     numbers: Range | None = None
     words: tuple[str, ...] = ()
-
-    @property
-    def keyword(self) -> str:
-        """Name of the study's option in Python."""
-        return self.form.partition(" ")[0].lstrip("-").replace("-", "_")
 
     def values(self, text: str) -> list[Any]:
         """Return the single values of a list. Semicolons separate values that contain commas.
@@ -323,9 +323,10 @@ class Study:
     def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
         """Return the sets of options that are run at each place."""
         bases = self.variants(asked) if callable(self.variants) else self.variants
+        given = [asked.given.get(keyword(sweep.form)) or sweep.default for sweep in self.sweeps]
         swept = [
-            [{sweep.option: value} for value in sweep.values(asked.given.get(sweep.keyword) or sweep.default)]
-            for sweep in self.sweeps
+            [{sweep.option: value} for value in sweep.values(text)]
+            for sweep, text in zip(self.sweeps, given, strict=True)
         ]
         return [
             dict(base) | {name: value for options in sets for name, value in options.items()}

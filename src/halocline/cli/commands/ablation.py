@@ -62,10 +62,10 @@ def exchange(
     from halocline.run.devices.devices import devices_in_use, summary
     from halocline.run.host.machine import this_machine
     from halocline.run.ranks.mpi import world
+    from halocline.study.measuring import ablation as study
+    from halocline.study.measuring.exchange import weak_shape
     from halocline.study.reporting.page import facts_of_machine
     from halocline.study.reporting.report import Report
-    from halocline.timing import ablation as study
-    from halocline.timing.exchange import weak_shape
     from halocline.words import counted
 
     check_files(json, csv, html)
@@ -97,7 +97,7 @@ def exchange(
         {"json": json, "csv": csv, "html": html},
         title="Ablation study: the exchange",
         lead=lead,
-        record={**record, "variants": [asdict(m) for m in variants]},
-        rows=as_rows([asdict(m) for m in variants]),
+        record={**record, "variants": variants},
+        rows=as_rows(variants),
         facts=facts_of_machine(this_machine().as_dict()),
     )

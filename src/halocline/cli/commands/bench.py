@@ -5,7 +5,6 @@ Examples
 halocline bench exchange --n 256 --ranks 2
 """
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from halocline import ranges
@@ -55,9 +54,9 @@ def exchange(
 
     execution = execution_of(values)
     spread(ranks)
-    from halocline.run.devices.devices import where
     from halocline.run.ranks.mpi import world
-    from halocline.timing.exchange import measure, weak_shape
+    from halocline.study.measuring.command import ran_on
+    from halocline.study.measuring.exchange import measure, weak_shape
     from halocline.words import amount, counted, duration
 
     check_files(json)
@@ -78,19 +77,18 @@ def exchange(
         )
     kind = "sides, edges and corners" if corners else "sides"
     what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
-    time = f"{duration(timing.seconds)} an exchange, {timing.rate / 1e9:.2f} GB/s of the busiest rank"
-    ran = where(timing.ranks, timing.threads, timing.devices)
+    time = f"{duration(timing['seconds'])} an exchange, {timing['rate'] / 1e9:.2f} GB/s of the busiest rank"
     lines = [
         f"Exchange of {what}, radius {radius}, {kind}",
         "",
-        f"{'ranks':12} {ran}, subdomains {'x'.join(map(str, timing.parts))}",
+        f"{'ranks':12} {ran_on(timing)}, subdomains {'x'.join(map(str, timing['parts']))}",
         *(
             f"{method:12} {amount(size)} into the subdomains of the busiest rank"
-            for method, size in timing.bytes_by_method.items()
+            for method, size in timing["bytes_by_method"].items()
         ),
         f"{'time':12} {time}",
     ]
     if json != "-":
         say("\n".join(lines))
-    write_json(json, {**asdict(timing), "scaling": scaling, "rate": timing.rate})
+    write_json(json, timing | {"scaling": scaling})
     written([json])

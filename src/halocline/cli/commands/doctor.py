@@ -1,9 +1,11 @@
 """The command `halocline doctor`."""
 
+import sys
 from typing import Annotated
 
 from halocline.cli import options
 from halocline.cli.commands import command, group
+from halocline.cli.output import check_files, first, say, write_json, written
 
 app = group("")
 
@@ -18,6 +20,32 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
     halocline doctor
     halocline doctor --json machine.json
     """
-    from halocline.cli.doctor.examine import examine
+    from halocline.cli.doctor.checks import CHECKS, line
+    from halocline.run.host.machine import this_machine
 
-    examine(json)
+    check_files(json)
+    if not first():
+        return
+    findings = []
+    for check in CHECKS:
+        for finding in check(this_machine()):
+            findings.append(finding)
+            if json != "-":
+                say(line(finding))
+    able = all(f.state == "found" for f in findings if f.needed)
+    write_json(
+        json,
+        {
+            "able": able,
+            "findings": [finding.as_dict() for finding in findings],
+            "machine": this_machine().as_dict(),
+        },
+    )
+    if json != "-":
+        if able:
+            say("\nA solve can run. Try: halocline solve poisson --n 512")
+        else:
+            say("\nNo solve can run yet: see what is missing above.")
+        written([json])
+    if not able:
+        sys.exit(1)

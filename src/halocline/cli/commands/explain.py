@@ -7,9 +7,11 @@ halocline explain mhd-benchmark --n 128 --ranks 8
 halocline explain acoustic.py --ranks 64
 """
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +19,12 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
 from halocline.cli.options import place, results, where, whole
+from halocline.cli.output import check_files, check_pictures, first, say, write_json, written
+from halocline.errors import InputError
+from halocline.words import printable
+
+if TYPE_CHECKING:
+    from halocline.explanation.explain import Explanation
 
 app = group(__doc__, CaseByName)
 
@@ -77,8 +85,60 @@ def case(context: typer.Context, **values: Any) -> None:
     halocline explain convection --set rayleigh=1e5 --order 4 --ranks 64 --rank 0
     halocline explain acoustic.py --n 1024 --ranks 64
     """
-    from halocline.cli import explain
-    from halocline.cli.texts import execution_of
+    from halocline.cli.texts import cells_of, execution_of
+    from halocline.explanation.explain import explain_program
+    from halocline.problems.problem import problem_of
 
-    execution = execution_of(values)
-    explain.case(str(context.info_name), **values, execution=execution)
+    execution, report = execution_of(values), OfReport(**options.take(OfReport, values))
+    check_files(report.json, report.picture)
+    check_pictures(report.picture)
+    if report.json == "-" and (report.code or report.passes):
+        option = "--code" if report.code else "--passes"
+        raise InputError(f"{option}: --json - prints only the results. Give --json a file")
+    ready = problem_of(str(context.info_name), cells_of(values.pop("n")), **values)
+    explanation = explain_program(
+        ready.program, ready.grid, ranks=report.ranks, rank=report.rank, **execution
+    )
+    title, facts = ready.description
+    _show(explanation, title, facts, report)
+
+
+def _show(explanation: "Explanation", title: str, heading: Mapping[str, Any], report: OfReport) -> None:
+    """Print an explanation, and write its picture and its JSON."""
+    from halocline.compile.ir.show import show_trail
+    from halocline.explanation.text import lines
+
+    bound = explanation.bound()
+    facts = {**heading, "ranks": report.ranks, "threads": explanation.plan.threads, **explanation.as_dict()}
+    write_json(report.json, {**facts, "bound": asdict(bound) if bound else None})
+    if report.picture is not None:
+        from halocline.explanation.matrix import plot
+        from halocline.io.style import save, styled
+
+        with styled():
+            save(plot(explanation.schedule, explanation.plan.transfers), report.picture)
+    if report.json == "-":
+        return
+    text = [title, "", *lines(explanation, bound)]
+    if report.passes:
+        text += ["", *show_trail(explanation.trail).splitlines()]
+    if report.code:
+        device = explanation.schedule.device
+        source = explanation.schedule.source if device is None else device.source
+        _print_code("\n".join(f"// {line}".rstrip() for line in text) + f"\n\n{source}")
+    else:
+        say("\n".join(text))
+    written([report.json, report.picture])
+
+
+def _print_code(source: str) -> None:
+    """Print C++, in colour on a terminal."""
+    if not sys.stdout.isatty() or not first():
+        say(source.rstrip())
+        return
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    Console().print(
+        Syntax(printable(source), "cpp", theme="ansi_dark", word_wrap=False, background_color="default")
+    )

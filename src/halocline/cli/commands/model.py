@@ -8,9 +8,11 @@ halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64
 halocline model acoustic.py --machine summit --nodes 1,4,16
 """
 
+import json as encoding
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +20,16 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
 from halocline.cli.options import place, results, where, whole
+from halocline.cli.output import check_files, check_pictures, first, say, write, write_json, written
+from halocline.cli.progress import progress
+from halocline.errors import InputError
+from halocline.ranges import NODES, RANK, whole_numbers
+
+if TYPE_CHECKING:
+    from halocline.study.measuring.predict import Predicted
 
 app = group(__doc__, CaseByName)
+SHOWN = 4  # ranks of a trace, where none are named
 
 
 @dataclass
@@ -90,9 +100,91 @@ def case(
     halocline model mhd-benchmark --n 512 --machine puhti --nodes 1,4,16
     halocline model acoustic.py --n 8192 --machine summit --nodes 1,4,16
     """
-    from halocline.cli import model
+    from halocline.cli.texts import cells_of, overlap_of
+    from halocline.compile.compiler import compile_program
+    from halocline.problems.problem import problem_of
+    from halocline.study.measuring import host
+    from halocline.study.measuring import predict as study
 
-    model.case(str(context.info_name), machine=machine, **values)
+    asked = OfPrediction(**options.take(OfPrediction, values))
+    measure, n, name = asked.measure, values.pop("n"), str(context.info_name)
+    counts = whole_numbers(asked.nodes, "--nodes", NODES)
+    check_files(asked.json, asked.picture, asked.trace, asked.timeline)
+    check_pictures(asked.picture, asked.timeline)
+    if asked.traced is not None and asked.trace is None and asked.timeline is None:
+        raise InputError(
+            f"--traced {asked.traced} names ranks, but nothing shows them: give --trace or --timeline"
+        )
+    there = host.machine_named(machine)
+    ready = problem_of(name, cells_of(n), **values)
+    title, facts = ready.description
+    schedule = compile_program(ready.program, ready.grid)
+    pace = 1.0
+    if measure is not None:
+        if machine != host.HOST:
+            raise InputError(f"--measure {measure} runs the case here, but --machine is {machine}: say host")
+        per_node = asked.ranks_per_node or there.device.count
+        smaller = problem_of(name, [measure], **values)
+        made = compile_program(smaller.program, smaller.grid), smaller.shape
+        task = {"case": name, "n": measure, **values, "settings": list(values["settings"])}
+        pace = host.pace_of(task, made, there, per_node)
+    ranks: list[int] | range = range(0)
+    if asked.trace is not None or asked.timeline is not None:
+        shown = range(min(SHOWN, max(counts) * (asked.ranks_per_node or there.device.count)))
+        ranks = shown if asked.traced is None else whole_numbers(asked.traced, "--traced", RANK)
+    with progress(f"{title.partition(';')[0]} on {there.name}", f"of {len(counts)} numbers of nodes") as done:
+        predictions = study.predict(
+            schedule,
+            ready.shape,
+            there,
+            counts,
+            ranks_per_node=asked.ranks_per_node,
+            scaling=asked.scaling,
+            strategy=asked.decomposition,
+            placement=asked.placement,
+            methods=asked.methods,
+            overlap=overlap_of(asked.overlap),
+            traced=ranks,
+            pace=pace,
+            on_progress=done,
+        )
+    runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in predictions]
+    how: dict[str, Any] = {
+        "machine": there.name,
+        "scaling": asked.scaling,
+        "placement": asked.placement,
+        "overlap": asked.overlap,
+    }
+    if measure is not None:
+        how |= {"pace": pace, "pace_measured_at": measure}
+    if asked.json != "-":
+        say(f"{title}\n")
+        say(study.table(predictions, there, asked.scaling).text())
+        say(study.verdict(predictions))
+        if measure is not None:
+            say(f"Sweeps take {pace:.2f} times as long, measured, as their bytes and operations predict.")
+    write_json(asked.json, {**facts, **how, "runs": runs})
+    _draw(predictions, asked)
+    written([asked.json, asked.picture, asked.trace, asked.timeline])
+
+
+def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
+    """Draw the pictures and write the trace that are asked for."""
+    from halocline.explanation import timeline as lanes
+    from halocline.io.style import save, styled
+    from halocline.run.domain.trace import chrome_events
+    from halocline.study.measuring import predict as study
+
+    trace_events = study.trace_events(predictions[-1].spans)
+    threads = dict.fromkeys(sorted({event.rank for event in trace_events}), 1)
+    if asked.trace is not None:
+        events = list(chrome_events(trace_events, threads))
+        write(asked.trace, encoding.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
+    with styled():
+        if asked.picture is not None:
+            save(study.plot(predictions, asked.scaling), asked.picture)
+        if asked.timeline is not None:
+            save(lanes.plot(trace_events, threads), asked.timeline)
 
 
 @command(app, "calibrate")
@@ -112,6 +204,17 @@ def calibrate(file: Annotated[Path | None, results("--file FILE", place("file"))
     halocline model calibrate --file node.toml
     halocline model heat --n 256 --machine host --ranks-per-node 2 --measure 160
     """
-    from halocline.cli import model
+    from halocline.compile.cache import own_folder
+    from halocline.study.measuring import host
 
-    model.calibrate(file)
+    target = host.calibration_file() if file is None else file
+    if file is None and first():
+        with suppress(OSError):  # the check that follows reports it
+            own_folder(target.parent)
+    check_files(target)
+    with progress("calibrating this host", "of 2 numbers of ranks") as done:
+        calibrated = host.calibrate(done)
+    say(f"{calibrated.title}\n")
+    say(host.table(calibrated).text())
+    write(target, host.as_toml(calibrated))
+    written([target])

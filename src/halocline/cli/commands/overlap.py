@@ -58,8 +58,8 @@ def heat(
     execution = execution_of(values)
     spread(values.pop("ranks"))
     from halocline.run.ranks.mpi import world
-    from halocline.timing import overlap
-    from halocline.timing.exchange import weak_shape
+    from halocline.study.measuring import overlap
+    from halocline.study.measuring.exchange import weak_shape
     from halocline.words import counted
 
     shape = weak_shape(n, world().size, dim)
@@ -106,7 +106,7 @@ def _show(
     from halocline.cli.progress import progress
     from halocline.run.devices.devices import devices_in_use, where
     from halocline.run.ranks.mpi import world
-    from halocline.timing import overlap
+    from halocline.study.measuring import overlap
 
     check_files(json)
     shown = progress("whole steps and parts of them in turn", f"of {repeat} rounds")
@@ -116,9 +116,9 @@ def _show(
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
     if json != "-":
         first = timings[0]
-        ran = where(first.ranks, first.threads, places)
-        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first.parts))}\n")
+        ran = where(first["ranks"], first["threads"], places)
+        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first['parts']))}\n")
         say(overlap.table(timings).text())
         say("\n".join(overlap.verdict(timings)))
-    write_json(json, {**record, "methods": [asdict(timing) for timing in timings]})
+    write_json(json, {**record, "methods": timings})
     written([json])

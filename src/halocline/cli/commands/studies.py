@@ -1,9 +1,11 @@
 """The commands of `halocline study`: one for each declared study, and those for papers and reports."""
 
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -14,7 +16,6 @@ from halocline.cli.commands import EXAMPLES, ablation, command, group, overlap, 
 from halocline.cli.options import (
     Execution,
     how,
-    keyword,
     one_of,
     panel,
     place,
@@ -24,9 +25,23 @@ from halocline.cli.options import (
     where,
     whole,
 )
-from halocline.study.study import Study, studies
+from halocline.cli.output import check_files, note, say, write, written
+from halocline.cli.progress import progress, share_terminal
+from halocline.cli.report import Files, leave
+from halocline.errors import InputError
+from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
+from halocline.run.host.process import command_line
+from halocline.run.ranks.library import launcher
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.report import Report
+from halocline.study.study import Asked, Study, keyword, studies
+
+if TYPE_CHECKING:
+    from halocline.study.measuring.command import Command
 
 app = group("")
+OF_LINEAR = ("method", "rtol", "max_iterations")
+OF_STEPS = ("order", "scheme", "steps", "warm_up")
 RTOL = how("--rtol X", options.POSITIVE, f"{options.TOLERANCE} Of a linear problem.")
 MAX_ITERATIONS = how(
     "--max-iterations K", whole(ranges.STEPS), f"{options.MOST_ITERATIONS} Of a linear problem."
@@ -171,12 +186,10 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         text=f"{study.about}\n\n{study.help}{EXAMPLES}" + "\n".join(study.examples),
     )
     def run(context: typer.Context, **values: Any) -> None:
-        from halocline.cli.study import study as carry_out
-
         problem = values.pop("problem", context.info_name)
         results, submit = take(Results, values), take(Submit, values)
         source = context.get_parameter_source
-        carry_out(study.name, problem, results=results, submit=submit, source=source, **values)
+        measure(study.name, problem, results=results, submit=submit, source=source, **values)
 
 
 def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
@@ -234,10 +247,68 @@ def paper(
     halocline study paper umbc-4.1 --n 1024 --nodes 1,2
     halocline study paper astaroth-fig12
     """
-    from halocline.cli.study import paper
+    from halocline.io.table import as_rows
+    from halocline.study import engine
+    from halocline.study.registry import papers as declared_papers
 
-    measured = {"ranks": ranks, "threads": threads}
-    paper(name, n=n, nodes=nodes, machine=machine, here=here, results=values, **measured)
+    _alone()
+    layout = {"ranks": ranks, "threads": threads}
+    known = declared_papers()
+    if name not in known:
+        from halocline.lang.grid import unknown
+
+        raise unknown("table or figure", name, list(known))
+    paper = known[name]
+    sizes, counts = (
+        None if text is None else whole_numbers(text, option, numbers)
+        for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
+    )
+    places, there = paper.places_of(sizes, counts), paper.there(machine)
+    study = None if paper.study is None else studies()[paper.study]
+    if study is None or not here:
+        _refuse(layout, f"{name} has nothing to measure" if study is None else "--not-here measures nothing")
+    measurements: list[Measurement] = []
+    measured = Report([], [])
+    with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
+        asked = None
+        if here and study is not None:
+            chosen = {option: value for option, value in layout.items() if value}
+            given = {**_defaults(study), **paper.options, **paper.here, **chosen}
+            for option in ("ranks", "threads") if study.to_the_end else ():
+                if "," in given[option]:
+                    raise InputError(
+                        f"--{option} {given[option]}: study {study.name} takes one number: give one"
+                    )
+            asked = _asked(study, paper.problem, given, Path(scratch), values)
+            engine.plan(asked)
+        check_files(values["json"], values["csv"], values["html"])
+        if there is not None and places:
+            with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
+                places = paper.predict(places, there, on_progress)
+        if asked is not None:
+            measurements, measured = _measured(asked, values)
+
+    def figures() -> dict[str, Any]:
+        picture = paper.draw(places)
+        return ({} if picture is None else {f"{name}.png": picture}) | measured.figures()
+
+    cited = {"name": name, "source": paper.data.source, "place": paper.data.place}
+    facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
+    report = Report(
+        [*paper.tables(places, there), *measured.tables],
+        [*paper.said, *measured.said],
+        figures,
+        {**facts, **measured.facts},
+        paper.title,
+        measured.footer,
+    )
+    title = f"{paper.data.place.partition(',')[0]}: {paper.title}"
+    if measurements:
+        record = {**facts, "measurements": measurements}
+        _leave(measurements, report, values, title=title, record=record)
+    else:
+        rows = as_rows(places or paper.data.rows or [{"n": ""}])
+        leave(report, values, title=title, lead=paper.data.source, record=facts, rows=rows)
 
 
 @command(app, "papers")
@@ -248,9 +319,14 @@ def papers() -> None:
     --------
     halocline study papers
     """
-    from halocline.cli.study import list_papers
+    from halocline.io.table import Table
+    from halocline.study.registry import papers as declared_papers
 
-    list_papers()
+    rows = tuple(
+        (name, paper.title, paper.study or "", paper.about) for name, paper in declared_papers().items()
+    )
+    heads, last = ("name", "", "study", "about"), "halocline study paper NAME runs one."
+    say(Table("Tables and figures of papers", heads, rows, left=4, note=last).text().rstrip())
 
 
 @command(app, "report", Results)
@@ -267,9 +343,199 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
     --------
     halocline study report here.json cluster/*.json --html report.html
     """
-    from halocline.cli.study import report
+    from halocline.study import joining
 
-    report(files, results=values)
+    check_files(values["json"], values["csv"], values["html"])
+    found, made = joining.joined([Path(file) for file in files])
+    names = ", ".join(dict.fromkeys(m["study"] for m in found))
+    _leave(found, made, values, title=f"Report: {names}")
+
+
+# -- the work of the commands --------------------------------------------------------------------------------
+
+
+def measure(
+    name: str,
+    problem: str,
+    *,
+    results: Files,
+    submit: Mapping[str, Any],
+    source: Callable[[str], Any],
+    repeat: int | None = None,
+    **options: Any,
+) -> None:
+    """Carry out a study, and print its tables."""
+    _alone()
+    declared = studies()[name]
+    problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
+    with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
+        asked = _asked(declared, problem, options, Path(scratch), results)
+        if submit["submit"] is not None:
+            page = "halocline study report makes the page and tables of all jobs"
+            _refuse(results, page)
+            if submit["per_node"] is not None and source("ranks").name == "COMMANDLINE":
+                _refuse({"ranks": options["ranks"]}, "--per-node says how many ranks each node has")
+            _submit(asked, submit)
+            return
+        _refuse(
+            {name: value for name, value in submit.items() if name != "submit"},
+            "it is for the jobs of --submit",
+        )
+        measurements, report = _measured(asked, results, repeat)
+        _leave(
+            measurements,
+            report,
+            results,
+            title=f"{declared.title}: {measurements[0]['case']}",
+            record=measurements if asked.is_linear else None,
+            drawn=[] if asked.drawn is None else sorted(asked.drawn.glob("*.png")),
+        )
+
+
+def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path, results: Files) -> Asked:
+    """Return the request that the options make."""
+    given = dict(options)
+    sizes = given.pop("n", None)
+    numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
+    command = _command(study, problem, given)
+    ranks, threads = _layouts(given.pop("ranks"), given.pop("threads"), command.device)
+    drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
+    return Asked(study, command, numbers, ranks, threads, given, scratch, drawn)
+
+
+def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
+    """Return the command that is measured; InputError for options that the problem does not take."""
+    from halocline.problems.files import is_file
+    from halocline.problems.problem import Problem
+    from halocline.study.measuring.command import Command
+
+    device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
+    taken = {name: given.pop(name, None) for name in ("dim", "decomposition", "patch", *OF_LINEAR)}
+    steps = {name: given.get(name) for name in OF_STEPS}
+    decomposition = None if taken["decomposition"] == "optimal" else taken["decomposition"]  # the default
+    if study.verb != "run":
+        decided = {**taken, **steps, "set": settings or None, "decomposition": decomposition}
+        _refuse(decided, f"the study decides that of {problem}")
+        return Command(study.verb, problem, {}, (), device)
+    if is_file(problem):
+        orders = {"orders": given.get("orders")} if study.options else {}
+        how = {"decomposition": decomposition, "patch": taken.pop("patch")}
+        decided = {**taken, **steps, **orders, "decomposition": None}
+        _refuse(decided, f"{problem} is a file, which decides that itself")
+        return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
+    linear = Problem(problem).is_linear
+    if linear:
+        _refuse(steps, f"{problem} is a linear problem, which has none")
+    else:
+        _refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem")
+    settings += tuple(f"{name}={taken[name]}" for name in ("method", "rtol") if taken[name] is not None)
+    how = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
+    how |= {"steps": taken["max_iterations"]} if linear else {}
+    return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    """Raise InputError for an option with a value."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            text = "" if value is True else f" {value}"
+            raise InputError(f"--{name.replace('_', '-')}{text}: {why}: leave it out")
+
+
+def _layouts(ranks: str | int | None, threads: str | int | None, device: str | None) -> Any:
+    """Return the numbers of ranks and of threads; InputError for more than one thread on devices."""
+    from halocline.run.domain.domain import default_threads
+    from halocline.run.domain.execution import chosen_devices
+    from halocline.run.ranks.communicator import Communicator
+
+    on_devices = chosen_devices(device).interface != "cpu"
+    if not isinstance(ranks, str):  # one run, with as many threads as it takes by default
+        default = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
+        return (ranks or 1,), (threads or default,)
+    counts = tuple(sorted(whole_numbers(ranks, "--ranks", RANKS)))
+    several = tuple(sorted(whole_numbers(str(threads), "--threads", THREADS)))
+    if on_devices and max(several) > 1:
+        raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
+    return counts, several
+
+
+def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[list[Measurement], Report]:
+    """Return all measurements of a study, and their report."""
+    from halocline.study import engine
+
+    study, folder = asked.study, results["pictures"]
+    runs = engine.plan(asked)
+    pictures = [folder / name for name in study.pictures] if folder else []
+    check_files(results["json"], results["csv"], results["html"], *pictures)
+    exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
+    share_terminal()  # the runs, whose output is captured, show their progress there
+    measurements = engine.carry_out(study, runs, repeat or study.repeat, note)
+    theory = engine.theory_of(exchanged, measurements)
+    return measurements, engine.reported(study, measurements, theory)
+
+
+def _leave(
+    found: Sequence[Measurement],
+    report: Report,
+    results: Files,
+    *,
+    title: str,
+    record: Any = None,
+    drawn: Sequence[Path] = (),
+) -> None:
+    """Print and write the report of measurements; the record is that of a study by default."""
+    from halocline.study.measuring.command import as_csv
+    from halocline.study.reporting.page import facts_of_measurements
+
+    leave(
+        report,
+        results,
+        title=title,
+        lead=_lead(report.what, found),
+        record=record or {"measurements": list(found), **report.facts},
+        rows=as_csv(found) if results["csv"] else "",
+        facts=facts_of_measurements(found),
+        commands=[m["command"] for m in found],
+        drawn=drawn,
+    )
+
+
+def _lead(what: str, found: Sequence[Measurement]) -> str:
+    """Return the sentence below the heading of a page: what was measured, where and when."""
+    from halocline import __version__
+    from halocline.study.measuring.command import devices_of
+
+    machine = found[0]["machine"]
+    on = devices_of(found[-1]) or machine["cpu"]
+    return f"{what} with Halocline {__version__} on {machine['host']}, {on}, {found[0]['started'][:10]}"
+
+
+def _alone() -> None:
+    """Raise InputError in one of several ranks, as a study starts ranks of its own."""
+    started = launcher()
+    if started is not None and started.size != 1:
+        raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
+
+
+def _defaults(study: Study) -> dict[str, Any]:
+    """Return the options of a study, as they are by default."""
+    lists = {"ranks": study.ranks, "threads": study.threads or "1"}
+    return lists | {keyword(form): default for form, _, default in study.options}
+
+
+def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
+    """Write the scripts of jobs that run the study on a cluster."""
+    from halocline.study import engine, jobs
+
+    counts = whole_numbers(submit["nodes"] or "1", "--nodes", NODES)
+    engine.plan(asked)  # what cannot be is found here
+    made = jobs.scripts(asked, command_line(), submit["submit"], counts, submit)
+    jobs.check_new(made, overwrite=submit["overwrite"])
+    check_files(*made)
+    for path, text in made.items():
+        write(path, text)
+    written(made)
+    say(jobs.advice(submit["submit"], list(made)))
 
 
 made = typer.main.get_command(app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from halocline.native import native
 from halocline.run.host.machine import Machine
 from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.launch import environment
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 
@@ -114,7 +114,7 @@ def _two_ranks() -> Finding:
             text=True,
             timeout=PATIENCE,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+            env=environment(),
             check=False,
         )
     except subprocess.TimeoutExpired:

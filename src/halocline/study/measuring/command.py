@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,7 +123,6 @@ def measure(
     threads: int,
     repeat: int = 1,
     extra: Mapping[str, str] | None = None,
-    report: Callable[[str], None] = lambda line: None,
 ) -> Measurement:
     """Run the command, once or several times, and return its record at the median time.
 
@@ -137,8 +136,6 @@ def measure(
         How often; all runs must give the same bits.
     extra : mapping of str to str
         Further options of the command, for the first run alone.
-    report : callable
-        Takes a line of text before the first run and after each.
 
     Returns
     -------
@@ -159,7 +156,6 @@ def measure(
     variables = [f"{name}={value}" for name, value in case.environment.items()]
     command = shlex.join([*variables, "halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    report(command)
     records = []
     for number in range(repeat):
         more = [w for item in (extra or {}).items() for w in item] if number == 0 else []

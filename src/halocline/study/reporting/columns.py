@@ -1,11 +1,15 @@
-"""Columns of tables, groups of measurements and labels of lines that several studies have."""
+"""Columns, groups, panels and labels of lines that several studies have."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting import quantities as q
+from halocline.study.reporting.plots import Panel
 from halocline.study.reporting.report import Column, Contents, Group
-from halocline.words import clock, counted, in_seconds
+from halocline.words import clock, counted, in_seconds, joined, method
 
 
 def of_formula(measurement: Measurement, group: Group) -> float | None:
@@ -19,30 +23,30 @@ def ideal(x: float, line: Group) -> float:
     return q.units(line.base) * q.pace(line.base) / x
 
 
-def _formula(measurement: Measurement, group: Group) -> str:
-    expected = group.formula(measurement)
-    return "" if expected is None else q.nanoseconds(expected)
+def _digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
 
 
-def _ns(measurement: Measurement, group: Group) -> str:
-    """Return the time of a cell and step; empty for a solve that made no iteration."""
-    return "" if measurement["ns_per_cell_step"] is None else q.nanoseconds(q.ns(measurement))
+def _updates(measurement: Measurement) -> float | None:
+    """Return millions of cells and steps a joule; None where energy is not known."""
+    joules = measurement["joules_per_cell_step"]
+    return 1e-6 / joules if joules else None
 
 
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
 MOST = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
 HERE = Column("", lambda m, g: "here")
-NS = Column("ns a cell\nand step", _ns)
+NS = Column("ns a cell\nand step", lambda m, g: q.nanoseconds(m["ns_per_cell_step"]))
 PER_RANK = Column("ns a step and\ncell of a rank", lambda m, g: q.nanoseconds(q.of_a_rank(m)))
 IDEAL = Column("\nideal", lambda m, g: q.nanoseconds(ideal(q.units(m), g)))
-FORMULA = Column("\nformula", _formula)
+FORMULA = Column("\nformula", lambda m, g: q.nanoseconds(g.formula(m)))
 OF_FORMULA = Column("of the\nformula", lambda m, g: q.percent(of_formula(m, g)))
 EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.base)))
 OF_BANDWIDTH = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
 OF_PEAK = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
-SSSPNT = Column("ssspnt", lambda m, g: "" if m["ssspnt"] is None else f"{m['ssspnt']:.3g}")
-ENERGY = Column("million cells\na joule", lambda m, g: q.updates(m))
+SSSPNT = Column("ssspnt", lambda m, g: _digits(m["ssspnt"]))
+ENERGY = Column("million cells\na joule", lambda m, g: _digits(_updates(m)))
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
 CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))
 SLOWER = Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
@@ -89,4 +93,39 @@ def size_label(line: Group, panel: Group) -> str:
     return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
 
 
-SAME_BITS = Contents(said=lambda group: q.same_bits(group.members), of=whole_steps)
+def panels_of_sizes(
+    group: Group,
+    line: q.Key,
+    label: Callable[[Group], str],
+    ideal: Callable[[float, Group], float] | None = None,
+) -> list[Panel]:
+    """Return a panel with the times of a cell and step for each size and number of threads, see `Panel`."""
+    return [
+        Panel(
+            *(size, lambda m, g: q.ns(m), size_label(size, group), "ns a cell and step"),
+            line=line,
+            label=label,
+            ideal=ideal,
+        )
+        for size in group.by(lambda m: (q.grid(m), m["threads"]))
+    ]
+
+
+def _same_bits(group: Group) -> Iterator[str]:
+    """Yield a sentence for each problem on whether its runs gave the same result."""
+
+    def problem(m: Measurement) -> tuple[Any, ...]:
+        names = ("case", "settings", "scheme", "method")
+        return (*m["shape"], m["order"] or 0, m["steps"], *(str(m.get(name) or "") for name in names))
+
+    for same in group.where(lambda m: m["checksum"] is not None).by(problem):
+        one, count, sums = same.first, len(same.members), same.values("checksum")
+        problem_of = joined(q.size(one), method(one["order"], None), counted(one["steps"], "step"))
+        what = f"{problem_of}: {counted(count, 'run')}"
+        if len(sums) > 1:
+            yield f"{what} gave {len(sums)} different results; please report this as a bug."
+        elif count > 1:
+            yield f"{what}, all with the same bits: checksum {sums.pop()}."
+
+
+SAME_BITS = Contents(said=_same_bits, of=whole_steps)

@@ -208,9 +208,9 @@ def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure
     figure, axes = figure_of(len(panels), COLUMNS)
     for number, (ax, (panel, lines, several)) in enumerate(zip(axes, panels, strict=True)):
         _draw(ax, lines)
-        ax.set_xlabel("N, cells along the shorter side" if several else "N, cells")
-        ax.set_ylabel("" if number % min(COLUMNS, len(panels)) else error_name)
-        ax.set_title(panel)
+        xlabel = "N, cells along the shorter side" if several else "N, cells"
+        ylabel = "" if number % min(COLUMNS, len(panels)) else error_name
+        ax.set(xlabel=xlabel, ylabel=ylabel, title=panel)
     return figure
 
 

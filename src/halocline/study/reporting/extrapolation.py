@@ -8,6 +8,7 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import RunError
+from halocline.io.style import INK, gridded, logarithmic
 from halocline.io.table import Table
 from halocline.problems.names import Extrapolated, Names
 from halocline.study.measurement import Measurement
@@ -235,8 +236,6 @@ def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
 
 def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
     """Draw numbers in percent from the limit; without a limit, from the number on the finest grid."""
-    from halocline.io.style import INK, gridded
-
     xs = [m["spacing"] ** 2 for m in line]
     for number, (name, each) in enumerate(own.items()):
         limit_ = each["extrapolated"]
@@ -254,16 +253,13 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
     if any(each["published"] for each in own.values()):
         ax.plot([], [], "o", color=INK, markerfacecolor="none", label="published")
     ax.set_xlim(left=0.0)
-    ax.set_xlabel("h²")
-    ax.set_ylabel("difference from the extrapolated number, %")
+    ax.set(xlabel="h²", ylabel="difference from the extrapolated number, %")
     gridded(ax)
     ax.legend()
 
 
 def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
     """Draw the distances of the numbers that have a limit, and the expected slope."""
-    from halocline.io.style import gridded, logarithmic
-
     xs, highest = [m["spacing"] for m in line], 0.0
     for number, (name, each) in enumerate(own.items()):
         if each["extrapolated"]:
@@ -278,6 +274,5 @@ def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Fou
         ax.legend()
     ax.set_xticks(xs, [f"{x:.3g}\n{size(m)}" for x, m in zip(xs, line, strict=True)])
     ax.minorticks_off()
-    ax.set_xlabel("h")
-    ax.set_title("Relative distance from the extrapolated number")
+    ax.set(xlabel="h", title="Relative distance from the extrapolated number")
     gridded(ax)

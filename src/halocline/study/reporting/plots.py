@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from halocline.io.style import COLOURS, MARKERS, MUTED, doubling
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.quantities import Key, nanoseconds, unit, units
 from halocline.study.reporting.report import Group
@@ -55,8 +56,6 @@ class Panel:
 
     def draw(self, ax: Axes) -> None:
         """Draw the lines, then scales and names of axes."""
-        from halocline.io.style import doubling
-
         for number, line in enumerate(self.group.by(self.line)):
             points = sorted((self.x(m), y) for m in line.members if (y := self.y(m, line)) is not None)
             if not points:
@@ -66,9 +65,8 @@ class Panel:
                 xs = sorted({self.x(m) for m in line.members})
                 draw_ideal(ax, xs, [self.ideal(x, line) for x in xs])
         doubling(ax, sorted({self.x(m) for m in self.group.members}))
-        ax.set_xlabel(self.xlabel or f"{unit(self.group.first)}s")
-        ax.set_ylabel(self.ylabel)
-        ax.set_title(self.title)
+        xlabel = self.xlabel or f"{unit(self.group.first)}s"
+        ax.set(xlabel=xlabel, ylabel=self.ylabel, title=self.title)
         if self.log:
             legible_log(ax)
         else:
@@ -87,7 +85,12 @@ def draw(
         panel.draw(ax)
         if number % columns and panel.ylabel == panels[number - 1].ylabel:
             ax.set_ylabel("")
-    legend(figure, axes[0], legend_columns)
+    # one legend below the panels, with the ideal lines last
+    entries = sorted(zip(*axes[0].get_legend_handles_labels(), strict=True), key=lambda e: e[1] == IDEAL)
+    if entries:
+        handles, labels = map(list, zip(*entries, strict=True))
+        columns = min(legend_columns, len(labels))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
     return figure
 
 
@@ -113,26 +116,13 @@ def figure_of(
 
 def style(number: int) -> dict[str, Any]:
     """Return the colour and marker of a line."""
-    from halocline.io.style import COLOURS, MARKERS
-
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = IDEAL) -> None:
     """Draw a dotted line to compare with; the first of a panel has an entry in the legend."""
-    from halocline.io.style import MUTED
-
     named = any(line.get_label() == name for line in ax.lines)
     ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if named else name)
-
-
-def legend(figure: Figure, ax: Axes, columns: int) -> None:
-    """Draw the legend below the panels, with the ideal lines last."""
-    handles, labels = ax.get_legend_handles_labels()
-    pairs = sorted(zip(handles, labels, strict=True), key=lambda pair: pair[1] == IDEAL)
-    if pairs:
-        handles, labels = map(list, zip(*pairs, strict=True))
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
 
 
 def legible_log(ax: Axes) -> None:

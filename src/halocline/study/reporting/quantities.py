@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from halocline.study.measurement import Measurement, is_solve
@@ -12,14 +12,6 @@ from halocline.words import counted, joined, method
 Key = Callable[[Measurement], Any]
 
 WIDTH = 92  # of notes
-
-
-def by(measurements: Iterable[Measurement], key: Key) -> Iterator[tuple[Any, list[Measurement]]]:
-    """Return pairs of each value of a key and its measurements, in the order of the values."""
-    found: dict[Any, list[Measurement]] = {}
-    for m in measurements:
-        found.setdefault(key(m), []).append(m)
-    yield from sorted(found.items())
 
 
 def units(measurement: Measurement) -> int:
@@ -71,11 +63,6 @@ def pace(measurement: Measurement) -> float:
     return float(measurement["seconds"]) if is_solve(measurement) else ns(measurement)
 
 
-def baseline(measurements: Sequence[Measurement]) -> Measurement:
-    """Return the run that speed-ups are relative to: the fastest on the fewest devices or cores."""
-    return min(measurements, key=lambda m: (units(m), pace(m)))
-
-
 def speedup(measurement: Measurement, base: Measurement) -> float:
     """Return T_1 / T_p, where T_1 is the time of the base times its number of cores or devices."""
     return units(base) * pace(base) / pace(measurement)
@@ -104,32 +91,6 @@ def heading(measurement: Measurement) -> str:
     return f"{size(measurement)}: {measurement['cells']:,} cells, {named(measurement)}"
 
 
-def updates(measurement: Measurement) -> str:
-    """Return millions of cells and steps a joule as text; empty where energy is not known."""
-    joules = measurement["joules_per_cell_step"]
-    return f"{1e-6 / joules:.3g}" if joules else ""
-
-
-def same_bits(measurements: Iterable[Measurement]) -> list[str]:
-    """Return a sentence for each problem on whether its runs gave the same result."""
-    said = []
-
-    def problem(m: Measurement) -> tuple[Any, ...]:
-        names = ("case", "settings", "scheme", "method")
-        return (*m["shape"], m["order"] or 0, m["steps"], *(str(m.get(name) or "") for name in names))
-
-    found = [m for m in measurements if m["checksum"] is not None]
-    for _, own in by(found, problem):
-        one, sums = own[0], {m["checksum"] for m in own}
-        problem_of = joined(size(one), method(one["order"], None), counted(one["steps"], "step"))
-        what = f"{problem_of}: {counted(len(own), 'run')}"
-        if len(sums) > 1:
-            said.append(f"{what} gave {len(sums)} different results; please report this as a bug.")
-        elif len(own) > 1:
-            said.append(f"{what}, all with the same bits: checksum {sums.pop()}.")
-    return said
-
-
 def wrapped(*sentences: str) -> str:
     """Return notes below a table, each on lines of its own that fit a terminal."""
     return "\n".join(textwrap.fill(each, WIDTH) for each in sentences)
@@ -140,6 +101,8 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{share:.0%}" if share >= 0.005 else f"{share:.1%}"
 
 
-def nanoseconds(value: float) -> str:
-    """Return a number of three digits, without an exponent."""
+def nanoseconds(value: float | None) -> str:
+    """Return a number of three digits, without an exponent, as text; empty without one."""
+    if value is None:
+        return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

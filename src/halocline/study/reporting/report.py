@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
-from halocline.study.reporting.quantities import Key, baseline, by, layout, nodes, pace, units
+from halocline.study.reporting.quantities import Key, layout, nodes, pace, units
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class Group:
 
     @cached_property
     def base(self) -> Measurement:
-        """Measurement that speed-ups are relative to."""
-        return baseline(self.members)
+        """Measurement that speed-ups are relative to: the fastest on the fewest devices or cores."""
+        return min(self.members, key=lambda m: (units(m), pace(m)))
 
     @property
     def best(self) -> Measurement:
@@ -61,7 +61,10 @@ class Group:
 
     def by(self, key: Key) -> list[Group]:
         """Return a group for each value of a key, in the order of the values."""
-        return [Group(members, self.theory) for _, members in by(self.members, key)]
+        members: dict[Any, list[Measurement]] = {}
+        for m in self.members:
+            members.setdefault(key(m), []).append(m)
+        return [Group(members[value], self.theory) for value in sorted(members)]
 
     def values(self, name: str) -> set[Any]:
         """Return the distinct values of a key of the measurements."""
@@ -70,7 +73,7 @@ class Group:
     def formula(self, measurement: Measurement) -> float | None:
         """Return the nanoseconds of a cell and step by the closed formula; None where it has no constants."""
         theory = self.theory
-        return None if theory is None else theory.ns(measurement, self.same_threads(measurement).members)
+        return None if theory is None else theory.ns(measurement, self.same_threads(measurement).base)
 
 
 # -- tables --------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
     """Return the figure of error and iterations over N, with the published ones."""
     from matplotlib.figure import Figure
 
-    from halocline.io.style import COLOURS, INK, MUTED, gridded
+    from halocline.io.style import COLOURS, INK, MUTED, doubling
 
     figure = Figure(figsize=(9.6, 3.7), layout="constrained")
     errors, counts = figure.subplots(1, 2)
@@ -127,13 +127,8 @@ def plot(measurements: Sequence[Measurement]) -> Figure:
             xs, ys = [row["n"] for row in published], [row[key] for row in published]
             ax.plot(xs, ys, "o", **ring, label="paper")
         ax.plot(ns, [m[key] for m in done], "o-", color=COLOURS[0], label="here")
-        ax.set_xscale("log", base=2)
-        ax.set_yscale("log")
-        ax.set_title(title)
-        ax.set_xlabel("N, points along an axis")
-        ax.set_xticks(ns, [f"{n}" for n in ns])
-        ax.minorticks_off()
-        gridded(ax)
+        ax.set(yscale="log", title=title, xlabel="N, points along an axis")
+        doubling(ax, ns)
     counts.set_yticks([m["iterations"] for m in done], [f"{m['iterations']:,}" for m in done])
     errors.set_yticks([m["error_max"] for m in done], [f"{m['error_max']:.1e}" for m in done])
     if len(done) > 1:

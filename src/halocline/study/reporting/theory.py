@@ -17,7 +17,7 @@ from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
 from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
-from halocline.study.reporting.quantities import baseline, ns, subdomains
+from halocline.study.reporting.quantities import ns, subdomains
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class Theory:
         moved = _formula(exchanged[one["order"]], one, per_cell=0.0, per_byte=1.0).between
         return cls(exchanged, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
 
-    def step(self, measurement: Measurement, base: Measurement) -> StepTime | None:
-        """Return the time of a step; None if 1/β is needed but unknown, or if the exchange is unknown.
+    def ns(self, measurement: Measurement, base: Measurement) -> float | None:
+        """Return the nanoseconds of a cell and step; None if 1/β is needed but unknown, or the exchange is.
 
         Parameters
         ----------
@@ -95,17 +95,12 @@ class Theory:
         base : dict
             1/π is the time of a cell of one of its subdomains.
         """
-        count = subdomains(measurement)
         own = self.exchanged.get(measurement["order"])
-        if own is None or (self.per_byte is None and count > 1):
+        if own is None or (self.per_byte is None and subdomains(measurement) > 1):
             return None
         per_cell = 1e-9 * ns(base) * subdomains(base)
-        return _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
-
-    def ns(self, measurement: Measurement, found: Sequence[Measurement]) -> float | None:
-        """Return the nanoseconds of a cell and step, with 1/π from the run on the fewest devices."""
-        step = self.step(measurement, baseline(found))
-        return None if step is None else 1e9 * step.seconds / measurement["cells"]
+        step = _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
+        return 1e9 * step.seconds / float(measurement["cells"])
 
 
 def _formula(own: Exchanged, measurement: Measurement, *, per_cell: float, per_byte: float) -> StepTime:

@@ -6,18 +6,13 @@ import itertools
 
 from halocline.errors import InputError
 from halocline.plan.transfer import SETS
-from halocline.study.measurement import Measurement
+from halocline.study.measuring.exchange import into_a_rank, weak_shape
 from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.report import Column
 from halocline.study.study import Asked, Run, Study
-from halocline.timing.exchange import weak_shape
-from halocline.words import amount, duration
+from halocline.words import duration
 
 NAMES = {methods: name for name, methods in SETS.items()}
-
-
-def _bytes(measurement: Measurement) -> str:
-    return ", ".join(f"{amount(size)} {name}" for name, size in measurement["bytes_by_method"].items())
 
 
 class Exchange(Study):
@@ -52,7 +47,7 @@ STUDY = Exchange(
             "methods",
             lambda m: NAMES.get(m["methods_asked"], f"{m['methods_asked']}"),
             Column("an exchange", lambda m, g: duration(m["seconds"])),
-            Column("into a rank", lambda m, g: _bytes(m)),
+            Column("into a rank", lambda m, g: into_a_rank(m)),
         ),
     ),
     options=(("--scaling weak|strong", "Whether N belongs to a rank, or is that of the grid.", "weak"),),

@@ -7,16 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import mpi_library
 from halocline.study.reporting import columns as c
 from halocline.study.reporting.comparison import comparison
 from halocline.study.study import Asked, Study
-
-
-def library(measurement: Measurement) -> str:
-    """Return the MPI library of a run: "MPICH Version: 5.0"."""
-    said = measurement["machine"]["mpi_version"] or "no MPI"
-    return str(said).partition(",")[0].partition("\n")[0].strip()[:40]
 
 
 def _variants(asked: Asked) -> list[dict[str, Any]]:
@@ -38,7 +32,7 @@ STUDY = Study(
     examples=(
         "halocline study libraries cavity --n 32 --pythons .venv/bin/python,build/openmpi/venv/bin/python",
     ),
-    contents=(comparison("MPI", library, c.SSSPNT),),
+    contents=(comparison("MPI", lambda m: mpi_library(m)[:40], c.SSSPNT),),
     variants=_variants,
     options=(("--pythons P,P,...", "Interpreters of environments, each with an MPI of its own.", None),),
     repeat=3,

@@ -10,7 +10,7 @@ from halocline.ranges import ORDER
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.plots import draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import LAYOUTS, Axis, Column, Contents, Group, pivot_table
 from halocline.study.study import Study, Sweep
@@ -61,15 +61,7 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _figure(group: Group) -> Figure | None:
-    panels = [
-        Panel(
-            *(own, lambda m, g: q.ns(m), c.size_label(own, group), "ns a cell and step"),
-            line=_order,
-            label=lambda line: f"order {line.first['order']}",
-            ideal=c.ideal,
-        )
-        for own in group.by(lambda m: (q.grid(m), m["threads"]))
-    ]
+    panels = c.panels_of_sizes(group, _order, lambda line: f"order {line.first['order']}", c.ideal)
     return draw(panels, title="Orders of differences", legend_columns=5)
 
 

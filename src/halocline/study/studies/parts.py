@@ -10,7 +10,7 @@ from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.plots import draw
 from halocline.study.reporting.reference import published_rows, with_notes
 from halocline.study.reporting.report import Column, Contents, Group, by_layout, row_table
 from halocline.study.study import Study
@@ -68,14 +68,8 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _figure(group: Group) -> Figure | None:
-    panels = [
-        Panel(
-            *(own, lambda m, g: q.ns(m), c.size_label(own, group), "ns a cell and step"),
-            line=lambda m: list(KINDS).index(_kind(m)),
-            label=lambda line: KINDS[_kind(line.first)],
-        )
-        for own in group.by(lambda m: (q.grid(m), m["threads"]))
-    ]
+    number = list(KINDS).index
+    panels = c.panels_of_sizes(group, lambda m: number(_kind(m)), lambda line: KINDS[_kind(line.first)])
     return draw(panels, title="A step and its parts", legend_columns=5)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.errors import InputError
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.lang.grid import Grid
 from halocline.model.execute import execute
 from halocline.plan.communication import COMMUNICATIONS
@@ -26,9 +25,10 @@ from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning.patches import in_turn
-from halocline.timing.exchange import Bench, exchange_schedule, moved
-from halocline.timing.overlap import heat
-from halocline.words import amount, duration
+from halocline.study.measurement import Measurement
+from halocline.study.measuring.exchange import Bench, exchange_schedule, into_a_rank, moved
+from halocline.study.measuring.overlap import heat
+from halocline.words import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,17 +37,16 @@ WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One way of exchanging halos.
 
     Attributes
     ----------
     group : str
-        What is changed.
+        The name of the property that is changed.
     name : str
     options : mapping
-        Of `halocline.timing.exchange.Bench`, or of halocline.Execution for whole steps.
+        Of `halocline.study.measuring.exchange.Bench`, or of halocline.Execution for whole steps.
     whole : bool
         Whether whole steps of a program are timed, and not its exchange alone.
     """
@@ -56,45 +55,6 @@ class Variant:
     name: str
     options: Mapping[str, Any]
     whole: bool = False
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a variant took.
-
-    Attributes
-    ----------
-    group, name : str
-    parts : tuple of int
-        Subdomains along each axis.
-    messages : int
-        That the busiest rank sends; None where it is not known.
-    bytes_by_method : dict of str to int
-        Into the subdomains of the busiest rank; "mpi not packed" is apart from "mpi".
-    seconds : float
-        Of one exchange on the slowest rank, the median.
-    ratio : float
-        The seconds of the first variant of the group over these.
-    predicted : bool
-        Whether a model was run, and no rank.
-    whole : bool
-        Whether a step with its kernels was timed, and not its exchange alone.
-    """
-
-    group: str
-    name: str
-    parts: tuple[int, ...]
-    messages: int | None
-    bytes_by_method: dict[str, int]
-    seconds: float
-    ratio: float
-    predicted: bool = False
-    whole: bool = False
-
-    @property
-    def unit(self) -> str:
-        """What the seconds belong to."""
-        return "a step" if self.whole else "an exchange"
 
 
 def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
@@ -133,7 +93,7 @@ def measure(
     repeats: int = 7,
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
-) -> list[Measured]:
+) -> list[Measurement]:
     """Time all variants in turn, over and over; all ranks call this.
 
     Parameters
@@ -141,11 +101,20 @@ def measure(
     shape : sequence of int
         Cells of the grid, which is periodic.
     fields, radius, dtype, **execution
-        Of those things that a variant does not change; see `halocline.timing.exchange.Bench`.
+        Of those things that a variant does not change; see `halocline.study.measuring.exchange.Bench`.
     repeats : int
         Rounds, after one that is not counted.
     on_progress : callable, optional
         Called with the number of rounds done.
+
+    Returns
+    -------
+    list of dict
+        For each variant its `group` and `name`; `parts`, the subdomains along each axis; `messages` that the
+        busiest rank sends, None where unknown; `bytes_by_method`, the bytes into the subdomains of the
+        busiest rank, with "mpi not packed" apart from "mpi". `seconds` is the median time of one exchange on
+        the slowest rank, and `ratio` the seconds of the first variant of the group over these. `predicted`
+        is true where a model was run and no rank, and `whole` where a step with its kernels was timed.
 
     Raises
     ------
@@ -182,30 +151,29 @@ def measure(
     for _, bench in ready:
         bench.run()
     times = in_turn({n: bench.run for n, (_, bench) in enumerate(ready)}, repeats, on_progress)
-    found: list[Measured] = []
+    found: list[Measurement] = []
     first: dict[str, float] = {}
     for n, (variant, bench) in enumerate(ready):
         seconds = statistics.median(times[n])
-        base = first.setdefault(variant.group, seconds)
         messages, bytes_by_method = moved(bench.prepared)
-        found.append(
-            Measured(
-                variant.group,
-                variant.name,
-                bench.prepared.plan.decomposition.parts,
-                messages,
-                bytes_by_method,
-                seconds,
-                base / seconds,
-                whole=variant.whole,
-            )
-        )
+        record = {
+            "group": variant.group,
+            "name": variant.name,
+            "parts": bench.prepared.plan.decomposition.parts,
+            "messages": messages,
+            "bytes_by_method": bytes_by_method,
+            "seconds": seconds,
+            "ratio": first.setdefault(variant.group, seconds) / seconds,
+            "predicted": False,
+            "whole": variant.whole,
+        }
+        found.append(record)
     return found
 
 
 def place(
     machine: Machine, shape: Sequence[int], *, fields: int = 4, radius: int = 3, dtype: str = "float32"
-) -> list[Measured]:
+) -> list[Measurement]:
     """Predict the exchange on all devices of one node of a machine for each placement of its subdomains.
 
     Parameters
@@ -214,12 +182,12 @@ def place(
     shape : sequence of int
         Cells of the grid, which is periodic.
     fields, radius, dtype
-        See `halocline.timing.exchange.exchange_schedule`.
+        See `halocline.study.measuring.exchange.exchange_schedule`.
     """
     grid = Grid(tuple(shape), periodic=True)
     schedule = exchange_schedule(grid, fields, dtype, radius)
     count = len(machine.devices)
-    found: list[Measured] = []
+    found: list[Measurement] = []
     for placement in sorted(PLACEMENTS, key=("random", "trivial", "aware").index):
         layout = lay_out(
             shape,
@@ -231,44 +199,54 @@ def place(
             distance=machine.distance(),
         )
         seconds = execute(schedule, layout, machine).seconds
-        base = found[0].seconds if found else seconds
-        name = f"{placement}, {machine.name}"
-        parts = layout.decomposition.parts
-        found.append(Measured("placement", name, parts, None, {}, seconds, base / seconds, predicted=True))
+        record: Measurement = {
+            "group": "placement",
+            "name": f"{placement}, {machine.name}",
+            "parts": layout.decomposition.parts,
+            "messages": None,
+            "bytes_by_method": {},
+            "seconds": seconds,
+            "ratio": found[0]["seconds"] / seconds if found else 1.0,
+            "predicted": True,
+            "whole": False,
+        }
+        found.append(record)
     return found
 
 
-def groups_of(found: Sequence[Measured]) -> dict[str, list[Measured]]:
+def groups_of(found: Sequence[Measurement]) -> dict[str, list[Measurement]]:
     """Return the variants of each group."""
-    groups: dict[str, list[Measured]] = {}
+    groups: dict[str, list[Measurement]] = {}
     for measured in found:
-        groups.setdefault(measured.group, []).append(measured)
+        groups.setdefault(measured["group"], []).append(measured)
     return groups
 
 
-def table(found: Sequence[Measured]) -> list[Table]:
+def _unit(measured: Measurement) -> str:
+    """Return the name of what takes the seconds of a record."""
+    return "a step" if measured["whole"] else "an exchange"
+
+
+def table(found: Sequence[Measurement]) -> list[Table]:
     """Return one table for each group."""
     tables = []
     for group, members in groups_of(found).items():
-        rows = tuple(
-            (
-                m.name,
-                " x ".join(map(str, m.parts)),
-                "" if m.messages is None else f"{m.messages}",
-                ", ".join(f"{amount(size)} {method}" for method, size in m.bytes_by_method.items()),
-                duration(m.seconds),
-                f"{m.ratio:.2f}",
-            )
-            for m in members
-        )
         first = members[0]
-        note = "Predicted by running the plan on the machine file." if first.predicted else ""
-        heads = ("", "subdomains", "messages", "into a rank", first.unit, f"faster than\n{first.name}")
-        tables.append(Table(group.capitalize(), heads, rows, left=2, note=WHOLE if first.whole else note))
+        columns: dict[str, Callable[[Measurement], str]] = {
+            "": lambda m: m["name"],
+            "subdomains": lambda m: " x ".join(map(str, m["parts"])),
+            "messages": lambda m: "" if m["messages"] is None else f"{m['messages']}",
+            "into a rank": into_a_rank,
+            _unit(first): lambda m: duration(m["seconds"]),
+            f"faster than\n{first['name']}": lambda m: f"{m['ratio']:.2f}",
+        }
+        note = "Predicted by running the plan on the machine file." if first["predicted"] else ""
+        note = WHOLE if first["whole"] else note
+        tables.append(table_of(group.capitalize(), members, columns, left=2, note=note))
     return tables
 
 
-def plot(found: Sequence[Measured]) -> Figure:
+def plot(found: Sequence[Measurement]) -> Figure:
     """Draw the time of every variant, group by group."""
     from matplotlib.figure import Figure
 
@@ -279,9 +257,9 @@ def plot(found: Sequence[Measured]) -> Figure:
     figure = Figure(figsize=(8.4, 0.9 + 0.42 * len(found)), layout="constrained")
     all_axes = figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
     for axes, (group, members) in zip(all_axes, groups.items(), strict=True):
-        predicted, places = members[0].predicted, range(len(members))
-        axes.barh(places, [1e3 * m.seconds for m in members], color=MUTED if predicted else COLOURS[0])
-        axes.set_yticks(places, [m.name for m in members])
+        predicted, places = members[0]["predicted"], range(len(members))
+        axes.barh(places, [1e3 * m["seconds"] for m in members], color=MUTED if predicted else COLOURS[0])
+        axes.set_yticks(places, [m["name"] for m in members])
         axes.invert_yaxis()
         axes.set_title(group.capitalize() + (" (predicted)" if predicted else ""), loc="left")
         axes.set_xlim(0, None)
@@ -289,15 +267,15 @@ def plot(found: Sequence[Measured]) -> Figure:
     return figure
 
 
-def verdicts(found: Sequence[Measured]) -> list[str]:
+def verdicts(found: Sequence[Measurement]) -> list[str]:
     """Return a sentence for each group: its fastest variant, and how much slower the others are."""
     sentences = []
     for group, members in groups_of(found).items():
-        best = min(members, key=lambda m: m.seconds)
-        how = f"is {'predicted to be ' * best.predicted}fastest, {duration(best.seconds)} {best.unit}"
-        others = [m.seconds for m in members if m is not best]
-        more = statistics.median(others) / best.seconds if others else 1.0
+        best = min(members, key=lambda m: m["seconds"])
+        how = f"is {'predicted to be ' * best['predicted']}fastest, {duration(best['seconds'])} {_unit(best)}"
+        others = [m["seconds"] for m in members if m is not best]
+        more = statistics.median(others) / best["seconds"] if others else 1.0
         sentences.append(
-            f"{group.capitalize()}: {best.name} {how}; the others take {more:.2f} times as long (median)."
+            f"{group.capitalize()}: {best['name']} {how}; the others take {more:.2f} times as long (median)."
         )
     return sentences

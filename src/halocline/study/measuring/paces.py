@@ -1,6 +1,6 @@
 """What ranks measure of their host, for the model: each of its own, or together; run under mpiexec.
 
-`python -m halocline.prediction.paces TASK` takes a task as JSON, and the first rank prints what came of
+`python -m halocline.study.measuring.paces TASK` takes a task as JSON, and the first rank prints what came of
 it.
 """
 
@@ -24,7 +24,7 @@ from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import in_turn
 from halocline.solvers.schemes import Euler
-from halocline.timing.exchange import Bench
+from halocline.study.measuring.exchange import Bench
 
 ROUNDS = 10  # of which the best counts: what disturbs makes them longer, never shorter
 ROUND = 0.02  # seconds of one, about

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.lang.grid import unknown
 from halocline.physics.heat import Heat
 from halocline.plan.transfer import UNFIT_ON_DEVICES
@@ -24,8 +23,9 @@ from halocline.run.engine.prepared import KINDS, Prepared
 from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import in_turn
 from halocline.solvers.schemes import Euler
-from halocline.timing.exchange import moved
-from halocline.words import amount, duration
+from halocline.study.measurement import Measurement
+from halocline.study.measuring.exchange import into_a_rank, moved
+from halocline.words import duration
 
 # by what crosses ranks; copies within a rank are the same in all
 METHODS = {
@@ -33,47 +33,6 @@ METHODS = {
     "mpi": "self,peer,mpi",
     "rma": "self,peer,rma,mpi",
 }
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """What the steps of a program took, whole and in parts; seconds are medians on the slowest rank.
-
-    Attributes
-    ----------
-    name : str
-        Of the transfer methods; see METHODS.
-    parts : tuple of int
-        Subdomains along each axis.
-    ranks, threads : int
-        Threads are those of one rank.
-    messages : int
-        That the busiest rank sends in one step.
-    bytes_by_method : dict of str to int
-        Into the subdomains of the busiest rank.
-    step, waiting : float
-        A step with overlap; the same where all patches wait until all messages have come.
-    compute, exchange, neither : float
-        A step without messages; without kernels; without both.
-    share, share_waiting : float
-        What of the exchange is hidden with overlap, and without. The exchange is what a step without kernels
-        takes beyond one without both: loops and reductions of single numbers are none of it. None where that
-        is no longer than such differences vary.
-    """
-
-    name: str
-    parts: tuple[int, ...]
-    ranks: int
-    threads: int
-    messages: int
-    bytes_by_method: dict[str, int]
-    step: float
-    waiting: float
-    compute: float
-    exchange: float
-    neither: float
-    share: float | None
-    share_waiting: float | None
 
 
 def heat(
@@ -120,7 +79,7 @@ def measure(
     methods: Sequence[str] = tuple(METHODS),
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
-) -> list[Hidden]:
+) -> list[Measurement]:
     """Time whole steps and parts of them in turn, over and over, by all methods; all ranks call this.
 
     Parameters
@@ -135,6 +94,17 @@ def measure(
         Called with the number of rounds done.
     **execution
         Those options, but overlap.
+
+    Returns
+    -------
+    list of dict
+        For each set of transfer methods, by its `name` in METHODS: `parts`, the subdomains along each axis;
+        `ranks`; `threads` of a rank; `messages` that the busiest rank sends in a step; `bytes_by_method`, the
+        bytes into the subdomains of the busiest rank. All times are medians of seconds on the slowest rank:
+        `step`, with overlap; `waiting`, where all patches wait for all messages; `compute`, without messages;
+        `exchange`, without kernels; `neither`, without both. `share` and `share_waiting` are the part of the
+        exchange that is hidden with and without overlap. The exchange is the difference of `exchange` and
+        `neither`; shares are None where such differences vary by more than that.
 
     Raises
     ------
@@ -170,8 +140,11 @@ def measure(
     ]
 
 
-def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hidden:
-    """Differences are taken of runs that were neighbours, since the speed of a machine drifts."""
+def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Measurement:
+    """Return the record of one set of methods.
+
+    Neighbouring runs are subtracted from each other, because the speed of a machine drifts.
+    """
 
     def beyond(more: str, less: str) -> float:
         return statistics.median(a - b for a, b in zip(times[more], times[less], strict=True))
@@ -183,52 +156,45 @@ def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Hid
     differences = [a - b for a, b in zip(times["exchange"], times["neither"], strict=True)]
     scatter = statistics.median(abs(d - exchange) for d in differences)
     messages, bytes_by_method = moved(prepared)
-    return Hidden(
-        name,
-        prepared.plan.decomposition.parts,
-        prepared.domain.comm.size,
-        prepared.plan.threads,
-        messages,
-        bytes_by_method,
-        **{kind: statistics.median(own) for kind, own in times.items()},
-        share=share("step"),
-        share_waiting=share("waiting"),
-    )
+    return {
+        "name": name,
+        "parts": prepared.plan.decomposition.parts,
+        "ranks": prepared.domain.comm.size,
+        "threads": prepared.plan.threads,
+        "messages": messages,
+        "bytes_by_method": bytes_by_method,
+        **{kind: statistics.median(seconds) for kind, seconds in times.items()},
+        "share": share("step"),
+        "share_waiting": share("waiting"),
+    }
 
 
-def table(found: Sequence[Hidden]) -> Table:
-    """One row for each method."""
-    rows = tuple(
-        (
-            own.name,
-            ", ".join(f"{amount(size)} {method}" for method, size in own.bytes_by_method.items()),
-            *(duration(seconds) for seconds in (own.step, own.waiting, own.compute)),
-            duration(own.exchange - own.neither),
-            _percent(own.share),
-            _percent(own.share_waiting),
-        )
-        for own in found
-    )
-    heads = ("", "into a rank", "step", "without\noverlap", "compute\nalone", "exchange\nalone", "hidden")
-    return Table(
-        "How much of the exchange is hidden",
-        (*heads, "hidden without\noverlap"),
-        rows,
-        left=2,
-        note="1 - (step - compute alone) / exchange alone; medians of runs in turn.",
-    )
+def table(found: Sequence[Measurement]) -> Table:
+    """Return a table with a row for each set of methods."""
+    columns: dict[str, Callable[[Measurement], str]] = {
+        "": lambda m: m["name"],
+        "into a rank": into_a_rank,
+        "step": lambda m: duration(m["step"]),
+        "without\noverlap": lambda m: duration(m["waiting"]),
+        "compute\nalone": lambda m: duration(m["compute"]),
+        "exchange\nalone": lambda m: duration(m["exchange"] - m["neither"]),
+        "hidden": lambda m: _percent(m["share"]),
+        "hidden without\noverlap": lambda m: _percent(m["share_waiting"]),
+    }
+    note = "1 - (step - compute alone) / exchange alone; medians of runs in turn."
+    return table_of("How much of the exchange is hidden", found, columns, left=2, note=note)
 
 
-def verdict(found: Sequence[Hidden]) -> list[str]:
-    """What the study shows, a sentence for each method."""
+def verdict(found: Sequence[Measurement]) -> list[str]:
+    """Return a sentence for each set of methods."""
     said = []
-    for own in found:
-        gain = own.waiting / own.step
+    for m in found:
+        gain = m["waiting"] / m["step"]
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
         hidden = "the exchange is too short to measure what is hidden"
-        if own.share is not None:
-            hidden = f"{own.share:.0%} of the exchange is hidden"
-        said.append(f"{own.name}: {hidden}; steps are {times} with overlap.")
+        if m["share"] is not None:
+            hidden = f"{m['share']:.0%} of the exchange is hidden"
+        said.append(f"{m['name']}: {hidden}; steps are {times} with overlap.")
     return said
 
 

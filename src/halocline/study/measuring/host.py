@@ -15,18 +15,18 @@ import tomli_w
 
 from halocline.compile.cache import cache_folder
 from halocline.errors import InputError, RunError
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Device, Link, Machine, Measured, Network, Throughput, load_machine
 from halocline.plan.traffic import Traffic
-from halocline.prediction.paces import RADIUS, SIDE
-from halocline.prediction.predict import Case
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import environment
 from halocline.run.ranks.library import mpiexec
+from halocline.study.measuring.paces import RADIUS, SIDE
+from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
 
 HOST = "host"
@@ -56,7 +56,6 @@ def detected() -> Machine:
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(
-        facts.cpu,
         "Detected; the bandwidth is that of a += s * b on all cores. Latencies are round figures.",
         bandwidth=bandwidth,
         flops=16 * 2e9 * facts.cores,
@@ -68,7 +67,6 @@ def detected() -> Machine:
 
 
 def _machine(
-    cpu: str | None,
     source: str,
     *,
     bandwidth: float,
@@ -82,7 +80,7 @@ def _machine(
     facts, count = this_machine(), sockets()
     device = Device(
         kind="cpu",
-        model=cpu or "processor",
+        model=facts.cpu or "processor",
         count=count,
         bandwidth=bandwidth / count,
         memory=(facts.memory_bytes or 2**30) / count,
@@ -110,14 +108,14 @@ def _machine(
 
 
 def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
-    """What a task of `halocline.prediction.paces` measures on so many ranks.
+    """What a task of `halocline.study.measuring.paces` measures on so many ranks.
 
     Raises
     ------
     InputError, RunError
         It fails there.
     """
-    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-m", "halocline.prediction.paces"]
+    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-m", "halocline.study.measuring.paces"]
     done = subprocess.run(
         [*command, json.dumps(task)],
         stdin=subprocess.DEVNULL,
@@ -184,7 +182,6 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
     hops = math.ceil(math.log2(ranks))
     outside = paces[-1]
     return _machine(
-        this_machine().cpu,
         f"Measured on {' and '.join(str(each['ranks']) for each in found)} ranks of this host.",
         bandwidth=outside.bandwidth * ranks,
         flops=ranks / outside.per_flop if outside.per_flop else 16 * 2e9 * ranks,
@@ -232,16 +229,13 @@ def table(machine: Machine) -> Table:
     """What a calibrated machine has measured of sweeps, and between ranks."""
     found = machine.measured
     assert found is not None
-    rows = tuple(
-        (
-            f"{pace.ranks}",
-            "larger" if math.isinf(pace.memory) else f"to {amount(pace.memory)}",
-            f"{pace.bandwidth / 1e9:.1f} GB/s",
-            f"{1e-9 / pace.per_flop:.1f} Gflop/s" if pace.per_flop else "free",
-            f"{1e9 * pace.per_sum:.2f} ns",
-        )
-        for pace in found.sweeps
-    )
+    columns: dict[str, Callable[[Throughput], str]] = {
+        "ranks": lambda pace: f"{pace.ranks}",
+        "fields": lambda pace: "larger" if math.isinf(pace.memory) else f"to {amount(pace.memory)}",
+        "bytes": lambda pace: f"{pace.bandwidth / 1e9:.1f} GB/s",
+        "operations": lambda pace: f"{1e-9 / pace.per_flop:.1f} Gflop/s" if pace.per_flop else "free",
+        "a summand": lambda pace: f"{1e9 * pace.per_sum:.2f} ns",
+    }
     network, device = machine.network, machine.device
     note = (
         f"To begin a sweep: {duration(found.begin)}; to send or take a message: "
@@ -249,8 +243,7 @@ def table(machine: Machine) -> Table:
         f"doubling of ranks: {duration(found.hop)}\npacking: {found.packing / 1e9:.1f} GB/s; copying from a "
         f"neighbour: {found.copying / 1e9:.1f} GB/s; messages: {(device.messages or 0.0) / 1e9:.1f} GB/s"
     )
-    heads = ("ranks", "fields", "bytes", "operations", "a summand")
-    return Table("What sweeps of a rank take", heads, rows, left=0, note=note)
+    return table_of("What sweeps of a rank take", found.sweeps, columns, left=0, note=note)
 
 
 # -- π -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.model import Rates, Span, execute, memory_of_node, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.growth import grown
@@ -124,7 +124,7 @@ def predict(
         Ranks whose events on the last number of nodes are kept.
     pace : float
         How many times as long sweeps take as predicted from bytes and operations; see
-        `halocline.prediction.host.pace_of`.
+        `halocline.study.measuring.host.pace_of`.
     on_progress : callable, optional
         Called with how many of `nodes` are done.
 
@@ -234,38 +234,24 @@ def trace_events(spans: Sequence[Span]) -> list[TraceEvent]:
 
 
 def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
-    """The predictions in rows."""
-    heads = (
-        "nodes",
-        "ranks",
-        "grid",
-        "subdomains",
-        "a pass",
-        "closed\nformula",
-        "bound by",
-        "efficiency",
-        "cells/s",
-    )
-    rows = tuple(
-        (
-            f"{p.nodes:,}",
-            f"{p.ranks:,}",
-            "x".join(map(str, p.shape)),
-            "x".join(map(str, p.parts)),
-            duration(p.seconds),
-            duration(p.formula),
-            p.bound,
-            f"{p.efficiency:.2f}",
-            f"{p.cells_per_second:.3g}",
-        )
-        for p in found
-    )
+    """Return the table of predictions, one row for each number of nodes."""
+    columns: dict[str, Callable[[Predicted], str]] = {
+        "nodes": lambda p: f"{p.nodes:,}",
+        "ranks": lambda p: f"{p.ranks:,}",
+        "grid": lambda p: "x".join(map(str, p.shape)),
+        "subdomains": lambda p: "x".join(map(str, p.parts)),
+        "a pass": lambda p: duration(p.seconds),
+        "closed\nformula": lambda p: duration(p.formula),
+        "bound by": lambda p: p.bound,
+        "efficiency": lambda p: f"{p.efficiency:.2f}",
+        "cells/s": lambda p: f"{p.cells_per_second:.3g}",
+    }
     note = (
         f"{machine.title}.\nEvery rank's plan was executed by a model of links and memory; the closed "
         "formula\nknows neither latency, nor shared links, nor reductions, and lets what a node\nsends and "
         "receives, on all sides of its part, pass one after the other."
     )
-    return Table(f"Predicted {scaling} scaling", heads, rows, left=0, note=note)
+    return table_of(f"Predicted {scaling} scaling", found, columns, left=0, note=note)
 
 
 def verdict(found: Sequence[Predicted]) -> str:
@@ -299,8 +285,7 @@ def plot(found: Sequence[Predicted], scaling: str) -> Figure:
     right.axhline(1.0, color=MUTED, linestyle=":", linewidth=0.9)
     right.set_ylim(0, None)
     for ax, title in ((left, "Time of a pass"), (right, "Efficiency")):
-        ax.set_title(title)
-        ax.set_xlabel("nodes")
+        ax.set(title=title, xlabel="nodes")
         doubling(ax, nodes)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

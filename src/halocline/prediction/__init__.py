@@ -1,1 +1,0 @@
-"""What a machine would make of a problem, and what a host measures of itself for that."""
