@@ -117,7 +117,7 @@ def test_a_layer_imports_only_from_those_before_it(layer):
                 assert parts[1] in allowed, f"{file.relative_to(ROOT)} imports {module}"
 
 
-@pytest.mark.parametrize("layer", ["problems", "explanation", "prediction", "study", "cli"])
+@pytest.mark.parametrize("layer", ["problems", "explanation", "study", "cli"])
 def test_the_framework_knows_cases_by_their_files_only(layer):
     files = list((SOURCE / layer).rglob("*.py"))
     assert files

@@ -330,7 +330,7 @@ MUTATIONS = (
     Mutation(
         "sharing-stores",
         NESTS,
-        "        if isinstance(result, Store):\n            arrays.append(result.array)\n",
+        "        if isinstance(result, ir.Store):\n            arrays.append(result.array)\n",
         "",
         "a field that one loop sets and a later one reads needs a second buffer",
         ("test_passes.py",),

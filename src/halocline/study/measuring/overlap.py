@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any
 
 from halocline.io.table import Table, table_of
-from halocline.lang.grid import unknown
-from halocline.physics.heat import Heat
+from halocline.lang.grid import Grid, unknown
+from halocline.lang.operators import laplacian
 from halocline.plan.transfer import UNFIT_ON_DEVICES
 from halocline.problems.step_bench import StepBench
-from halocline.ranges import ORDER, REPEATS, Range
+from halocline.ranges import FIELDS, ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import KINDS, Prepared
 from halocline.run.simulation.simulation import Simulation
@@ -49,8 +49,12 @@ def heat(
     ----------
     shape : sequence of int
         Cells.
-    radius, fields, dtype
-        Of the stencil; see halocline.physics.heat.Heat.
+    radius : int
+        Layers of halo.
+    fields : int
+        Number of temperatures.
+    dtype : str
+        Precision of the temperatures.
     **execution
         `communicator`, and see halocline.Execution.
 
@@ -59,13 +63,16 @@ def heat(
     InputError
     """
     Range(1, ORDER.most // 2).check("radius", radius)
-    equations = Heat.in_box(shape, fields=fields, dtype=dtype)
+    FIELDS.check("fields", fields)
+    grid = Grid(tuple(shape), extent=tuple(n / shape[0] for n in shape), periodic=True)
+    names = ["T"] if fields == 1 else [f"T{n}" for n in range(fields)]
+    temperatures = [grid.field(name, dtype=dtype) for name in names]
     sim = Simulation(
-        equations.grid,
-        equations.equations,
+        grid,
+        lambda kappa: {T: kappa * laplacian(T) for T in temperatures},
         parameters={"kappa": 1.0},
         scheme=Euler(),
-        dt=equations.stable_step,
+        dt=0.1 / (grid.shape[0] ** 2 * grid.ndim),
         order=2 * radius,
         **execution,
     )
