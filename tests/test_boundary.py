@@ -290,7 +290,7 @@ def continued(u: np.ndarray, axis: int) -> np.ndarray:
 
 
 def corners(u: np.ndarray) -> list[np.ndarray]:
-    """What `corner_problem` shows of the values of u in cells."""
+    """Return the results of `corner_problem` for the values of u in cells."""
     shape, whole = u.shape, u
     for axis in range(u.ndim):
         whole = continued(whole, axis)

@@ -157,12 +157,12 @@ class Asked:
 
     @property
     def is_file(self) -> bool:
-        """Whether the problem is a user's file."""
+        """True for the file of a user."""
         return is_file(self.command.name)
 
     @property
     def is_linear(self) -> bool:
-        """Whether the problem is linear: solved to its end, with iterations as its steps."""
+        """True for a linear problem, which is solved to its end, with iterations as its steps."""
         from halocline.physics.cases import cases
 
         case = cases().get(self.command.name)
