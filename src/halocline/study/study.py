@@ -174,7 +174,9 @@ class Asked:
 
         command, cells = self.command, None if n is None else [n]
         return problem_of(
-            *(command.name, cells, command.settings),
+            command.name,
+            cells,
+            command.settings,
             dim=command.dim,
             order=command.order,
             scheme=command.scheme,

@@ -50,7 +50,9 @@ def _tables(group: Group) -> Iterator[Table]:
     )
     for size in group.by(q.grid):
         yield pivot_table(
-            *("Orders", size, _cell),
+            "Orders",
+            size,
+            _cell,
             rows=Axis(_order, lambda m: f"{m['order']}"),
             columns=LAYOUTS,
             head="order",
@@ -63,7 +65,10 @@ def _tables(group: Group) -> Iterator[Table]:
 def _figure(group: Group) -> Figure | None:
     panels = [
         Panel(
-            *(own, lambda m, g: q.ns(m), c.size_label(own, group), "ns a cell and step"),
+            own,
+            lambda m, g: q.ns(m),
+            c.size_label(own, group),
+            "ns a cell and step",
             line=_order,
             label=lambda line: f"order {line.first['order']}",
             ideal=c.ideal,

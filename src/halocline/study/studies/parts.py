@@ -70,7 +70,10 @@ def _tables(group: Group) -> Iterator[Table]:
 def _figure(group: Group) -> Figure | None:
     panels = [
         Panel(
-            *(own, lambda m, g: q.ns(m), c.size_label(own, group), "ns a cell and step"),
+            own,
+            lambda m, g: q.ns(m),
+            c.size_label(own, group),
+            "ns a cell and step",
             line=lambda m: list(KINDS).index(_kind(m)),
             label=lambda line: KINDS[_kind(line.first)],
         )
