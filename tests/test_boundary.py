@@ -290,7 +290,7 @@ def continued(u: np.ndarray, axis: int) -> np.ndarray:
 
 
 def corners(u: np.ndarray) -> list[np.ndarray]:
-    """What `corner_problem` shows of the values of u in cells."""
+    """Return the results of `corner_problem` for the values of u in cells."""
     shape, whole = u.shape, u
     for axis in range(u.ndim):
         whole = continued(whole, axis)
@@ -334,6 +334,32 @@ def test_corners_are_the_same_on_any_ranks(shape: tuple[int, ...], location: str
     if location == "cell":
         for name, values in zip(shown, corners(np.array(alone["u"])), strict=True):
             np.testing.assert_allclose(alone[name], values, rtol=1e-13, atol=1e-13)
+
+
+def test_conditions_that_are_replaced_count_for_the_next_program() -> None:
+    """The conditions say which ghosts at a corner are formed first."""
+    along = hc.BoundaryKernel(lambda u: u[0, 1] + 2.0 * u[0, -1])  # reads neighbours along the wall
+
+    def conditions(axis: str) -> dict[str, Any]:
+        return {side: along if side[0] == axis else hc.Value(1.0) for side in ("x-", "x+", "y-", "y+")}
+
+    def corners_of(u: hc.Field) -> np.ndarray:
+        v = u.grid.field(u.grid.free_name("v"))
+        sim = hc.Simulation(u.grid, hc.program(lambda u: v.set(u[1, 1] + u[-1, -1])))
+        sim[u] = np.arange(20.0).reshape(5, 4)
+        sim.run()
+        return np.array(sim[v])
+
+    def field(axis: str) -> hc.Field:
+        return hc.Grid((5, 4), (5.0, 4.0)).field("u", boundary=conditions(axis))
+
+    first = corners_of(field("x"))
+    changed = field("x")
+    np.testing.assert_array_equal(corners_of(changed), first)
+    changed.boundary.update(conditions("y"))
+    expected = corners_of(field("y"))
+    assert (expected != first).any()
+    np.testing.assert_array_equal(corners_of(changed), expected)
 
 
 def coupled_problem(shape: tuple[int, ...], **options: Any) -> hc.Simulation:

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import Parameter
+from inspect import Parameter, signature
 from typing import Annotated, Any
-from unittest.mock import create_autospec
 
 import pytest
 import typer
@@ -46,32 +45,37 @@ OWN = {  # commands that do their work themselves, or call a function with singl
 }  # fmt: skip
 
 
+def arguments_of(
+    function: str, monkeypatch: pytest.MonkeyPatch, words: str, line: list[str]
+) -> dict[str, Any]:
+    """Return the arguments that a command gives a function in place of the work, bound to its parameters."""
+    module, _, name = function.partition(":")
+    owner, calls = import_module(module), []
+    parameters_of_function = signature(getattr(owner, name))
+    monkeypatch.setattr(owner, name, lambda *args, **named: calls.append((args, named)))
+    with ALL[words].make_context("heat", line) as context:
+        context.command.invoke(context)
+    ((args, named),) = calls
+    return parameters_of_function.bind(*args, **named).arguments
+
+
 @pytest.mark.parametrize("words", sorted(set(ALL) - OWN))
 def test_a_function_takes_what_its_command_hands_on(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     is_study = words not in CALLED
-    module, _, name = CALLED.get(words, "halocline.cli.commands.studies:measure").partition(":")
-    owner = import_module(module)
-    called = create_autospec(getattr(owner, name))
-    monkeypatch.setattr(owner, name, called)
     line = LINES.get(words, "heat" if is_study and "CASE" not in words else "").split()
-    with ALL[words].make_context("heat", line) as context:
-        context.command.invoke(context)
-    called.assert_called_once()
+    arguments = arguments_of(CALLED.get(words, "halocline.cli.commands.studies:measure"), monkeypatch, words, line)
+    assert arguments
     if is_study:
-        assert called.call_args.args[1] == "heat"
+        assert arguments["problem"] == "heat"
 
 
 def test_a_file_gets_what_its_command_hands_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    from halocline.cli import run
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").touch()
-    called = create_autospec(run.run)
-    monkeypatch.setattr(run, "run", called)
-    with ALL["run"].make_context("run", ["own.py", "--threads", "2", "--", "--n", "4"]) as context:
-        context.command.invoke(context)
-    assert called.call_args.kwargs["execution"] == {"threads": 2}
-    assert called.call_args.kwargs["arguments"] == ["--n", "4"]
+    line = ["own.py", "--threads", "2", "--", "--n", "4"]
+    arguments = arguments_of("halocline.cli.run:run", monkeypatch, "run", line)
+    assert arguments["execution"] == {"threads": 2}
+    assert arguments["arguments"] == ["--n", "4"]
 
 
 def of_command(

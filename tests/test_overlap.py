@@ -213,7 +213,7 @@ def test_measurements_run_in_turn_there_and_back() -> None:
 
 @pytest.mark.parametrize("pace", [1e-6, 1e-3, 10.0])
 def test_a_measurement_has_as_many_passes_as_its_seconds_ask_for(pace: float) -> None:
-    """What a run takes beside its passes does not shorten it."""
+    """The constant cost of a run does not shorten the measurement."""
 
     class Timer(PassTimer):
         def __init__(self) -> None:

@@ -46,7 +46,7 @@ class Storage:
 
     def handle(self) -> tuple[tuple[int, int, int, int, bool], int, list[int], list[int], list[int], list[int], int]:
         """
-        What another process of the node needs to attach it: plain numbers. The storage must be shared.
+        Return the handle, plain numbers, by which another process of the node attaches it. It must be shared.
         """
 
     def view(self) -> NDArray:
@@ -136,7 +136,7 @@ class Counters:
         """Those of another process, to be read only."""
 
     def handle(self) -> tuple[int, int, int, int, bool]:
-        """What another process of the node needs to attach them."""
+        """Return the handle by which another process of the node attaches them."""
 
 class DeviceError(RuntimeError):
     pass
@@ -156,7 +156,7 @@ class Event:
 
     def done(self) -> bool:
         """
-        Whether all before it in its queue is done; DeviceError where something of that failed.
+        Return True where all earlier work of its queue is done; DeviceError where some of it failed.
         """
 
     def wait(self) -> None:
@@ -232,7 +232,7 @@ class Queue:
         """
 
     def end_capture(self) -> Graph:
-        """What was recorded. Buffers and modules of it must be kept alive."""
+        """Return the recorded graph. Its buffers and modules must be kept alive."""
 
     def replay(self, graph: Graph) -> None:
         """Run what was recorded."""
@@ -266,7 +266,7 @@ class Device:
 
     @property
     def architecture(self) -> str:
-        """What CUDA compiles for, as 'sm_90'; '' for OpenCL."""
+        """Target architecture of CUDA, as 'sm_90'; '' for OpenCL."""
 
     @property
     def memory(self) -> int:
@@ -290,12 +290,12 @@ class Device:
 
     @property
     def doubles(self) -> bool:
-        """Whether it has float64 with fma, subnormals and NaNs."""
+        """True where the device has float64 with fma, subnormals and NaNs."""
 
     @property
     def singles(self) -> bool:
         """
-        Whether it has float32 with fma, NaNs, and division and square root rounded correctly.
+        True for float32 with fma, NaNs, and correctly rounded division and square root.
         """
 
     @property
@@ -304,10 +304,10 @@ class Device:
 
     @property
     def captures(self) -> bool:
-        """Whether its queues record graphs."""
+        """True where its queues record graphs."""
 
     def reaches(self, other: Device) -> bool:
-        """Whether its kernels can use the memory of another device."""
+        """Return True where its kernels can use the memory of another device."""
 
     def allocate(self, bytes: int) -> Buffer:
         """Zeroed memory; OutOfMemory where there is too little."""
@@ -328,11 +328,11 @@ class Device:
 
     @property
     def shares(self) -> bool:
-        """Whether other processes of the node can use its memory."""
+        """True where other processes of the node can use its memory."""
 
     def share(self, buffer: Buffer) -> bytes:
         """
-        What another process needs to attach a buffer, which must outlive that.
+        Return the handle by which another process attaches a buffer. The buffer must outlive that.
         """
 
     def attach(self, shared: bytes, bytes: int) -> Buffer:
@@ -343,7 +343,7 @@ class Device:
 
     def share_event(self, event: Event) -> bytes:
         """
-        What another process needs to attach an event, which must outlive that.
+        Return the handle by which another process attaches an event. The event must outlive that.
         """
 
     def attach_event(self, shared: bytes) -> Event:
@@ -385,7 +385,7 @@ class Link:
     def __init__(self, device: Device, receives: bool, bytes: int, counters: Counters, first: int) -> None: ...
 
     def handle(self) -> bytes:
-        """What the other end needs."""
+        """Return the handle for the other end."""
 
     def attach(self, through: Device, handle: bytes, counters: Counters, first: int) -> None:
         """
@@ -459,7 +459,7 @@ class Fill:
 
 class Share:
     """
-    What a sweep does in one subdomain.
+    Work of a sweep in one subdomain.
 
     Parameters
     ----------
@@ -653,12 +653,12 @@ def mpi_library() -> str:
 
 def has_mailboxes(communicator: int) -> bool:
     """
-    Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.
+    Return True where one-sided communication has one memory (MPI_WIN_UNIFIED); collective.
     """
 
 def shared_pages_are_huge() -> bool:
     """
-    Whether memory that processes share gets huge pages here (Linux 6.1 and later).
+    Return True where memory that processes share has huge pages (Linux 6.1 and later).
     """
 
 def available_memory() -> int:
@@ -809,7 +809,7 @@ class Item:
 
 class DeviceShare:
     """
-    What a sweep does in one subdomain on a device.
+    Work of a sweep in one subdomain on a device.
 
     Parameters
     ----------

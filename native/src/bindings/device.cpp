@@ -168,7 +168,7 @@ void bind_device(nb::module_& m) {
 
   nb::class_<device::Event>(m, "Event", "A place in a queue; Queue.record() makes it.")
       .def("done", &device::Event::done,
-           "Whether all before it in its queue is done; DeviceError where something of that failed.")
+           "Return True where all earlier work of its queue is done; DeviceError where some of it failed.")
       .def("wait", &device::Event::wait, "Wait until it is done.", nb::call_guard<nb::gil_scoped_release>());
 
   const nb::class_<device::Graph> graph(m, "Graph", "Work that was recorded; Queue.end_capture() makes it.");
@@ -222,7 +222,7 @@ void bind_device(nb::module_& m) {
           "Record what is queued from now on, instead of running it; only where Device.captures.")
       .def(
           "end_capture", [](BoundQueue& queue) { return queue->end_capture(); },
-          "What was recorded. Buffers and modules of it must be kept alive.")
+          "Return the recorded graph. Its buffers and modules must be kept alive.")
       .def(
           "replay",
           [](BoundQueue& queue, const device::Graph& graph) {
@@ -244,7 +244,7 @@ void bind_device(nb::module_& m) {
                    "OpenCL's: only devices of one reach each other's memory; '' for CUDA.")
       .def_prop_ro("identity", description(&Description::identity), "The same in all processes of a node.")
       .def_prop_ro("architecture", description(&Description::architecture),
-                   "What CUDA compiles for, as 'sm_90'; '' for OpenCL.")
+                   "Target architecture of CUDA, as 'sm_90'; '' for OpenCL.")
       .def_prop_ro("memory", description(&Description::memory), "Bytes.")
       .def_prop_ro("local_memory", description(&Description::local_memory),
                    "Bytes that the threads of a group can share.")
@@ -252,14 +252,14 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("parameters", description(&Description::parameters), "Bytes that a kernel can be given.")
       .def_prop_ro("units", description(&Description::units), "Processors that run groups side by side.")
       .def_prop_ro("doubles", description(&Description::doubles),
-                   "Whether it has float64 with fma, subnormals and NaNs.")
+                   "True where the device has float64 with fma, subnormals and NaNs.")
       .def_prop_ro("singles", description(&Description::singles),
-                   "Whether it has float32 with fma, NaNs, and division and square root rounded correctly.")
+                   "True for float32 with fma, NaNs, and correctly rounded division and square root.")
       .def_prop_ro("free_memory", &Device::free_memory,
                    "Bytes that can still be allocated, as far as is told.")
-      .def_prop_ro("captures", &Device::captures, "Whether its queues record graphs.")
+      .def_prop_ro("captures", &Device::captures, "True where its queues record graphs.")
       .def("reaches", &Device::reaches, "other"_a,
-           "Whether its kernels can use the memory of another device.")
+           "Return True where its kernels can use the memory of another device.")
       .def("allocate", &Device::allocate, "bytes"_a, "Zeroed memory; OutOfMemory where there is too little.",
            nb::call_guard<nb::gil_scoped_release>())
       .def("pinned", &pinned, "bytes"_a,
@@ -283,10 +283,11 @@ void bind_device(nb::module_& m) {
             return std::make_unique<BoundModule>(device.load(code, ""));
           },
           "code"_a, "Load a cubin or PTX; DeviceError with the driver's words.")
-      .def_prop_ro("shares", &Device::shares, "Whether other processes of the node can use its memory.")
+      .def_prop_ro("shares", &Device::shares, "True where other processes of the node can use its memory.")
       .def(
           "share", [](Device& device, const Buffer& buffer) { return as_bytes(device.share(buffer)); },
-          "buffer"_a, "What another process needs to attach a buffer, which must outlive that.")
+          "buffer"_a,
+          "Return the handle by which another process attaches a buffer. The buffer must outlive that.")
       .def(
           "attach",
           [](Device& device, const nb::bytes& shared, size_t bytes) {
@@ -297,7 +298,7 @@ void bind_device(nb::module_& m) {
       .def(
           "share_event",
           [](Device& device, const device::Event& event) { return as_bytes(device.share(event)); }, "event"_a,
-          "What another process needs to attach an event, which must outlive that.")
+          "Return the handle by which another process attaches an event. The event must outlive that.")
       .def(
           "attach_event",
           [](Device& device, const nb::bytes& shared) { return device.attach_event(as_shared(shared)); },

@@ -92,7 +92,8 @@ void bind_link(nb::module_& m) {
           },
           "device"_a, "receives"_a, "bytes"_a, "counters"_a, "first"_a)
       .def(
-          "handle", [](const Link& link) { return as_bytes(link.handle()); }, "What the other end needs.")
+          "handle", [](const Link& link) { return as_bytes(link.handle()); },
+          "Return the handle for the other end.")
       .def(
           "attach",
           [](Link& link, const std::shared_ptr<Device>& through, const nb::bytes& handle,
@@ -193,7 +194,7 @@ void bind_device_plan(nb::module_& m) {
 
   nb::class_<device::Share>(
       m, "DeviceShare",
-      "What a sweep does in one subdomain on a device.\n\n"
+      "Work of a sweep in one subdomain on a device.\n\n"
       "Parameters\n----------\n"
       "sends, receives : list of Message\n    At most 64 and 32.\n"
       "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"

@@ -35,9 +35,9 @@ void bind_machine(nb::module_& m) {
   m.def(
       "has_mailboxes", [](int communicator) { return Mailboxes::unified(Communicator(communicator)); },
       "communicator"_a,
-      "Whether one-sided communication here sees one memory (MPI_WIN_UNIFIED); collective.");
+      "Return True where one-sided communication has one memory (MPI_WIN_UNIFIED); collective.");
   m.def("shared_pages_are_huge", &shared_pages_are_huge,
-        "Whether memory that processes share gets huge pages here (Linux 6.1 and later).");
+        "Return True where memory that processes share has huge pages (Linux 6.1 and later).");
   m.def("available_memory", &available_memory,
         "Bytes that all processes can still take: of the system, or of their control group's limit.");
   m.def("available_to_process", &available_to_process,

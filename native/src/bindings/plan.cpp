@@ -170,7 +170,7 @@ void bind_plan(nb::module_& m) {
           "kernel"_a, "operands"_a, "lo"_a, "hi"_a, "axis"_a = -1);
 
   nb::class_<Share>(m, "Share",
-                    "What a sweep does in one subdomain.\n\n"
+                    "Work of a sweep in one subdomain.\n\n"
                     "Parameters\n----------\n"
                     "sends, receives : list of Message\n    At most 64 and 32.\n"
                     "copies : list of (storage, source lo, destination lo, extent, subdomain)\n"

@@ -104,7 +104,8 @@ void bind_storage(nb::module_& m) {
                   "A view of another process's storage, to be read only; RuntimeError where it is out of "
                   "reach.\nIt follows no swap of that.")
       .def("handle", &storage_handle,
-           "What another process of the node needs to attach it: plain numbers. The storage must be shared.")
+           "Return the handle, plain numbers, by which another process of the node attaches it. It must be "
+           "shared.")
       .def("view", &interior,
            "The interior as an array without a copy. It keeps its memory, which is another's after a swap:\n"
            "take a new view after each run.")
@@ -158,7 +159,7 @@ void bind_storage(nb::module_& m) {
           "handle"_a, "Those of another process, to be read only.")
       .def(
           "handle", [](const Counters& counters) { return as_tuple(counters.handle()); },
-          "What another process of the node needs to attach them.");
+          "Return the handle by which another process of the node attaches them.");
 }
 
 }  // namespace halocline

@@ -70,7 +70,9 @@ def leave(
                     save(figure, made[-1])
             if html:
                 text = page(
-                    *(report, list(figures.values()), drawn),
+                    report,
+                    list(figures.values()),
+                    drawn,
                     title=title,
                     lead=lead,
                     facts=facts or {},

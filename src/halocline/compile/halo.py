@@ -14,7 +14,7 @@ from itertools import chain, product
 from halocline.compile.footprint import Footprint, Offset
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, SweepGraph
 from halocline.compile.sweep import SweepNests
-from halocline.compile.walls import WallFill, either, fills_of, needs, neighbours, ordered, walls
+from halocline.compile.walls import Orders, WallFill, either, fills_of, needs, neighbours, ordered, walls
 from halocline.compile.walls import around as around_points
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import Field, Grid
@@ -90,9 +90,12 @@ class HaloAnalysis:
         # what the ghosts of a field depend on
         self.wall_fields: dict[Field, set[Field]] = {}
         self.wall_scalars: dict[Field, set[str]] = {}
-        self.around = {sweep: needs(n.reads) for sweep, n in nests.items()}
+        self._orders: Orders = {}
+        self.around = {sweep: needs(n.reads, self._orders) for sweep, n in nests.items()}
         for around_fields in self.around.values():
-            self._remember(fill for f, read in around_fields.items() for fill in fills_of(f, read))
+            self._remember(
+                fill for f, read in around_fields.items() for fill in fills_of(f, read, self._orders)
+            )
         # after a sweep: how its fields are read before they are set again
         self.needs: dict[SweepGraph, dict[Field, Offsets]] = {}
         self._backward(operations, {})
@@ -191,7 +194,7 @@ class HaloAnalysis:
             ghosts = walls(around[f])
             # those at corners stay right when more of the halo comes: what they were formed of was valid
             if ghosts - filled.get(f, Footprint()):
-                halo.fills += fills_of(f, ghosts)
+                halo.fills += fills_of(f, ghosts, self._orders)
                 filled[f] = ghosts
         halo.fills = ordered(halo.fills)
         for f in sweep.sets:

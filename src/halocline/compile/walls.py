@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from weakref import finalize
 
 from halocline.compile.footprint import Direction, Footprint, Offset
 from halocline.compile.passes.reach import Points
@@ -20,6 +19,7 @@ from halocline.lang.grid import AXES, Field
 WALL = 2  # see `around`
 LAYERS = 8  # all of these are analysed, however few a sweep reads; formulas rarely differ beyond the second
 Node = tuple[str, int, int]  # the ghosts of a field, by its name, beyond the wall of an axis and side
+Orders = dict[tuple[Field, int], list[int]]  # axes in the order of their fills, by field and number of layers
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def either(around: Footprint) -> Footprint:
     return Footprint.of((tuple((n > 0) - (n < 0) for n in d), w) for d, w in around)
 
 
-def needs(reads: dict[Field, Points]) -> dict[Field, Footprint]:
+def needs(reads: dict[Field, Points], orders: Orders) -> dict[Field, Footprint]:
     """What a sweep reads around a subdomain, see `around`, and what boundary conditions read of fields along
     their wall: in the halo, and in ghosts of other axes.
 
@@ -155,7 +155,7 @@ def needs(reads: dict[Field, Points]) -> dict[Field, Footprint]:
     needed = {f: around(f, points) for f, points in reads.items()}
     while True:
         found = dict(needed)
-        fills = [fill for f in needed for fill in fills_of(f, needed[f])]
+        fills = [fill for f in needed for fill in fills_of(f, needed[f], orders)]
         ordered(fills)  # ghosts that wait for each other would be wanted ever farther along the walls
         for fill in fills:
             for other, offsets in fill.reads.items():
@@ -169,8 +169,11 @@ def needs(reads: dict[Field, Points]) -> dict[Field, Footprint]:
         needed = found
 
 
-def fills_of(f: Field, around: Footprint) -> list[WallFill]:
-    """The fills of a field: as deep as it is read beyond walls, and as wide along them."""
+def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
+    """Return the fills of a field: as deep as it is read beyond walls, and as wide along them.
+
+    `orders` keeps the orders in which the walls of fields are filled, for all sweeps of a program.
+    """
     ndim = f.grid.ndim
     fills = []
     for axis, side in product(range(ndim), (-1, 1)):
@@ -193,30 +196,27 @@ def fills_of(f: Field, around: Footprint) -> list[WallFill]:
                 along[other] = lower, upper
         ghosts = (f.boundary[name].ghost(Ghost(f, axis, side, layer)) for layer in range(depth))
         fills.append(WallFill(f, axis, side, depth, tuple(along), tuple(ghosts)))
-    return _covering(f, fills)
+    return _covering(f, fills, orders)
 
 
-def _covering(f: Field, fills: list[WallFill]) -> list[WallFill]:
+def _covering(f: Field, fills: list[WallFill], orders: Orders) -> list[WallFill]:
     """The fills of a field, which form the ghosts at corners: those of the higher axis, unless those of the
     lower one read the field's ghosts of the higher."""
     if len({fill.axis for fill in fills}) < 2:
         return fills
-    order = _order_of_axes(f, max(LAYERS, *(fill.depth for fill in fills)))
+    layers = max(LAYERS, *(fill.depth for fill in fills))
+    if (f, layers) not in orders:
+        orders[f, layers] = _order_of_axes(f, layers)
+    order = orders[f, layers]
     return [replace(fill, covers=tuple(sorted(order[: order.index(fill.axis)]))) for fill in fills]
-
-
-_orders: dict[tuple[int, int], list[int]] = {}  # by identity of the field and number of layers
 
 
 def _order_of_axes(f: Field, layers: int) -> list[int]:
     """Return the order in which the walls of a field are filled, by their axes.
 
     It follows from the boundary conditions alone. All walls and layers that may be read are analysed, so that
-    the order is the same in every sweep; it is kept, since each sweep asks for it.
+    the order is the same in every sweep.
     """
-    key = id(f), layers
-    if key in _orders:
-        return _orders[key]
     after: dict[int, set[int]] = {axis: set() for axis in range(f.grid.ndim)}
     for axis, side in product(after, (-1, 1)):
         for ghost in _formulas(f, axis, side, layers):
@@ -229,8 +229,6 @@ def _order_of_axes(f: Field, layers: int) -> list[int]:
         left = [axis for axis in after if axis not in order]
         ready = [axis for axis in left if after[axis] <= {*order}]
         order.append((ready or left)[0])  # where none is ready `ordered` finds out what waits for what
-    _orders[key] = order
-    finalize(f, _orders.pop, key)
     return order
 
 

@@ -59,7 +59,11 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 def _figure(number: str, title: str, about: str, study: str, **more: Any) -> Paper:
     """Return a figure of nanoseconds of a cell and step over devices of Puhti."""
     return Paper(
-        *(f"astaroth-fig{number}", title, about, study, "mhd-benchmark"),
+        f"astaroth-fig{number}",
+        title,
+        about,
+        study,
+        "mhd-benchmark",
         **{
             "options": {"steps": 10},
             "here": {"n": "32,64", "ranks": "1,2", "threads": "1"},
@@ -94,21 +98,25 @@ PAPERS = (
         unit="cells",
     ),
     _figure(
-        *("10", "Strong scaling", "Devices varied for each size; behind times is the efficiency.", "strong"),
+        "10",
+        "Strong scaling",
+        "Devices varied for each size; behind times is the efficiency.",
+        "strong",
         compared=_efficiency,
     ),
     _figure(
-        *(
-            "11",
-            "Strong scaling and its formula",
-            "The formula, and the model's execution of plans.",
-            "strong",
-        ),
+        "11",
+        "Strong scaling and its formula",
+        "The formula, and the model's execution of plans.",
+        "strong",
         formula=_formula,
         compared=_efficiency,
     ),
     _figure(
-        *("12", "A step and its parts", "Computing and exchange apart, 256³ cells.", "parts"),
+        "12",
+        "A step and its parts",
+        "Computing and exchange apart, 256³ cells.",
+        "parts",
         here={"n": "32", "ranks": "1,2", "threads": "1"},
         places=[_place(256, devices, part=part) for part in PARTS for devices in DEVICES],
         formula=_formula,
@@ -116,7 +124,10 @@ PAPERS = (
         rows="part",
     ),
     _figure(
-        *("13", "Weak scaling", "As many cells for each device.", "weak"),
+        "13",
+        "Weak scaling",
+        "As many cells for each device.",
+        "weak",
         here={"n": "32", "ranks": "1,2", "threads": "1"},
         places=[_place(n, devices) for n in (128, 256, 512) for devices in DEVICES],
         scale=lambda seconds, row: _ns(seconds, row) * row["devices"],
@@ -124,7 +135,10 @@ PAPERS = (
         unit="ns a step and cell of a device",
     ),
     _figure(
-        *("14", "Orders", "Order of differences varied, 256³ cells.", "orders"),
+        "14",
+        "Orders",
+        "Order of differences varied, 256³ cells.",
+        "orders",
         here={"n": "32", "ranks": "1,2", "threads": "1", "orders": "2,6"},
         places=[_place(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICES],
         on_one=None,  # of sixth order alone
@@ -134,7 +148,10 @@ PAPERS = (
         "15a", "Against a CPU solver", "Over the Pencil Code; predicted is Astaroth's time alone.", "strong"
     ),
     _figure(
-        *("15b", "Energy", "Cell updates a joule, of the design power of devices.", "strong"),
+        "15b",
+        "Energy",
+        "Cell updates a joule, of the design power of devices.",
+        "strong",
         scale=lambda seconds, row: 1e-6 * prod(row["shape"]) / (seconds * WATTS * row["devices"]),
         unit="million cells a joule",
     ),

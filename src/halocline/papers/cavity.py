@@ -64,7 +64,11 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 # the paper's code takes forward Euler steps (Section 2), whatever the grid
 def _study(name: str, title: str, about: str, study: str, **more: Any) -> Paper:
     return Paper(
-        *(f"cavity-{name}", title, about, study, "cavity"),
+        f"cavity-{name}",
+        title,
+        about,
+        study,
+        "cavity",
         **{
             "options": {"steps": 20, "settings": ("stages=1",)},
             "here": {"n": "32", "ranks": "1,2", "threads": "1"},
@@ -86,7 +90,10 @@ _WEAK = [row for kind in (1, 2) for row in _growth(kind)]
 PAPERS = (
     *(
         _study(
-            *(f"table{kind}", f"Growth {kind}", "Cells of the grid by decomposition and processors.", "weak"),
+            f"table{kind}",
+            f"Growth {kind}",
+            "Cells of the grid by decomposition and processors.",
+            "weak",
             here={"n": "24", "ranks": "1,2", "threads": "1", "growth": kind},
             value="shape",
             places=_growth(kind),
@@ -101,12 +108,10 @@ PAPERS = (
     ),
     *(
         _study(
-            *(
-                f"table{number}",
-                f"ssspnt, {scaling}",
-                f"{what}; ssspnt of all together, measured here of each. {PLACE}.",
-                scaling,
-            ),
+            f"table{number}",
+            f"ssspnt, {scaling}",
+            f"{what}; ssspnt of all together, measured here of each. {PLACE}.",
+            scaling,
             places=_versions(f"cavity-table{number}"),
             **{**_SSSPNT, "rows": "version", "columns": "cut"},
         )

@@ -191,7 +191,7 @@ class Paper:
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
                 options = {name: row[name] for name in PREDICT if row.get(name)}
                 (prediction,) = predict(
-                    *(schedule, shape, machine, [row["nodes"]]), ranks_per_node=per_node, pace=pace, **options
+                    schedule, shape, machine, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
@@ -292,7 +292,9 @@ class Paper:
             return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
 
         return pivot_table(
-            *(f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}", Group(shown), cell),
+            f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}",
+            Group(shown),
+            cell,
             rows=self._axis(rows, self.rows),
             columns=self._axis(rows, self.columns, f"\n{along}"),
             head=down,
@@ -314,7 +316,10 @@ class Paper:
         def panel(kind: str, key: str, group: Group) -> Panel:
             value = f"{self.by} = {group.first[self.by]}" if self.by in group.first else None
             return Panel(
-                *(group, lambda m, g: m.get(key) or None, joined(value, kind), self.unit),
+                group,
+                lambda m, g: m.get(key) or None,
+                joined(value, kind),
+                self.unit,
                 line=order,
                 label=label,
                 x=lambda m: m[self.columns],

@@ -41,7 +41,11 @@ def _places(
 
 def _figure(number: str, title: str, about: str, places: list[Row], **more: Any) -> Paper:
     return Paper(
-        *(f"pearson-fig{number}", title, about, "exchange", "exchange"),
+        f"pearson-fig{number}",
+        title,
+        about,
+        "exchange",
+        "exchange",
         **{
             "here": {"n": "64", "ranks": "2", "threads": "1"},
             "machine": "summit",
@@ -62,29 +66,35 @@ _ON_A_NODE: dict[str, Any] = {
 }
 PAPERS = (
     _figure(
-        *("11", "Placement", "One node; behind times is the speed-up over the trivial placement."),
+        "11",
+        "Placement",
+        "One node; behind times is the speed-up over the trivial placement.",
         _places(None, PLACEMENTS, (1,), placement=PLACEMENTS),
         **{**_ON_A_NODE, "columns": "placement"},
     ),
     _figure(
-        *(
-            "12a",
-            "Transfer methods on one node",
-            f"Methods added in turn, speed-ups over MPI alone; {ALIKE}.",
-        ),
+        "12a",
+        "Transfer methods on one node",
+        f"Methods added in turn, speed-ups over MPI alone; {ALIKE}.",
         _places(WEAK, METHODS, (1,), methods=METHODS),
         **_ON_A_NODE,
     ),
     _figure(
-        *("12b", "Weak scaling of the exchange", f"As many cells for each device; {ALIKE}."),
+        "12b",
+        "Weak scaling of the exchange",
+        f"As many cells for each device; {ALIKE}.",
         _places(WEAK, METHODS, methods=METHODS),
     ),
     _figure(
-        *("12c", "Weak scaling, MPI aware of devices", f"The same by MPI from device memory; {ALIKE}."),
+        "12c",
+        "Weak scaling, MPI aware of devices",
+        f"The same by MPI from device memory; {ALIKE}.",
         _places(WEAK, AWARE, methods=AWARE),
     ),
     _figure(
-        *("13", "Strong scaling of the exchange", f"The same grid; {ALIKE}."),
+        "13",
+        "Strong scaling of the exchange",
+        f"The same grid; {ALIKE}.",
         _places(STRONG, METHODS, methods=METHODS),
         here={"n": "64", "ranks": "2", "threads": "1", "scaling": "strong"},
     ),

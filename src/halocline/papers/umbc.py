@@ -52,7 +52,11 @@ def _cores(row: Row) -> str:
 def _grid(name: str, what: str, study: str = "strong", **more: object) -> Paper:
     """Return a table with processes of a node in rows, and nodes in columns."""
     return Paper(
-        *(f"umbc-{name}", what, "Nodes and processes per node varied, for each N.", study, "poisson"),
+        f"umbc-{name}",
+        what,
+        "Nodes and processes per node varied, for each N.",
+        study,
+        "poisson",
         **{  # type: ignore[arg-type]
             "options": {"method": "cg"},
             "here": {"n": "256,512", "ranks": "1,2", "threads": "1"},
@@ -72,7 +76,8 @@ PAPERS = (
         "umbc-3.1",
         "Convergence",
         "Finer and finer meshes on one core, and on 1024 cores for the largest.",
-        *("convergence", "poisson"),
+        "convergence",
+        "poisson",
         options={"method": "cg"},
         here={"n": "256,512,1024", "ranks": "1", "threads": "1"},
         machine="stampede2-skx",
@@ -88,7 +93,8 @@ PAPERS = (
     _grid("4.2", "Strong scaling, threads bound spread", "affinity"),
     _grid("4.3", "Strong scaling, threads bound by KMP scatter", "affinity"),
     _grid(
-        *("5.1", "Generations of machines"),
+        "5.1",
+        "Generations of machines",
         places=[{**row, "threads": 1, "cores": _cores(row)} for row in published("umbc-5.1").rows],
         where=lambda row: row["machine"] == "Stampede2",
         rows="machine",

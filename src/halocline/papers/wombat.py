@@ -11,7 +11,11 @@ from halocline.study.reporting.report import Group
 
 def _figure(number: str, title: str, about: str, study: str, **here: str) -> Paper:
     return Paper(
-        *(f"wombat-fig{number}", title, about, study, "orszag-tang"),
+        f"wombat-fig{number}",
+        title,
+        about,
+        study,
+        "orszag-tang",
         options={"steps": 10},
         here={"n": "128", "ranks": "1", "threads": "1,2", **here},
     )
@@ -20,13 +24,19 @@ def _figure(number: str, title: str, about: str, study: str, **here: str) -> Pap
 PAPERS = (
     _figure("4", "Threads of a node", "Threads varied on one node.", "strong"),
     _figure(
-        *("5", "Patches", "Edges of patches and ranks of a node varied on 27 nodes.", "patches"),
+        "5",
+        "Patches",
+        "Edges of patches and ranks of a node varied on 27 nodes.",
+        "patches",
         ranks="1,2",
         threads="1",
         patches="16,32,64",
     ),
     _figure(
-        *("9", "Schedules", "Static and guided schedules of the loop over patches.", "patches"),
+        "9",
+        "Schedules",
+        "Static and guided schedules of the loop over patches.",
+        "patches",
         threads="2",
         patches="32,48",
         schedules="guided,static",

@@ -156,12 +156,12 @@ class Asked:
 
     @property
     def is_file(self) -> bool:
-        """Whether the problem is a user's file."""
+        """True for the file of a user."""
         return is_file(self.command.name)
 
     @cached_property
     def is_linear(self) -> bool:
-        """Whether the problem is linear: solved to its end, with iterations as its steps."""
+        """True for a linear problem, which is solved to its end, with iterations as its steps."""
         from halocline.problems.files import case_names
         from halocline.problems.problem import Problem
 
@@ -174,7 +174,9 @@ class Asked:
 
         command, cells = self.command, None if n is None else [n]
         return problem_of(
-            *(command.name, cells, command.settings),
+            command.name,
+            cells,
+            command.settings,
             dim=command.dim,
             order=command.order,
             scheme=command.scheme,

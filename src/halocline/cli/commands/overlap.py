@@ -1,4 +1,4 @@
-"""How much of the exchange of halos is hidden behind computing, from runs of each alone.
+"""Measure the share of the exchange of halos that is hidden behind computing, from runs of each alone.
 
 Examples
 --------

@@ -179,10 +179,15 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         app,
         name,
         *([] if name == "CASE" else [Problem]),
-        *(options, OfProblem),
+        options,
+        OfProblem,
         *([] if study.to_the_end else [OfSteps]),
-        *(OfLinear, layout, parameters(Execution, "device", "decomposition", "patch")),
-        *(parameters(OfRuns, "repeat"), Results, Submit),
+        OfLinear,
+        layout,
+        parameters(Execution, "device", "decomposition", "patch"),
+        parameters(OfRuns, "repeat"),
+        Results,
+        Submit,
         text=f"{study.about}\n\n{study.help}{EXAMPLES}" + "\n".join(study.examples),
     )
     def run(context: typer.Context, **values: Any) -> None:

@@ -122,7 +122,13 @@ def _of_file(asked: Asked) -> list[Run]:
     facts = {"panel": first.name, "line": "", "expected_order": first.order}
     return [
         Run(
-            *(asked.command, n, asked.ready(n).shape, ranks, threads, n, facts),
+            asked.command,
+            n,
+            asked.ready(n).shape,
+            ranks,
+            threads,
+            n,
+            facts,
             extra={"--state": str(asked.scratch / f"{number}.npz")},
         )
         for number, n in enumerate(sizes)

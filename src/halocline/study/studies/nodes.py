@@ -24,7 +24,9 @@ STUDY = Study(
     examples=("halocline study nodes cavity --n 32 --ranks 4 --ranks-of-node 1,2,4",),
     contents=(
         comparison(
-            *("ranks of\na node", lambda m: f"{per_node(m)}", c.SSSPNT),
+            "ranks of\na node",
+            lambda m: f"{per_node(m)}",
+            c.SSSPNT,
             order=per_node,
             layout=lambda m: (m["ranks"], m["threads"]),
         ),

@@ -50,7 +50,9 @@ def _tables(group: Group) -> Iterator[Table]:
     )
     for size in group.by(q.grid):
         yield pivot_table(
-            *("Orders", size, _cell),
+            "Orders",
+            size,
+            _cell,
             rows=Axis(_order, lambda m: f"{m['order']}"),
             columns=LAYOUTS,
             head="order",

@@ -36,7 +36,10 @@ def label(measurement: Measurement) -> str:
 def _figure(group: Group) -> Figure | None:
     chosen = group.where(edge)
     panel = Panel(
-        *(chosen, lambda m, g: q.ns(m), "Time of a cell and step", "ns a cell and step"),
+        chosen,
+        lambda m, g: q.ns(m),
+        "Time of a cell and step",
+        "ns a cell and step",
         line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
         label=lambda line: f"{q.size(line.first)}, {q.layout(line.first)}",
         x=edge,

@@ -73,12 +73,18 @@ def _figure_of_solves(group: Group) -> Figure | None:
     }
     panels = [
         Panel(
-            *(group, lambda m, g: q.speedup(m, bases[m["n"]]), "Speed-up", ""),
+            group,
+            lambda m, g: q.speedup(m, bases[m["n"]]),
+            "Speed-up",
+            "",
             **options,
             ideal=lambda x, line: x,
         ),
         Panel(
-            *(group, lambda m, g: q.efficiency(m, bases[m["n"]]), "Efficiency", ""),
+            group,
+            lambda m, g: q.efficiency(m, bases[m["n"]]),
+            "Efficiency",
+            "",
             **options,
             ideal=lambda x, line: 1.0,
             log=False,
@@ -88,7 +94,9 @@ def _figure_of_solves(group: Group) -> Figure | None:
 
 
 SOLVES = Contents(
-    *(_tables_of_solves, _sentences_of_solves, {"strong.png": _figure_of_solves}),
+    _tables_of_solves,
+    _sentences_of_solves,
+    {"strong.png": _figure_of_solves},
     of=lambda group: group.where(is_solve),
 )
 
@@ -148,7 +156,10 @@ def _line(measurement: Measurement) -> Any:
 def _figure_of_steps(group: Group) -> Figure | None:
     panels = [
         Panel(
-            *(group, y, title, "ns a cell and step"),
+            group,
+            y,
+            title,
+            "ns a cell and step",
             line=_line,
             label=lambda line: c.size_label(line, group),
             ideal=c.ideal,
@@ -178,7 +189,8 @@ def _figure_of_energy(group: Group) -> Figure | None:
 
 
 STEPS = Contents(
-    *(_tables_of_steps, _sentences_of_steps),
+    _tables_of_steps,
+    _sentences_of_steps,
     {"strong.png": _figure_of_steps, "energy.png": _figure_of_energy},
     of=lambda group: c.own_order(c.whole_steps(group)),
 )

@@ -63,7 +63,10 @@ def _figure(group: Group) -> Figure | None:
         return f"{line.first['n']} a rank" + threads * (len(group.values("threads")) > 1)
 
     panel = Panel(
-        *(group, lambda m, g: q.of_a_rank(m), "Weak scaling", "ns a step and cell of a rank"),
+        group,
+        lambda m, g: q.of_a_rank(m),
+        "Weak scaling",
+        "ns a step and cell of a rank",
         line=lambda m: (m["n"], m["threads"]),
         label=label,
         ideal=lambda x, line: q.of_a_rank(line.base),
