@@ -20,6 +20,7 @@ from halocline.physics.cases import case_named, cases
 from halocline.problems.case import CaseRun
 from halocline.run.ranks.communicator import Communicator
 from halocline.study.reporting.errors import SHORT_OF, Line, lines, order, orders, plot, tables, verdicts
+from loops import some
 
 
 def made(
@@ -73,7 +74,7 @@ def test_lines_of_one_panel_are_named_after_their_axes_where_these_differ() -> N
 
 
 def test_the_families_of_every_case_can_be_run() -> None:
-    for name, case in cases().items():
+    for name, case in some(cases().items()):
         assert not (case.families and case.error is None and case.extrapolated is None), name
         for family in case.families:
             for line in family.lines:

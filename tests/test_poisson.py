@@ -242,7 +242,7 @@ def test_the_same_bits_on_any_ranks_threads_decomposition_and_patch(method):
         options = {"method": method, "max_iterations": limit, "threads": 1}
         records = [record_of(n, **{**options, **case}) for case in cases]
         alone = record_of(n, communicator=Communicator(), **options)
-        for case, found in zip(cases, records, strict=True):
+        for case, found in some(zip(cases, records, strict=True)):
             assert told(found) == told(alone), case
             assert found.ranks == ranks
 
