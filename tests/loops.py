@@ -54,11 +54,21 @@ def _nonempty_names(nodes: Iterable[ast.AST], names: set[str]) -> set[str]:
     """Return these names and those to which the nodes assign an iterable that has items."""
     names = set(names)
     for node in nodes:
-        if isinstance(node, ast.Assign) and _is_nonempty(node.value, names):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and node.value and _is_nonempty(node.value, names):
-            names.add(ast.unparse(node.target))
+        for target, value in _assignments(node):
+            if _is_nonempty(value, names):
+                names.add(ast.unparse(target))
     return names
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of a statement, each with the value that it gets."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            yield from zip(targets, values, strict=False)
+        case ast.Assign(targets=targets, value=value):
+            yield from ((target, value) for target in targets)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield target, value
 
 
 def _is_nonempty(node: ast.expr, names: set[str]) -> bool:
