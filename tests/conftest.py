@@ -4,10 +4,10 @@ Files are shared out to the workers of pytest-xdist (--dist loadfile), so that t
 
 `@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a worker
 that ask for the same count share one mpiexec, whose ranks run the tests of a file in the same order; the
-outcome of all ranks is that of the test. Those that follow a test that fails get a new mpiexec, and one that
-changes its process asks for an mpiexec of its own by `alone=True`. On the ranks, `shared_tmp_path` is one
-folder for all of them. `@pytest.mark.long` marks what `make test` leaves out;
-`@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
+outcome of all ranks is that of the test. Those that follow a test that fails get a new mpiexec. A test that
+changes its process gets an mpiexec of its own by `alone=True`, and the tests of a file together by
+`alone="file"`. On the ranks, `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what
+`make test` leaves out; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
 quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
@@ -278,10 +278,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     sessions: dict[tuple[Any, ...], SharedRanks] = {}
     for item in session.items:
         if isinstance(item, RankedItem):
-            alone = item.name if item.alone else ""
-            key = (item.path, item.ranks, alone)
+            key = (item.path, item.ranks, item.name if item.alone is True else item.alone)
             if key not in sessions:
-                sessions[key] = SharedRanks(item.ranks, item.alone)
+                sessions[key] = SharedRanks(item.ranks, bool(item.alone))
                 session.config.add_cleanup(sessions[key].remove)
             item.shared = sessions[key]
             item.shared.tests[item.test.nodeid] = item.timeout
@@ -292,7 +291,9 @@ class RankedItem(pytest.Item):
 
     shared: SharedRanks
 
-    def __init__(self, *, test: pytest.Item, ranks: int, timeout: float, alone: bool, **rest: Any) -> None:
+    def __init__(
+        self, *, test: pytest.Item, ranks: int, timeout: float, alone: bool | str, **rest: Any
+    ) -> None:
         super().__init__(**rest)
         self.test, self.ranks, self.timeout, self.alone = test, ranks, timeout, alone
 

@@ -29,7 +29,7 @@ from halocline.timing import overlap
 from hang import HANG
 from loops import some
 
-pytestmark = pytest.mark.ranks(1)
+pytestmark = pytest.mark.ranks(1, alone="file")  # the stand-in stays in their process
 
 SLOW = 20_000_000  # steps of add_slowly(): some ten milliseconds
 
