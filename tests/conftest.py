@@ -21,7 +21,6 @@ tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "requi
 from __future__ import annotations
 
 import faulthandler
-import functools
 import os
 import re
 import shutil
@@ -30,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -42,6 +41,7 @@ from rank_tests import OUTCOMES, RankServer, place, result
 
 if TYPE_CHECKING:
     from halocline import _native
+    from halocline.compile.ir.kernel import Kernel
 
 
 # Threads of OpenMP that wait between two runs leave the cores to the many other processes, and so do ranks of
@@ -83,13 +83,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
     hear_signals()
     from halocline.compile.ir import pipeline
+    from halocline.compile.ir.verify import verify
     from halocline.run.host.collector import seldom
 
     seldom()
     # Verify what each pass of the compiler leaves, once for equal kernels, and on one of the ranks, which all
     # compile the same.
     pipeline.verifies = not on_rank or rank == 0
-    pipeline.verify = functools.lru_cache(maxsize=1000)(pipeline.verify)
+    if pipeline.verify is verify:
+        pipeline.verify = once(verify)
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -101,6 +103,18 @@ def pytest_configure(config: pytest.Config) -> None:
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
+
+
+def once(verify: Callable[[Kernel], None]) -> Callable[[Kernel], None]:
+    """Verify equal kernels once. Their hashes stand for them: all kernels would take too much memory."""
+    verified: set[int] = set()
+
+    def verify_once(kernel: Kernel) -> None:
+        if (digest := hash(kernel)) not in verified:
+            verify(kernel)
+            verified.add(digest)
+
+    return verify_once
 
 
 def hear_signals() -> None:
