@@ -149,7 +149,7 @@ class RankServer:
         """End the ranks, which wait for a request."""
         self._disconnect()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(GRACE)
+            self.process.wait(15 * GRACE)
         self.stop()
 
     def stop(self) -> None:
