@@ -2,12 +2,12 @@
 
 Files are shared out to the workers of pytest-xdist (--dist loadfile), so that tests of a file run in order.
 
-`@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a file
-that ask for the same count share one mpiexec, where every rank is a pytest that runs them in the same
-order; the outcome of all ranks is that of the test. After one that fails, those that follow get an mpiexec
-of their own, and one that changes its process asks for that by `alone=True`. On the ranks,
-`shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what `make test` leaves out;
-`@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
+`@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a worker
+that ask for the same count share one mpiexec, whose ranks run the tests of a file in the same order; the
+outcome of all ranks is that of the test. Those that follow a test that fails get a new mpiexec. A test that
+changes its process gets an mpiexec of its own by `alone=True`, and the tests of a file together by
+`alone="file"`. On the ranks, `shared_tmp_path` is one folder for all of them. `@pytest.mark.long` marks what
+`make test` leaves out; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
 quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
@@ -20,10 +20,7 @@ tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "requi
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
-import functools
-import hashlib
 import os
 import re
 import shutil
@@ -32,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -40,9 +37,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hang import HANG
+from rank_tests import OUTCOMES, RankServer, place, result
 
 if TYPE_CHECKING:
     from halocline import _native
+    from halocline.compile.ir.kernel import Kernel
 
 
 # Threads of OpenMP that wait between two runs leave the cores to the many other processes, and so do ranks of
@@ -58,8 +57,6 @@ sys.dont_write_bytecode = False
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGQUIT, signal.SIGHUP)  # that tests send
-GRACE = 2.0  # seconds that other ranks have for an end of their own after one has failed
-OUTCOMES = "HALOCLINE_TEST_OUTCOMES"  # set on the ranks: the folder where each leaves its outcomes
 KEPT = "HALOCLINE_TEST_CACHE"  # may be set: the folder where libraries are kept for the next run
 KEEP = 14 * 24 * 3600.0  # seconds after which they are made anew, so that those without use go
 WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
@@ -74,6 +71,7 @@ FIRST = (
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
 
+SERVERS: dict[int, RankServer] = {}  # for each number of ranks
 on_rank = OUTCOMES in os.environ
 
 
@@ -85,13 +83,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
     hear_signals()
     from halocline.compile.ir import pipeline
+    from halocline.compile.ir.verify import verify
     from halocline.run.host.process import seldom
 
     seldom()
     # Verify what each pass of the compiler leaves, once for equal kernels, and on one of the ranks, which all
     # compile the same.
     pipeline.verifies = not on_rank or rank == 0
-    pipeline.verify = functools.lru_cache(maxsize=1000)(pipeline.verify)
+    if pipeline.verify is verify:
+        pipeline.verify = once(verify)
     if not on_rank and WORKER not in os.environ:
         folder = tempfile.mkdtemp(prefix="halocline-cache-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -103,6 +103,18 @@ def pytest_configure(config: pytest.Config) -> None:
         # before anything loads OpenCL: two devices of two threads each
         os.environ |= {"POCL_DEVICES": "pthread pthread", "POCL_MAX_PTHREAD_COUNT": "2"}
         os.environ["POCL_CACHE_DIR"] = str(Path(folder) / "pocl")
+
+
+def once(verify: Callable[[Kernel], None]) -> Callable[[Kernel], None]:
+    """Verify equal kernels once. Their hashes stand for them: all kernels would take too much memory."""
+    verified: set[int] = set()
+
+    def verify_once(kernel: Kernel) -> None:
+        if (digest := hash(kernel)) not in verified:
+            verify(kernel)
+            verified.add(digest)
+
+    return verify_once
 
 
 def hear_signals() -> None:
@@ -156,11 +168,6 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
         )
         every_change = parent.config.getoption("markexpr") == "not long"
         settings.load_profile("ranks" if on_rank else "every change" if every_change else "full")
-
-
-def place(folder: str | os.PathLike[str], test: str) -> Path:
-    """The folder where the ranks leave their outcomes of a test."""
-    return Path(folder) / hashlib.sha256(test.encode()).hexdigest()[:16]
 
 
 @pytest.fixture(scope="session")
@@ -281,14 +288,13 @@ def ranked(item: pytest.Item) -> Iterator[pytest.Item]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Put the tests together that share an mpiexec."""
+    """Put the tests together that ranks run after each other."""
     sessions: dict[tuple[Any, ...], SharedRanks] = {}
     for item in session.items:
         if isinstance(item, RankedItem):
-            alone = item.name if item.alone else ""
-            key = (item.path, item.ranks, alone)
+            key = (item.path, item.ranks, item.name if item.alone is True else item.alone)
             if key not in sessions:
-                sessions[key] = SharedRanks(item.ranks)
+                sessions[key] = SharedRanks(item.ranks, bool(item.alone))
                 session.config.add_cleanup(sessions[key].remove)
             item.shared = sessions[key]
             item.shared.tests[item.test.nodeid] = item.timeout
@@ -299,7 +305,9 @@ class RankedItem(pytest.Item):
 
     shared: SharedRanks
 
-    def __init__(self, *, test: pytest.Item, ranks: int, timeout: float, alone: bool, **rest: Any) -> None:
+    def __init__(
+        self, *, test: pytest.Item, ranks: int, timeout: float, alone: bool | str, **rest: Any
+    ) -> None:
         super().__init__(**rest)
         self.test, self.ranks, self.timeout, self.alone = test, ranks, timeout, alone
 
@@ -319,10 +327,11 @@ class RankFailure(Exception):
 
 
 class SharedRanks:
-    """The tests of a file that share an mpiexec, and what came of them."""
+    """The tests of a file that ranks run together, and their outcomes."""
 
-    def __init__(self, ranks: int) -> None:
+    def __init__(self, ranks: int, alone: bool) -> None:
         self.ranks = ranks
+        self.alone = alone
         self.tests: dict[str, float] = {}  # in their order, each with the seconds it may take
         self.seen: dict[str, tuple[str, bool]] = {}  # what the ranks printed, and whether time ran out
         self.folder = Path(tempfile.mkdtemp(prefix="halocline-ranks-"))
@@ -340,7 +349,12 @@ class SharedRanks:
 
     def run(self, tests: dict[str, float], root: Path) -> None:
         """What comes after a test that fails, or that a rank did not live to end, does not count."""
-        output, late = run_ranks(tests, self.ranks, self.folder, root)
+        if self.alone:
+            server = RankServer(self.ranks, root)
+            output, late = server.run(tests, self.folder)
+            server.close()
+        else:
+            output, late = rank_server(self.ranks, root).run(tests, self.folder)
         sound = True
         for test in tests:
             if sound:
@@ -351,64 +365,18 @@ class SharedRanks:
                 shutil.rmtree(place(self.folder, test), ignore_errors=True)
 
 
-def run_ranks(tests: dict[str, float], ranks: int, folder: Path, root: Path) -> tuple[str, bool]:
-    """Start the ranks and wait for them; return what they printed and whether time ran out."""
-    from halocline.run.ranks import launch
-
-    environment = launch.environment() | {OUTCOMES: str(folder)}
-    environment.pop("PYTEST_ADDOPTS", None)
-    environment.pop("PYTEST_CURRENT_TEST", None)
-    if ranks > len(os.sched_getaffinity(0)):
-        environment.setdefault("OMP_WAIT_POLICY", "passive")
-    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer than most tests
-    command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable]
-    command += ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--rootdir={root}", *tests]
-    remaining = list(tests)
-    with (folder / "output").open("w+", errors="replace") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        end = time.monotonic() + tests[remaining[0]]
-        failed = late = False
-        try:
-            while process.poll() is None:
-                late = time.monotonic() > end
-                if late:
-                    break
-                outcomes = [result(place(folder, remaining[0]), rank)[0] for rank in range(ranks)]
-                if not failed and "failed" in outcomes:
-                    failed, end = True, min(end, time.monotonic() + GRACE)
-                if not failed and all(outcomes) and len(remaining) > 1:
-                    del remaining[0]
-                    end = time.monotonic() + tests[remaining[0]]
-                time.sleep(0.02)
-        finally:
-            stop(process)
-        output.seek(0)
-        return output.read(), late and not failed
+def rank_server(ranks: int, root: Path) -> RankServer:
+    """Return the server of this process with a number of ranks; start it where there is none."""
+    if ranks not in SERVERS or not SERVERS[ranks].is_alive():
+        SERVERS[ranks] = RankServer(ranks, root)
+    return SERVERS[ranks]
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End mpiexec, which ends the ranks."""
-    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        process.send_signal(number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(3)
-
-
-def result(folder: Path, rank: int) -> tuple[str, str]:
-    """The outcome that a rank has left, and its text."""
-    file = folder / str(rank)
-    outcome, _, text = file.read_text().partition("\n") if file.is_file() else ("", "", "")
-    return outcome, text
+def pytest_unconfigure() -> None:
+    """End the servers, which wait for a request."""
+    for server in SERVERS.values():
+        server.close()
+    SERVERS.clear()
 
 
 def judge(folder: Path, ranks: int, timeout: float | None, output: str) -> None:

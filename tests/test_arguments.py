@@ -46,6 +46,7 @@ from halocline.run.fields.fields import Fields
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import communicator_of
 from halocline.solvers.linear import check_limits
+from loops import some
 
 AXES = "xyz"
 
@@ -445,7 +446,7 @@ PLACES: dict[str, tuple[int, Callable[..., Any], Callable[[Callable[..., Any]], 
 def test_defaults_never_receive_positional_arguments(place: str) -> None:
     count, core, give = PLACES[place]
     expected = give(core)
-    for name, function in forms(count, core).items():
+    for name, function in some(forms(count, core).items()):
         if (place, name) == ("map of an axis", "cached"):
             continue  # arrays cannot be keys
         result = give(function)

@@ -22,6 +22,7 @@ from halocline.plan.rank import plan_subdomain
 from halocline.plan.subdomain import Subdomain
 from halocline.plan.transfer import Transfers
 from hang import HANG
+from loops import some
 
 
 def spread(mask: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -112,7 +113,7 @@ def test_a_grid_with_holes_has_the_bits_of_one_where_results_are_set_to_zero() -
         sim[u] = np.random.default_rng(2).uniform(-1, 1, shape) * spread(mask, shape)
         sim.run(steps=4)
         made.append((sim.gather(u), sim.gather(v), sim.values["total"]))
-    for a, b in zip(*made, strict=True):
+    for a, b in some(zip(*made, strict=True)):
         assert a is None or np.array_equal(a, b)
 
 

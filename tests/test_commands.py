@@ -63,7 +63,9 @@ def arguments_of(
 def test_a_function_takes_what_its_command_hands_on(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     is_study = words not in CALLED
     line = LINES.get(words, "heat" if is_study and "CASE" not in words else "").split()
-    arguments = arguments_of(CALLED.get(words, "halocline.cli.commands.studies:measure"), monkeypatch, words, line)
+    arguments = arguments_of(
+        CALLED.get(words, "halocline.cli.commands.studies:measure"), monkeypatch, words, line
+    )
     assert arguments
     if is_study:
         assert arguments["problem"] == "heat"

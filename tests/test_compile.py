@@ -32,6 +32,7 @@ from halocline.solvers.cg import METHODS
 from hang import HANG
 from kernels import kernel_of
 from kernels import ops as kernel_ops
+from loops import some
 
 # --- footprints ---
 
@@ -332,10 +333,10 @@ def test_a_wider_read_later_is_exchanged_in_full() -> None:
     schedule = schedule_of(grid, program)
     u = number(schedule, "u")
     have: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for sweep in schedule.sweeps():
+    for sweep in some(schedule.sweeps()):
         for direction, width in sweep.exchange.get(u, Footprint()):
             have.setdefault(direction, []).append(width)
-        for direction, width in sweep.reads.get(u, Footprint()):
+        for direction, width in some(sweep.reads.get(u, Footprint())):
             assert any(all(a >= b for a, b in zip(h, width, strict=True)) for h in have[direction])
 
 

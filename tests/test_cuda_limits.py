@@ -25,7 +25,7 @@ from halocline.run.ranks.mpi import world
 from halocline.run.tuning import kernels
 from test_device_kernels import star
 
-pytestmark = pytest.mark.ranks(1)
+pytestmark = pytest.mark.ranks(1, alone="file")
 
 SHARED = 16 << 10
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from halocline import _native as native
 from halocline.run.devices.devices import finder
 from hang import HANG
+from loops import some
 
 Devices = list[native.Device]
 
@@ -143,7 +144,7 @@ def test_an_unknown_interface_is_told():
 
 @pytest.mark.parametrize("size", [0, 1, 7, 64, 100, 4096, 1_000_001])
 def test_new_memory_is_zero(opencl: Devices, size: int):
-    for device in opencl:
+    for device in some(opencl):
         for _ in range(2):  # also where memory was in use before
             buffer = device.allocate(size)
             assert buffer.bytes == size
@@ -348,7 +349,7 @@ def test_groups_have_three_axes(
     a, b, c = group
     of_group = (k // c) * 10000 + (j // b) * 100 + i // a
     expected = 1000000 * of_group + (k % c) * 10000 + (j % b) * 100 + i % a
-    for device, module in zip(opencl, modules, strict=True):
+    for device, module in some(zip(opencl, modules, strict=True)):
         result = np.zeros((z, y, x), np.int64)
         buffer, queue = device.allocate(result.nbytes), device.queue()
         queue.launch(module, "number", groups, group, [buffer, frame(shape)])
@@ -359,7 +360,7 @@ def test_groups_have_three_axes(
 
 def test_arguments_are_buffers_and_values(opencl: Devices, modules: list[native.Module]):
     x = np.arange(-18.0, 19.0) / 8  # exact in any order of operations
-    for device, module in zip(opencl, modules, strict=True):
+    for device, module in some(zip(opencl, modules, strict=True)):
         result = np.zeros(40)
         source, target, queue = device.allocate(x.nbytes), device.allocate(result.nbytes), device.queue()
         queue.upload(source, x)
@@ -374,7 +375,7 @@ def test_arguments_are_buffers_and_values(opencl: Devices, modules: list[native.
 @pytest.mark.parametrize("threads", [1, 2, 7, 32, 64])
 def test_threads_of_a_group_share_memory(opencl: Devices, modules: list[native.Module], threads: int):
     x = np.random.default_rng(threads).integers(-1000, 1000, (50, threads))
-    for device, module in zip(opencl, modules, strict=True):
+    for device, module in some(zip(opencl, modules, strict=True)):
         assert module.largest_group("sum_of_group") >= threads
         sums = np.zeros(50, np.int64)
         source, target, queue = device.allocate(x.nbytes), device.allocate(sums.nbytes), device.queue()

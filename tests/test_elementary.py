@@ -6,6 +6,7 @@ The reference is mpmath at 120 bits, and for special values the C library (C99 a
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import platform
 import re
@@ -422,17 +423,22 @@ def many(rng: np.random.Generator, dtype: type, count: int) -> Array:
     return rng.permutation(np.concatenate([any_bits(rng, dtype, count - size.size), size]))
 
 
+@functools.cache
+def a_million(dtype: type) -> tuple[Array, Array]:
+    rng = np.random.default_rng(7)
+    return many(rng, dtype, 1_000_003), many(rng, dtype, 1_000_003)
+
+
 @pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
 @pytest.mark.parametrize("name", ONE + TWO)
 def test_every_build_gives_the_same_bits(libraries: dict[str, Library], name: str, dtype: type) -> None:
-    rng = np.random.default_rng(7)
-    arguments = [many(rng, dtype, 1_000_003) for _ in range(2 if name in TWO else 1)]
+    arguments = list(a_million(dtype)[: 2 if name in TWO else 1])
     if name.endswith("_near"):
         arguments = [np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in arguments]
     results = {build: library(name, *arguments) for build, library in libraries.items()}
     for result in results.values():
         assert_same(result, results["vector"], *arguments)
-    assert len(np.unique(bits(results["vector"]))) > (1 if name == "sign" else 100_000)
+    assert len(np.unique(bits(results["vector"])[:300_000])) > (1 if name == "sign" else 30_000)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos"])

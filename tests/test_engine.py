@@ -23,6 +23,7 @@ import pytest
 
 from halocline import _native as native
 from hang import HANG
+from loops import some
 
 INCLUDE = Path(__file__).parents[1] / "native" / "include"
 KINDS = ["sum", "min", "max", "count", "value"]
@@ -924,7 +925,7 @@ DIMS = {1: [(1, 1, 1)], 2: [(1, 1, 2), (1, 2, 1), (2, 1, 1)], 4: [(1, 2, 2), (4,
 def test_halos_hold_the_neighbours_cells(kernels: str) -> None:
     comm = world()
     shapes = [(9, 13, 17), (1, 20, 24)]
-    for threads, dims, shape, halo in itertools.product((1, 2), DIMS[comm.size], shapes, (1, 2)):
+    for threads, dims, shape, halo in some(itertools.product((1, 2), DIMS[comm.size], shapes, (1, 2))):
         if any(n // d < halo + 1 and d > 1 for n, d in zip(shape, dims, strict=True)):
             continue
         torus = Torus(shape, dims, comm.rank)

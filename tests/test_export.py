@@ -26,6 +26,7 @@ from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.io.export import export
 from halocline.run.output.restart import newest
+from loops import some
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_vtk_reads_xdmf(stores: Path, ndim: int, tmp_path: Path) -> None:
     described, _ = export(Store(stores / f"{ndim}.zarr"), tmp_path / "v.xdmf", ["v"])
     reader = vtkXdmfReader()
     reader.SetFileName(str(described))
-    for n, time in enumerate(source["time"].values):
+    for n, time in some(enumerate(source["time"].values)):
         reader.UpdateTimeStep(float(time))
         grid = reader.GetOutputDataObject(0)
         while not isinstance(grid, vtkRectilinearGrid):

@@ -24,7 +24,7 @@ LIMITS = re.compile(
     re.MULTILINE,
 )
 # Their meaning is the time: until a stronger request to end follows, or while signals arrive.
-MEANT = {"conftest.py": ["3"], "one_node_slurm.py": ["10"], "test_mpi.py": ["1"]}
+MEANT = {"one_node_slurm.py": ["10"], "rank_tests.py": ["3"], "test_mpi.py": ["1"]}
 
 
 def limits(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from halocline.errors import InputError
 from halocline.study import jobs
 from halocline.study.measuring.command import Command
 from halocline.study.study import Asked, studies
+from loops import some
 
 HOSTILE = [
     *("a b", "a;touch pwned", "$(touch pwned)", "`touch pwned`", "a\ntouch pwned", "a\r\ntouch pwned"),
@@ -103,11 +104,11 @@ def test_times_have_the_form_of_the_scheduler() -> None:
     wrong = ["00:00:00", "0", "0-00:00:00", "1:60:00", "1-24:00:00", "1-1", "01:00", "\u0661:00:00", "-1"]
     rejected = {"slurm": wrong, "pbs": [*wrong, "1", "60", "1-00:00:00"]}
     expected = {"slurm": "such as 01:30:00, the same after days, such as 1-12:00:00, or minutes, such as 90"}
-    for system in jobs.SYSTEMS:
-        for time in forms[system]:
-            for script in scripts(["study", "strong", "heat"], "heat", system, time=time).values():
+    for system in some(jobs.SYSTEMS):
+        for time in some(forms[system]):
+            for script in some(scripts(["study", "strong", "heat"], "heat", system, time=time).values()):
                 assert FORMS[system]["time"].format(time) in script.splitlines()
-        for time in rejected[system]:
+        for time in some(rejected[system]):
             with pytest.raises(InputError, match=r"--time .*: expected hours, minutes and seconds") as told:
                 scripts(["study", "strong", "heat"], "heat", system, time=time)
             assert str(told.value).endswith(expected.get(system, "such as 01:30:00"))

@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loops import some
+
 ROOT = Path(__file__).parent.parent
 SUM, MIN, MAX, COUNT, VALUE = range(5)
 CHUNK = 512  # HC_CHUNK
@@ -390,7 +392,7 @@ def test_small_summands_do_not_disturb_the_highest_bins(native: Library) -> None
 )
 def test_special_sums(builds: dict[str, Library], x: list[float], expected: float) -> None:
     canonical = 0x7FF8000000000000 if math.isnan(expected) else bits(expected)
-    for library in builds.values():
+    for library in some(builds.values()):
         # in every lane of a vector, and in the part after the last whole vector
         for lead in range(9):
             accumulator = library(SUM).deposit([0.0] * lead + x)
@@ -437,7 +439,7 @@ def test_count(native: Library, x: list[float], random: Random) -> None:
 
 @pytest.mark.parametrize("value", [0.0, -0.0, -3.5, math.inf, -math.inf, 5e-324, math.nan])
 def test_value_is_found_wherever_it_is(builds: dict[str, Library], value: float) -> None:
-    for library in builds.values():
+    for library in some(builds.values()):
         parts = [library(VALUE).deposit([]) for _ in range(3)]
         assert math.isnan(parts[0].result)
         parts[1].deposit([value])

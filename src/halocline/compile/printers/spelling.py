@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 
 from halocline.compile.ir import statements as ir
@@ -194,13 +195,17 @@ class KernelPrinter:
 
     def unique(self, name: str) -> str:
         """A name that nothing has yet."""
-        taken = {*self.stages.values(), *self.names.scalars.values()}
-        taken |= {self.name_of(array) for array in self.kernel.arrays if array.kind == "field"}
         candidate, number = name, 1
-        while candidate in self.used or candidate in taken:
+        while candidate in self.used or candidate in self._given_names or candidate in self.stages.values():
             number += 1
             candidate = f"{name}_{number}"
         return candidate
+
+    @cached_property
+    def _given_names(self) -> set[str]:
+        """The names of scalars and fields."""
+        fields = {self.name_of(array) for array in self.kernel.arrays if array.kind == "field"}
+        return fields | {*self.names.scalars.values()}
 
     def named(self, name: str) -> str:
         """The same, which something has now."""
