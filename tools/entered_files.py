@@ -39,7 +39,7 @@ def counting_calls() -> Iterator[Counter[str]]:
         code = frame.f_code
         if event not in ("call", "return") or not code.co_filename.startswith(package):
             return
-        if code.co_name == "<module>":
+        if code.co_name == "<module>" and is_import(frame):
             depth[threading.get_ident()] += 1 if event == "call" else -1
         elif event == "call" and code.co_flags & inspect.CO_NEWLOCALS and not depth[threading.get_ident()]:
             calls[code.co_filename.removeprefix(package)] += 1
@@ -51,6 +51,11 @@ def counting_calls() -> Iterator[Counter[str]]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+
+
+def is_import(frame: FrameType) -> bool:
+    """Return True where the import system runs a module; the file of a problem is run by the package."""
+    return frame.f_back is not None and frame.f_back.f_code.co_filename.startswith("<frozen importlib")
 
 
 def run_command(arguments: list[str]) -> Counter[str]:
