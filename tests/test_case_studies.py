@@ -643,7 +643,7 @@ WRONG = [
     ("study strong alfven-decay --threads 1,1", "twice"),
     ("study strong alfven-decay --orders 2,3", "order 3 is not an order of central differences"),
     ("study strong alfven-decay --scheme rk5", "scheme 'rk5'"),
-    ("study strong alfven-decay --set nuu=1", "no parameter 'nuu' (did you mean 'nu'?)"),
+    ("study strong alfven-decay --set nuu=1", "parameter 'nuu' is unknown (did you mean 'nu'?)"),
     ("study strong alfven-decay --steps 0", "'--steps': 0; expected a whole number from 1"),
     ("study weak alfven-decay --steps 4 --warm-up 4", "--warm-up 4: expected a whole number from 0, fewer"),
     ("study weak alfven-decay --repeat 0", "'--repeat': 0; expected a whole number from 1"),

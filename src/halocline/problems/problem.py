@@ -664,7 +664,9 @@ def settings_of(settings: Sequence[str]) -> dict[str, str]:
         name, between, text = setting.partition("=")
         name = as_name(name, "parameter name")
         if not between:
-            raise InputError(f"--set {setting}: expected NAME=VALUE")
+            raise InputError(
+                f"--set {setting}: expected {name}=VALUE; `halocline cases NAME` shows those of a case"
+            )
         if name in given:
             raise InputError(f"--set {setting}: {name} is given twice")
         given[name] = text
