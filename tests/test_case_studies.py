@@ -635,8 +635,8 @@ def test_study_of_weak_scaling(tmp_path):
 
 WRONG = [
     ("study strong mhd-benchmrk", "case 'mhd-benchmrk' is unknown (did you mean 'mhd-benchmark'?)"),
-    ("study weak poison", "case 'poison' is unknown (did you mean 'poisson'?); known: mhd-benchmark"),
-    ("explain poison --n 8", "case 'poison' is unknown (did you mean 'poisson'?)"),
+    ("study weak poison", "no case of that name (did you mean 'poisson'?); cases: "),
+    ("explain poison --n 8", "there is no file poison and no case of that name (did you mean 'poisson'?)"),
     ("study strong mhd-benchmark --n 16,x", "--n 16,x"),
     ("study strong alfven-decay --n 4 --ranks 1,2", "the grid cannot be cut into 2 subdomains"),
     ("study strong alfven-decay --ranks 0", "--ranks 0"),
@@ -650,7 +650,7 @@ WRONG = [
     ("study weak alfven-decay --html /proc/halocline/w.html", "cannot write /proc/halocline/w.html"),
     ("explain mhd-benchmark --ranks 0", "'--ranks': 0; expected a whole number from 1 to 10,000,000"),
     ("explain mhd-benchmark --n 8 --ranks 2 --rank 2", "rank 2 of 2"),
-    ("explain mhd-benchmark --set nu", "expected nu=NUMBER"),
+    ("explain mhd-benchmark --set nu", "--set nu: expected nu=VALUE"),
     ("run alfven-decay --only waiting", "--only waiting: expected compute or exchange"),
     ("run alfven-decay --only compute --csv a.csv", "--csv a.csv: with --only compute"),
     ("run alfven-decay --only exchange --until 1", "--until 1.0: with --only exchange"),

@@ -206,7 +206,7 @@ def test_errors_fall_with_the_square_of_the_spacing():
         ({"n": 8, "method": "cgfused"}, "did you mean 'cg-fused'"),
         ({"n": 8, "rtol": 0.0}, "rtol is 0;"),
         ({"n": 8, "rtol": float("nan")}, "rtol is nan"),
-        ({"n": 8, "max_iterations": -1}, "max_iterations is -1"),
+        ({"n": 8, "max_iterations": -1}, "steps is -1"),
         ({"n": 8, "threads": 0}, "threads is 0"),
         ({"n": 8, "patch": 0}, "patch"),
         ({"n": 8, "decomposition": "optimum"}, "did you mean 'optimal'"),

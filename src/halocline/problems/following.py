@@ -126,9 +126,8 @@ class RunOptions:
             raise InputError(f"until is {self.until!r}; expected a finite time from 0 on")
         STEPS.check("warm_up", self.warm_up)
         if self.steps is not None:
+            (STEPS if self.only is None else SOME_STEPS).check("steps", self.steps)
             check_warm_up(self.warm_up, self.steps)
-        if self.only is not None and self.steps is not None:
-            SOME_STEPS.check("steps", self.steps)
 
     @property
     def outputs(self) -> list[Output]:
