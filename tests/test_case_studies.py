@@ -634,7 +634,7 @@ def test_study_of_weak_scaling(tmp_path):
 
 
 WRONG = [
-    ("study strong mhd-benchmrk", "case 'mhd-benchmrk' is unknown (did you mean 'mhd-benchmark'?)"),
+    ("study strong mhd-benchmrk", "no case of that name (did you mean 'mhd-benchmark'?)"),
     ("study weak poison", "no case of that name (did you mean 'poisson'?); cases: "),
     ("explain poison --n 8", "there is no file poison and no case of that name (did you mean 'poisson'?)"),
     ("study strong mhd-benchmark --n 16,x", "--n 16,x"),
