@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from loops import some
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "halocline"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -127,7 +129,7 @@ def test_the_framework_knows_cases_by_their_files_only(layer):
 
 @pytest.mark.parametrize("layer", ["problems", "study", "cli"])
 def test_the_framework_imports_no_physics(layer):
-    for file in (SOURCE / layer).rglob("*.py"):
+    for file in some((SOURCE / layer).rglob("*.py")):
         assert not any(module.startswith("halocline.physics") for module in imports(file)), file
 
 
