@@ -126,11 +126,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 REJECTING = {"grad", "lookup", "random", "solve", "LinearProblem"}
 # public names that take no field of a user
 WITHOUT_FIELDS = {
-    "Antisymmetric", "BoundaryKernel", "Box", "BreakdownError", "Checkpoint", "Coarsen", "CompileError",
-    "Derivative", "Euler", "Execution", "Expr", "Extrapolate", "Field", "Grid", "HaloclineError",
-    "InputError", "Outcome", "Periodic", "Points", "RK2", "RK3", "RK4", "RunError", "SSPRK3", "Scalar",
-    "Simulation", "Slice", "Solution", "Stopped", "Symmetric", "Value", "Vector", "every", "explain", "loop",
-    "order", "parameter", "print", "program", "scalar", "scalars", "stop", "when", "__version__",
+    "Antisymmetric", "BoundaryKernel", "Box", "BreakdownError", "cells", "Check", "Checkpoint", "Coarsen",
+    "CompileError", "Derivative", "Euler", "Event", "every", "Execution", "explain", "Expr",
+    "Extrapolate", "Extrapolated", "Family", "Field", "Grid", "HaloclineError", "InputError", "loop",
+    "order", "Outcome", "parameter", "Periodic", "Points", "print", "program", "RK2", "RK3", "RK4",
+    "RunError", "scalar", "Scalar", "scalars", "setting", "Simulation", "Slice", "Solution", "SSPRK3",
+    "stop", "Stopped", "Symmetric", "Value", "Vector", "when", "__version__",
 }  # fmt: skip
 TESTED_BELOW = {"Output", "picture", "plot_lines", "assign", "stage"}
 

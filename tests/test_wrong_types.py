@@ -105,6 +105,27 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"device": "cpu", "threads": 1, "decomposition": "optimal", "patch": None},
     ),
     "steps": (hc.steps, {"0": 5}),
+    "cells": (hc.cells, {"0": 4, "1": 6, "also": [(4,)]}),
+    "setting": (
+        hc.setting,
+        {
+            "0": "kappa", "1": 1.0, "unit": "m", "about": "it", "least": 0.0, "above": -1.0, "most": 2.0,
+            "below": 3.0, "whole": False, "words": (), "origin": "a paper",
+        },
+    ),
+    "Check": (
+        hc.Check,
+        {"0": "error", "1": 0.5, "most": 1.0, "least": 0.0, "about": "it", "compared": True},
+    ),
+    "Event": (hc.Event, {"0": "floor", "1": "floors", "2": "it", "warn_above": 0.1}),
+    "Family": (
+        hc.Family,
+        {"0": "waves", "1": 2, "2": (8, 16), "lines": ({"kappa": 1.0},), "order": 2},
+    ),
+    "Extrapolated": (
+        hc.Extrapolated,
+        {"0": ("u",), "published": lambda n, values: {}, "source": "it", "noise": lambda values: 0.0},
+    ),
     "parameter": (hc.parameter, {"0": "kappa", "unit": "m", "about": "it"}),
     "scalar": (hc.scalar, {"0": "rho"}),
     "scalars": (hc.scalars, {"0": "rho old"}),

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.lang.axes import is_sequence
 from halocline.words import shown
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def as_name(value: Any, what: str) -> str:
         The name is not text.
     """
     if not isinstance(value, str):
-        raise InputError(f"{what} is {value!r}; expected text")
+        raise InputError(f"{what} is {shown(value)}; expected text")
     return str(value) if value.isascii() else unicodedata.normalize("NFKC", value)
 
 
@@ -108,6 +109,33 @@ def as_quantity(value: Any) -> float | None:
     """
     is_flag = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
     return None if is_flag else as_real(value)
+
+
+def as_number(value: Any, what: str) -> float:
+    """Return a real number as a float.
+
+    Raises
+    ------
+    InputError
+        The value is another one, or a bool. `what` is its name in the message.
+    """
+    number = as_quantity(value)
+    if number is None:
+        raise InputError(f"{what} is {shown(value)}; expected a number")
+    return number
+
+
+def as_texts(value: Any, what: str) -> tuple[str, ...]:
+    """Return a sequence of texts as a tuple.
+
+    Raises
+    ------
+    InputError
+        The value is no sequence, or has an entry other than text. `what` is its name in the message.
+    """
+    if not is_sequence(value) or not all(isinstance(text, str) for text in value):
+        raise InputError(f"{what} is {shown(value)}; expected texts, such as ('u', 'v')")
+    return tuple(value)
 
 
 def identifier(value: Any, what: str, example: str) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from halocline.errors import InputError
+from halocline.lang.axes import is_sequence
+from halocline.lang.callables import arguments_taken
+from halocline.lang.values import as_name, as_texts
+from halocline.ranges import AXES, ORDER, POINTS, Range
 from halocline.run.simulation.events import Event
+from halocline.words import shown
+
+_POWER = Range(1, ORDER.most)
 
 OF_EVERY_FILE = ("exact", "check")  # the others apply to files that declare their parameters
 
@@ -28,6 +36,11 @@ class Family:
         Parameters of each line that differ from the defaults.
     order : int
         Power of the spacing with which the error is expected to fall.
+
+    Raises
+    ------
+    InputError
+        An argument has a wrong type or is out of range.
     """
 
     title: str
@@ -35,6 +48,20 @@ class Family:
     sizes: tuple[int, ...]
     lines: tuple[Mapping[str, float | str], ...] = ({},)
     order: int = 2
+
+    def __post_init__(self) -> None:
+        as_name(self.title, "title of a family")
+        what = f"family {self.title!r}"
+        AXES.check(f"{what}: dim", self.dim)
+        _POWER.check(f"{what}: order", self.order)
+        if not is_sequence(self.sizes):
+            raise InputError(f"{what}: sizes are {shown(self.sizes)}; expected numbers, such as (16, 32)")
+        sizes = tuple(POINTS.check(f"{what}: a size", size) for size in self.sizes)
+        object.__setattr__(self, "sizes", sizes)
+        lines = self.lines
+        if not is_sequence(lines) or not all(isinstance(line, Mapping) for line in lines):
+            raise InputError(f"{what}: lines are {shown(lines)}; expected mappings of parameters to values")
+        object.__setattr__(self, "lines", tuple(lines))
 
 
 @dataclass(frozen=True)
@@ -53,12 +80,23 @@ class Extrapolated:
     noise : callable
         ``noise(values)`` returns the relative distance from the steady number at the end of a run. Smaller
         differences between grids mean nothing.
+
+    Raises
+    ------
+    InputError
+        An argument has a wrong type.
     """
 
     names: tuple[str, ...]
     published: Callable[[tuple[int, ...], Mapping[str, Any]], Mapping[str, float]] = lambda shape, values: {}
     source: str = ""
     noise: Callable[[Mapping[str, Any]], float] = lambda values: 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", as_texts(self.names, "names of extrapolated numbers"))
+        as_name(self.source, "source of published values")
+        arguments_taken(self.published, "published", (2,), "a shape and the values of parameters")
+        arguments_taken(self.noise, "noise", (1,), "the values of parameters")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from halocline.errors import InputError
+from halocline.lang.values import as_name, as_number
+from halocline.words import shown
+
 
 @dataclass(frozen=True)
 class Check:
@@ -20,6 +24,11 @@ class Check:
         Description of the comparison.
     compared : bool
         False where there is no reference; `about` gives the reason. See `not_compared`.
+
+    Raises
+    ------
+    InputError
+        An argument has a wrong type.
     """
 
     name: str
@@ -28,6 +37,18 @@ class Check:
     least: float | None = None
     about: str = ""
     compared: bool = True
+
+    def __post_init__(self) -> None:
+        as_name(self.name, "name of a check")
+        as_name(self.about, f"check {self.name!r}: about")
+        for own in ("value", "most", "least"):
+            value = getattr(self, own)
+            if value is not None or own == "value":
+                object.__setattr__(self, own, as_number(value, f"check {self.name!r}: {own}"))
+        if not isinstance(self.compared, bool):
+            raise InputError(
+                f"check {self.name!r}: compared is {shown(self.compared)}; expected True or False"
+            )
 
     @classmethod
     def not_compared(cls, name: str, why: str) -> Check:

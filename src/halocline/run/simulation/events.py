@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.lang.values import as_name, as_number, identifier
 
 if TYPE_CHECKING:
     from halocline.run.simulation.simulation import Simulation
@@ -34,12 +35,27 @@ class Event:
         Consequence for the result.
     warn_above : float
         Share of all cell updates above which a run warns; 0 for never.
+
+    Raises
+    ------
+    InputError
+        An argument has a wrong type, or `warn_above` is out of 0 to 1.
     """
 
     name: str
     scalar: str
     about: str
     warn_above: float = 0.0
+
+    def __post_init__(self) -> None:
+        as_name(self.name, "name of an event")
+        as_name(self.about, f"event {self.name!r}: about")
+        scalar = identifier(self.scalar, f"event {self.name!r}: scalar", "floor")
+        share = as_number(self.warn_above, f"event {self.name!r}: warn_above")
+        if not 0 <= share <= 1:
+            raise InputError(f"event {self.name!r}: warn_above is {share:g}; expected a share from 0 to 1")
+        object.__setattr__(self, "scalar", scalar)
+        object.__setattr__(self, "warn_above", share)
 
     @property
     def scalars(self) -> dict[str, float]:

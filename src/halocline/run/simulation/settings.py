@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from numbers import Real
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from halocline.errors import InputError
+from halocline.lang.axes import is_sequence
 from halocline.lang.grid import near, unknown
-from halocline.ranges import POINTS
+from halocline.lang.values import as_name, as_number, as_quantity, as_texts
+from halocline.ranges import AXES, POINTS
+from halocline.words import shown
+
+BOUNDS = ("least", "above", "most", "below")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,11 @@ class Setting:
         Source of the default: a paper, a sample of another code, or "chosen here".
     words : tuple of str
         Words to choose from; empty for a number.
+
+    Raises
+    ------
+    InputError
+        An argument has a wrong type.
     """
 
     default: float | str
@@ -46,6 +55,16 @@ class Setting:
     whole: bool = False
     origin: str = "chosen here"
     words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("unit", "about", "origin"):
+            as_name(getattr(self, name), f"{name} of a setting")
+        for name in BOUNDS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_number(getattr(self, name), f"{name} of a setting"))
+        if not isinstance(self.whole, bool):
+            raise InputError(f"whole of a setting is {shown(self.whole)}; expected True or False")
+        object.__setattr__(self, "words", as_texts(self.words, "words of a setting"))
 
     @property
     def range(self) -> str:
@@ -66,16 +85,17 @@ class Setting:
         if self.words:
             if value not in self.words:
                 hint = near(value, self.words) if isinstance(value, str) else ""
-                raise InputError(f"{name} is {value!r}{hint}; expected {self.range}: {self.about}")
+                raise InputError(f"{name} is {shown(value)}{hint}; expected {self.range}: {self.about}")
             return
-        if not isinstance(value, Real):
-            raise InputError(f"{name} is {value!r}; expected {self.range}: {self.about}")
-        fits = math.isfinite(value)
-        fits = fits and (self.least is None or value >= self.least)
-        fits = fits and (self.above is None or value > self.above)
-        fits = fits and (self.most is None or value <= self.most)
-        fits = fits and (self.below is None or value < self.below)
-        fits = fits and (not self.whole or value == math.floor(value))
+        number = as_quantity(value)
+        if number is None:
+            raise InputError(f"{name} is {shown(value)}; expected {self.range}: {self.about}")
+        fits = math.isfinite(number)
+        fits = fits and (self.least is None or number >= self.least)
+        fits = fits and (self.above is None or number > self.above)
+        fits = fits and (self.most is None or number <= self.most)
+        fits = fits and (self.below is None or number < self.below)
+        fits = fits and (not self.whole or number == math.floor(number))
         if not fits:
             unit = "" if self.unit == "1" else f", in {self.unit}"
             raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}: {self.about}")
@@ -176,6 +196,7 @@ class Settings:
                 raise unknown_setting(name, self.declared)
 
 
+_RANGE = {own.name for own in fields(Setting)} - {"default", "unit", "about"}
 _active = [Settings()]  # that of a file which runs without a command comes first
 
 
@@ -209,7 +230,7 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
     Raises
     ------
     InputError
-        The value is out of range.
+        The value is out of range, or an argument has a wrong type.
 
     Examples
     --------
@@ -217,7 +238,9 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
     >>> hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)
     1.0
     """
-    settings = _active[-1]
+    settings, name = _active[-1], as_name(name, "name of a setting")
+    for keyword in range.keys() - _RANGE:
+        raise unknown(f"setting {name!r}: keyword", keyword, sorted(_RANGE))
     own = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
     settings.declared[name] = own
     settings.values[name] = own.parsed(name, settings.given.get(name, own.default))
@@ -244,7 +267,7 @@ def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        The command line asks for cells or axes that the problem cannot have.
+        The command line asks for cells or axes that the problem cannot have, or an argument has a wrong type.
 
     Examples
     --------
@@ -252,4 +275,14 @@ def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
     >>> hc.cells(64, 32, also=[(64,)])
     (64, 32)
     """
-    return _active[-1].shape([shape, *also])
+    if not is_sequence(also):
+        raise InputError(f"also is {shown(also)}; expected shapes, such as [(64,), (64, 64)]")
+    return _active[-1].shape([_checked_shape(own) for own in (shape, *also)])
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return the default cells along each axis, after a check."""
+    if not is_sequence(shape):
+        raise InputError(f"cells are {shown(shape)}; expected a number for each axis, such as (64, 64)")
+    AXES.check("number of axes of cells", len(shape))
+    return tuple(POINTS.check("cells along an axis", number) for number in shape)
