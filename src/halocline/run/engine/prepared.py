@@ -333,7 +333,7 @@ class Prepared:
         with watching(engine, on_progress), self.guarded():
             is_cut = True
             while is_cut:
-                overlap, passes = trial.piece()
+                overlap, passes = trial.piece() if trial.open else (trial.choice.on, 0)
                 report = engine.run(
                     traced=timeline is not None, overlap=overlap, passes=passes, resumed=bool(outcomes)
                 )

@@ -258,7 +258,7 @@ class Fields(Sealed):
             return tuple(self[component] for component in components)
         target = self.stored(field)
         self._may_change(target)
-        offset = tuple(map(min, zip(*self.domain.offsets(), strict=True)))
+        offset = tuple(map(min, zip(*self.domain.offsets, strict=True)))
         return self._local(target, offset, contents.view(self.store, target))
 
     def views(self, field: Field | Vector | str) -> Any:
@@ -274,7 +274,7 @@ class Fields(Sealed):
         self._may_change(target)
         return [
             (offset, self._local(target, offset, view))
-            for offset, view in zip(self.domain.offsets(), self.store.views(target), strict=True)
+            for offset, view in zip(self.domain.offsets, self.store.views(target), strict=True)
         ]
 
     def _local(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:

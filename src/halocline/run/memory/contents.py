@@ -30,7 +30,7 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
     views = store.views(field)
     if len(views) == 1:
         return views[0]
-    offsets = store.domain.offsets()
+    offsets = store.domain.offsets
     low = tuple(map(min, zip(*offsets, strict=True)))
     whole = _assembled([(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)])
     if whole.size != sum(view.size for view in views):
@@ -69,7 +69,7 @@ def checksum(store: FieldStore, field: Field) -> str:
     domain = store.domain
     mine = [
         storage.checksum(
-            three(lo), three(hi, 1), three(domain.first(n)), three(field.points, 1), domain.threads
+            three(lo), three(hi, 1), three(domain.offsets[n]), three(field.points, 1), domain.threads
         )
         for n, storage in enumerate(store.on_host(store.of(field)))
         for lo, hi in store.active(n, storage)
@@ -113,7 +113,7 @@ def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[i
                 place = storage.first_nonfinite(three(lo), three(hi, 1), domain.threads)
                 if place is not None:
                     local = place[3 - domain.grid.ndim :]
-                    cell = tuple(map(add, domain.first(n), local))
+                    cell = tuple(map(add, domain.offsets[n], local))
                     found.append((number, cell, float(store.whole(storage)[local])))
         if found:
             return min(found)
@@ -159,7 +159,7 @@ def assembled(
     assert domain.transfers is not None
     rank = domain.comm.rank
     plan = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
-    views, offsets = store.views(field), domain.offsets()
+    views, offsets = store.views(field), domain.offsets
 
     def there(part: Part) -> NDArray[Any]:
         """A part where this rank has it."""
@@ -230,7 +230,7 @@ class PointValues:
         numbers, local = [], []
         for n, storage in enumerate(self.store.of(field)):
             shape = np.array(storage.shape[3 - indices.shape[1] :])
-            here = indices - np.array(self.store.domain.first(n))
+            here = indices - np.array(self.store.domain.offsets[n])
             mine = np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1))
             numbers.append(mine)
             local.append(here[mine])

@@ -336,7 +336,7 @@ class FieldStore:
         if self.blocks is None:
             yield (0,) * ndim, points
             return
-        first = self.domain.first(n)
+        first = self.domain.offsets[n]
         for lo, hi in self.blocks.pieces(first, tuple(map(add, first, points))):
             yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
@@ -346,7 +346,9 @@ class FieldStore:
         return view
 
     def _placed(self, storages: Sequence[Any]) -> list[tuple[Place, NDArray[Any]]]:
-        return [(tuple(map(add, self.domain.first(n), lo)), view) for (n, lo), view in self._pieces(storages)]
+        return [
+            (tuple(map(add, self.domain.offsets[n], lo)), view) for (n, lo), view in self._pieces(storages)
+        ]
 
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
         """The points of storages that are computed: the subdomain's local index and the index of the first

@@ -19,6 +19,7 @@ from halocline.archive.series import last_owner
 from halocline.errors import InputError
 from halocline.lang.stepping import Recorded
 from halocline.run.fields.session import Session
+from halocline.run.host.process import command_line
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint, Checkpoints
 from halocline.run.output.every import Every, warn_of_number
@@ -44,10 +45,16 @@ class Ledger:
         Checkpoint that the run restarts from.
     run : str
         Unique identifier of the run, which a restarted run keeps; empty before the run writes files.
+    writing : Writing
+        Cost of output and checkpoints so far.
     """
 
     def __init__(self, comm: Communicator) -> None:
-        self.comm = comm
+        self.comm, self.writing, self._command = comm, Writing(), command_line()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Let what follows be another run, which does not restart from a checkpoint."""
         self.resumed: Saved | None = None
         self.run = ""
         self._owners: dict[Path, str] = {}  # of stores that this run has begun
@@ -131,7 +138,10 @@ class Ledger:
         checkpoints = None
         if checkpoint is not None:
             _check_every(f"checkpoint {checkpoint.path}", checkpoint.every, session)
-            checkpoints = Checkpoints(checkpoint, session, parameters, self.run, self.resumed, outputs, also)
+            checkpoints = Checkpoints(
+                checkpoint, session, parameters, outputs, also,
+                run=self.run, command=self._command, resumed=self.resumed,
+            )  # fmt: skip
         files = RunFiles(self, outputs, checkpoints)
         files.check()
         return files
@@ -146,7 +156,7 @@ class Ledger:
             owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store in stores})
             store = OutputStore(
                 how, session.fields, session.program, title,
-                run=self.run, owner=owner, number=len(stores), timed=session.timed,
+                run=self.run, command=self._command, owner=owner, number=len(stores), timed=session.timed,
                 saved=None if path in self._owners else self.resumed,
             )  # fmt: skip
             if store.contents.statistics is not None and not session.timed:
@@ -286,6 +296,7 @@ class RunFiles:
         finally:
             for store in self._stores:
                 store.close()
+            self._ledger.writing += self.writing
 
     @property
     def statistics(self) -> list[Statistics]:

@@ -30,7 +30,6 @@ from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
-from halocline.run.host.process import command_line
 from halocline.run.memory.contents import PointValues
 from halocline.run.output.every import Every
 from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
@@ -370,6 +369,8 @@ class OutputStore(RunStore):
         Title of the run.
     run : str
         Identifier of the run; only the same run continues a store.
+    command : sequence of str
+        Words of the command line.
     owner : str
         Name of this output that no other output of the run has; an identifier.
     number : int
@@ -399,13 +400,14 @@ class OutputStore(RunStore):
         title: str,
         *,
         run: str,
+        command: Sequence[str],
         owner: str,
         number: int,
         timed: bool,
         saved: Saved | None = None,
     ) -> None:
         super().__init__(how.path, "output", fields.store, how.io_threads)
-        self.how, self.fields, self.owner, self._saved = how, fields, owner, saved
+        self.how, self.fields, self.owner, self._saved, self._command = how, fields, owner, saved, command
         self.contents = OutputContents(how, fields, owner, number, axis=TIME if timed else STEP)
         if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
             raise InputError(
@@ -424,7 +426,7 @@ class OutputStore(RunStore):
             "Conventions": "CF-1.11",
             "title": title,
             "source": f"Halocline {__version__}",
-            "history": f"{now}: {shlex.join(command_line())}",
+            "history": f"{now}: {shlex.join(command)}",
             "equations": equations.equations(program),
         }
         self._series = Series(
@@ -472,7 +474,7 @@ class OutputStore(RunStore):
         RunError
             The store cannot be written.
         """
-        note = {"version": __version__, "command": command_line(), "parameters": dict(self.fields.parameters)}
+        note = {"version": __version__, "command": self._command, "parameters": dict(self.fields.parameters)}
         note["owner"] = self.owner
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
