@@ -136,7 +136,7 @@ class Grid(Sealed):
                         f"walls {walls!r}: axis {AXES[axis]} is periodic, so it has no walls; leave it out"
                     )
         outside = [w == "node" and not p for w, p in zip(self.walls, self.periodic, strict=True)]
-        self._even_spacings = tuple(
+        self._even_spacings: tuple[float, ...] = tuple(
             map(operator.truediv, self.extent, map(operator.add, self.shape, outside))
         )
         self.maps = maps_of(stretch, self)

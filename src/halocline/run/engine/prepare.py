@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from halocline.compile.compiler import compile_program
@@ -31,7 +32,7 @@ from halocline.run.host.machine import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning import kernels, patches
-from halocline.run.tuning.patches import TUNE, Tuned
+from halocline.run.tuning.patches import TUNE, Tuned, race, recall, remember
 
 
 def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
@@ -174,8 +175,8 @@ def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepar
     chosen = planned(store, schedule, name, how.patch_shape)
     if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
         tuned = _tuned_patches(store, schedule, name, chosen)
-        if tuned is not None and tuned.patch is not None:
-            plan = rank_plan(store, schedule, chosen.plan.transfers, tuned.patch)
+        if tuned is not None and tuned.choice is not None:
+            plan = rank_plan(store, schedule, chosen.plan.transfers, tuned.choice)
             chosen = replace(chosen, plan=plan)
         chosen = replace(chosen, tuned=tuned)
     return Prepared(store, schedule, chosen, name)
@@ -198,13 +199,16 @@ def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], 
 
     names = [device.name for device in domain.devices]
     key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    measure = partial(kernels.fastest, kernels.strategies(domain.grid.ndim, staged), timer_of)
-    asked = measure if domain.how.kernels == TUNE else None
-    tuned = _tuned(domain.comm, ("kernels", name), key, kernels.recall, kernels.remember, asked)
-    return (tuned and tuned.strategy) or Strategy()
+    place, choices = kernels.place_of(key), kernels.strategies(domain.grid.ndim, staged)
+    tuned = recall(Tuned[Strategy], place) if domain.comm.rank == 0 else None
+    measure = partial(race, choices, timer_of) if domain.how.kernels == TUNE else None
+    tuned = _tuned(domain.comm, ("kernels", name), place, tuned, measure, kernels.text_of)
+    return (tuned and tuned.choice) or Strategy()
 
 
-def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Planned) -> Tuned | None:
+def _tuned_patches(
+    store: FieldStore, schedule: Schedule, name: str, default: Planned
+) -> Tuned[patches.Patch] | None:
     """Return the speed of patches, as remembered or as measured; None where it is not known."""
     domain, transfers = store.domain, default.plan.transfers
     key = patches.key(
@@ -215,27 +219,30 @@ def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Pl
         domain.how.schedule,
         schedule.blocks,
     )
+    tuned = patches.recalled(key, schedule.ndim) if domain.comm.rank == 0 else None
     shapes = candidates(patches.largest(transfers.layout.decomposition), domain.threads)
-    measure = partial(patches.fastest, shapes, partial(_timer, store.scratch(), schedule, name))
-    asked = measure if domain.how.patch == TUNE else None
-    recall = partial(patches.recall, axes=schedule.ndim)
-    return _tuned(domain.comm, ("patches", name), key, recall, patches.remember, asked)
+    timer_of = partial(_timer, store.scratch(), schedule, name)
+    measure = partial(race, shapes, timer_of) if domain.how.patch == TUNE else None
+    place = patches.place_of(key)
+    return _tuned(domain.comm, ("patches", name), place, tuned, measure, patches.text_of)
 
 
 def _tuned(
     comm: Communicator,
     what: tuple[str, str],
-    key: str,
-    recall: Callable[[str], T | None],
-    remember: Callable[[str, T, str], None],
-    measure: Callable[[], T] | None,
-) -> T | None:
-    """Return the measurement that is remembered under a key; else measure. All ranks call this.
+    place: Path,
+    tuned: Tuned[T] | None,
+    measure: Callable[[], Tuned[T]] | None,
+    text_of: Callable[[Tuned[T]], str],
+) -> Tuned[T] | None:
+    """Return the measurement that the first rank remembers; else measure. All ranks call this.
 
     Parameters
     ----------
     what : tuple of str
         Names of the choices and of the program, for messages.
+    place : Path
+        File for a new measurement.
     measure : callable or None
         None where the user does not ask for a measurement.
 
@@ -244,7 +251,7 @@ def _tuned(
     measurement or None
         None where there is none, or where the default cannot run.
     """
-    tuned = comm.bcast(recall(key) if comm.rank == 0 else None)
+    tuned = comm.bcast(tuned)
     if tuned is not None or measure is None:
         return tuned
     begun = time.monotonic()
@@ -255,9 +262,9 @@ def _tuned(
             log.warning("%s of %s are not tuned: %s", *what, error)
         return None
     if comm.rank == 0:
-        log.info("%s of %s: %s (%.1f s)", *what, tuned, time.monotonic() - begun)
+        log.info("%s of %s: %s (%.1f s)", *what, text_of(tuned), time.monotonic() - begun)
         try:
-            remember(key, tuned, what[1])
+            remember(place, tuned, what[1])
         except RunError as error:
             log.warning("%s", error)
     return tuned

@@ -25,7 +25,7 @@ from halocline.run.engine.bind import build_device_engine, build_engine
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import Overlap, OverlapTrial
-from halocline.run.tuning.patches import Tuned
+from halocline.run.tuning.patches import Patch, Tuned
 
 log = logging.getLogger("halocline")
 
@@ -192,7 +192,7 @@ class Planned:
 
     plan: RankPlan
     library: Path
-    tuned: Tuned | None = None
+    tuned: Tuned[Patch] | None = None
 
 
 class Prepared:
