@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add, sub
 from typing import Any
@@ -21,22 +21,6 @@ from halocline.plan.rank import RankPlan
 from halocline.run.devices.devices import check_dtypes, check_memory, device_errors, subdomain_bytes
 from halocline.run.domain.domain import Domain
 from halocline.run.ranks.communicator import Communicator
-
-
-def check_cells(domain: Domain, cells: int, fields: Iterable[FieldInfo]) -> None:
-    """InputError where these fields alone, without halos, are more than all nodes hold; all ranks call this.
-    To plan a grid that no machine holds would itself take memory and time."""
-    needed = cells * sum(ITEMSIZE[info.dtype] for info in fields)
-    with domain.comm.agreement("look for memory"):
-        if not domain.devices and (lack := _lack(domain.comm, -(-needed // domain.comm.size), "fields")):
-            raise InputError(lack)
-
-
-def check_node(comm: Communicator, needed: int, what: str = "fields") -> None:
-    """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
-    since pages cost nothing before they are touched, and be killed later."""
-    if lack := _lack(comm, needed, what):
-        raise RunError(lack)
 
 
 def _lack(comm: Communicator, needed: int, what: str) -> str:
@@ -123,8 +107,15 @@ class FieldStore:
         return self.domain.grid.size if self.blocks is None else self.blocks.cells
 
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
-        """InputError where these fields are more than all nodes hold; all ranks call this."""
-        check_cells(self.domain, self.cells, [f for f in fields if f.name not in self.storages])
+        """Raise InputError where fields alone, without halos, are more than all nodes hold.
+
+        All ranks call this. To plan a grid that no machine holds would itself take memory and time.
+        """
+        comm, new = self.domain.comm, [f for f in fields if f.name not in self.storages]
+        needed = self.cells * sum(ITEMSIZE[info.dtype] for info in new)
+        with comm.agreement("look for memory"):
+            if not self.domain.devices and (lack := _lack(comm, -(-needed // comm.size), "fields")):
+                raise InputError(lack)
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
         """Make storages for fields that have none, and wider ones where a halo has grown; all ranks call
@@ -168,8 +159,13 @@ class FieldStore:
         return made
 
     def _check_node(self, needed: int, what: str = "fields") -> None:
-        if not self.domain.devices:  # each device says what it lacks
-            check_node(self.domain.comm, needed, what)
+        """Raise RunError where the ranks of a node ask together for more memory than it has.
+
+        Each alone may get its share, since pages cost nothing before they are touched, and be killed later.
+        """
+        # each device says what it lacks
+        if not self.domain.devices and (lack := _lack(self.domain.comm, needed, what)):
+            raise RunError(lack)
 
     def activate(self, blocks: Blocks) -> None:
         """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of

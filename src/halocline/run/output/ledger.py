@@ -255,18 +255,20 @@ class RunFiles:
     ----------
     outputs : list of OutputStore
     checkpoints : Checkpoints or None
+    stores : list of OutputStore or Checkpoints
+        Outputs and checkpoints.
     """
 
     def __init__(
         self, ledger: Ledger, outputs: Sequence[OutputStore], checkpoints: Checkpoints | None
     ) -> None:
         self._ledger, self.outputs, self.checkpoints = ledger, list(outputs), checkpoints
-        self._stores: list[OutputStore | Checkpoints] = [*outputs]
-        self._stores += [] if checkpoints is None else [checkpoints]
+        self.stores: list[OutputStore | Checkpoints] = [*outputs]
+        self.stores += [] if checkpoints is None else [checkpoints]
 
     def check(self) -> None:
         """Raise InputError where other files are in the way."""
-        for store in self._stores:
+        for store in self.stores:
             store.check()
 
     @contextmanager
@@ -284,17 +286,17 @@ class RunFiles:
             A folder cannot be written to.
         """
         try:
-            for store in self._stores:
+            for store in self.stores:
                 store.lock()
             self.check()  # again: another process may have written meanwhile
             for output in self.outputs:
                 output.contents.prepare()
-            for store in reversed(self._stores):  # the checkpoints first: outputs remove rows of later steps
+            for store in reversed(self.stores):  # the checkpoints first: outputs remove rows of later steps
                 store.begin(step)
             self._ledger.begun(self.outputs)
             yield
         finally:
-            for store in self._stores:
+            for store in self.stores:
                 store.close()
             self._ledger.writing += self.writing
 
@@ -311,4 +313,4 @@ class RunFiles:
     @property
     def writing(self) -> Writing:
         """Cost of output and checkpoints in the run."""
-        return sum((store.writing for store in self._stores), Writing())
+        return sum((store.writing for store in self.stores), Writing())
