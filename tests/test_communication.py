@@ -227,7 +227,7 @@ def test_devices_copy_rows_where_nothing_is_packed() -> None:
         ({"communication": 3}, "communication '3' is unknown"),
         ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),
         ({"gpudirect": 1, "communication": "v3"}, "gpudirect 1: expected True or False"),
-        ({"packing": "first"}, "packing 'first' is unknown; known are all, last, none"),
+        ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
     ],
 )
 def test_what_cannot_be(given: dict[str, Any], words: str) -> None:

@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
 from typing import Any
 
+from halocline.errors import RunError
 from halocline.plan.devices import distance_between, slots_of_node
 from halocline.run.ranks.communicator import Communicator
+from halocline.words import counted
 
 # What two GPUs have in common on the way through PCIe, nearest first: NVML's levels 0, 10, ... 50
 LEVELS = ("board", "switch", "switches", "bridge", "node", "system")
@@ -112,9 +115,9 @@ def link(topology: Topology, a: int, b: int) -> Link:
     one, other = topology.gpus[a], topology.gpus[b]
     rate = min(_nvlink(one), _nvlink(other))
     if count := one.nvlinks.get(other.address, 0):
-        return Link(count * rate, f"{_count(count)} between them")
+        return Link(count * rate, f"{counted(count, 'NVLink')} between them")
     if count := min(one.nvlinks.get("switch", 0), other.nvlinks.get("switch", 0)):
-        return Link(count * rate, f"{_count(count)} to switches")
+        return Link(count * rate, f"{counted(count, 'NVLink')} to switches")
     level = topology.ancestors[a][b]
     rates = []
     for gpu, place in ((one, a), (other, b)):
@@ -146,10 +149,6 @@ def bandwidths(topology: Topology) -> tuple[tuple[float, ...], ...]:
     return tuple(
         tuple(float("inf") if a == b else link(topology, a, b).bandwidth for b in places) for a in places
     )
-
-
-def _count(links: int) -> str:
-    return f"{links} NVLink{'s' if links > 1 else ''}"
 
 
 def _nvlink(gpu: Gpu) -> float:
@@ -186,24 +185,45 @@ def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> 
     why : str
         Why there is none, and after a semicolon what to do.
     """
+    try:
+        with nvml_running(nvml) as running:
+            return _read(running, identities)
+    except RunError as error:
+        return None, str(error)
+
+
+@contextlib.contextmanager
+def nvml_running(nvml: Any = None) -> Iterator[Any]:
+    """Yield NVML, which is initialised during the block.
+
+    Parameters
+    ----------
+    nvml : module, optional
+        Replacement for the module `pynvml`.
+
+    Raises
+    ------
+    RunError
+        NVML is not installed, does not start, or fails in the block.
+    """
     if nvml is None:
         try:
-            import pynvml
-
-            nvml = pynvml
+            nvml = import_module("pynvml")
         except ImportError:
-            return None, "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py"
+            raise RunError(
+                "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py"
+            ) from None
+    state, advice = "does not start", "install NVIDIA's driver where there is a GPU"
     try:
         nvml.nvmlInit()
+        state, advice = "fails", "see nvidia-smi"
+        try:
+            yield nvml
+        finally:
+            with contextlib.suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
     except nvml.NVMLError as error:
-        return None, f"NVML does not start ({_said(error)}); install NVIDIA's driver where there is a GPU"
-    try:
-        return _read(nvml, identities)
-    except nvml.NVMLError as error:
-        return None, f"NVML fails ({_said(error)}); see nvidia-smi"
-    finally:
-        with contextlib.suppress(nvml.NVMLError):
-            nvml.nvmlShutdown()
+        raise RunError(f"NVML {state} ({str(error) or type(error).__name__}); {advice}") from None
 
 
 def _read(nvml: Any, identities: Sequence[str] | None) -> tuple[Topology | None, str]:
@@ -292,10 +312,6 @@ def _text(given: str | bytes) -> str:
 def _bare(uuid: str) -> str:
     """A UUID without what drivers write around it: "GPU-" and dashes."""
     return re.sub(r"[^0-9a-f]", "", uuid.lower())
-
-
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 @dataclass(frozen=True)

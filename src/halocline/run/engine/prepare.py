@@ -27,7 +27,7 @@ from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers
 from halocline.run.domain.domain import Domain
-from halocline.run.engine.prepared import PassTimer, Planned, Prepared, has_loop
+from halocline.run.engine.prepared import PassTimer, Prepared, has_loop
 from halocline.run.host.machine import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
@@ -81,7 +81,7 @@ def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError
 Patch = int | Sequence[int] | Mapping[str, int] | None  # shape of patches; None: by cache size
 
 
-def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = None) -> Planned:
+def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = None) -> tuple[RankPlan, Path]:
     """Plan a schedule for this rank, and compile its kernels. All ranks call this with the same schedule.
 
     Parameters
@@ -95,7 +95,7 @@ def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = Non
     plan = rank_plan(store, schedule, _transfers(store, schedule, name), patch)
     # one library for all ranks, also where those of another node hold less
     streaming = any(comm.allgather(exceeds_cache(plan, comm.ranks_of_node)))
-    return Planned(plan, compile_once(schedule.source, comm, streaming=streaming))
+    return plan, compile_once(schedule.source, comm, streaming=streaming)
 
 
 def rank_plan(store: FieldStore, schedule: Schedule, transfers: Transfers, patch: Patch = None) -> RankPlan:
@@ -172,14 +172,13 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
 def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
     """Plan and bind a compiled program; all ranks call this with the same schedule."""
     how = store.domain.how
-    chosen = planned(store, schedule, name, how.patch_shape)
+    plan, library = planned(store, schedule, name, how.patch_shape)
+    tuned = None
     if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
-        tuned = _tuned_patches(store, schedule, name, chosen)
+        tuned = _tuned_patches(store, schedule, name, plan, library)
         if tuned is not None and tuned.choice is not None:
-            plan = rank_plan(store, schedule, chosen.plan.transfers, tuned.choice)
-            chosen = replace(chosen, plan=plan)
-        chosen = replace(chosen, tuned=tuned)
-    return Prepared(store, schedule, chosen, name)
+            plan = rank_plan(store, schedule, plan.transfers, tuned.choice)
+    return Prepared(store, schedule, plan, library, name, tuned)
 
 
 def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
@@ -207,12 +206,12 @@ def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], 
 
 
 def _tuned_patches(
-    store: FieldStore, schedule: Schedule, name: str, default: Planned
+    store: FieldStore, schedule: Schedule, name: str, plan: RankPlan, library: Path
 ) -> Tuned[patches.Patch] | None:
     """Return the speed of patches, as remembered or as measured; None where it is not known."""
-    domain, transfers = store.domain, default.plan.transfers
+    domain, transfers = store.domain, plan.transfers
     key = patches.key(
-        default.library.stem,
+        library.stem,
         transfers,
         domain.threads,
         domain.comm.ranks_of_node,
@@ -290,5 +289,5 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch) -> 
         scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
         device=device,
     )
-    prepared = Prepared(scratch, passes_alone, planned(scratch, passes_alone, name, patch), name)
+    prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name)
     return PassTimer(prepared, (PASSES,), values).seconds

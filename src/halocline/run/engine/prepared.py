@@ -177,24 +177,6 @@ def has_loop(schedule: Schedule) -> bool:
     return any(isinstance(operation, Loop) for operation in schedule.operations)
 
 
-@dataclass(frozen=True)
-class Planned:
-    """Plan of one rank and its compiled kernels.
-
-    Attributes
-    ----------
-    plan : RankPlan
-    library : path
-        Library of the kernels.
-    tuned : Tuned or None
-        Measured speed of patches, where the measurement chose the shape of the patches.
-    """
-
-    plan: RankPlan
-    library: Path
-    tuned: Tuned[Patch] | None = None
-
-
 class Prepared:
     """Program bound to the engine, ready to run any number of times; all ranks make it and call its methods.
 
@@ -203,20 +185,19 @@ class Prepared:
     store : FieldStore
         Memory of the fields; fields of the program that have none take it here.
     schedule : Schedule
-    planned : Planned
+    plan : RankPlan
+        Plan of this rank.
+    library : path
+        Library of the kernels.
     name : str
         Name of the program.
+    tuned : Tuned, optional
+        Measured speed of patches, where the measurement chose the shape of the patches.
 
     Attributes
     ----------
     domain : Domain
         This rank's share of the grid.
-    plan : RankPlan
-        Plan of this rank.
-    library : path
-        Library of the kernels.
-    tuned : Tuned or None
-        Measured speed of patches, where the measurement chose the shape of the patches.
     values : array of float64
         One for each scalar of the schedule; the engine reads and writes it.
     modules : dict
@@ -225,8 +206,17 @@ class Prepared:
         The engine where it is built already; any thread may read it.
     """
 
-    def __init__(self, store: FieldStore, schedule: Schedule, planned: Planned, name: str) -> None:
+    def __init__(
+        self,
+        store: FieldStore,
+        schedule: Schedule,
+        plan: RankPlan,
+        library: Path,
+        name: str,
+        tuned: Tuned[Patch] | None = None,
+    ) -> None:
         self.store, self.domain, self.schedule, self.name = store, store.domain, schedule, name
+        self.plan, self.library, self.tuned = plan, library, tuned
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         transfers = self.domain.transfers
         if transfers is not None and AROUND in schedule.scalars and wraps_rows(transfers):
@@ -234,7 +224,6 @@ class Prepared:
         self.modules: dict[Any, Any] = {}
         self.made: Any = None
         self._generation = -1
-        self.plan, self.library, self.tuned = planned.plan, planned.library, planned.tuned
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
         self.allocate()
@@ -369,12 +358,8 @@ class Prepared:
             loops=tuple(ended or "" for ended in report["loops"]),
             history=np.asarray(report["history"]),
             scalars=self.scalars(),
-            seconds=report["seconds"],
-            compute=report["compute"],
-            exchange=report["exchange"],
-            reduction=report["reduction"],
-            loop_seconds=report["loop_seconds"],
             overlap=self._overlap.choice,
+            **{name: report[name] for name in _CLOCKS},
         )
 
 

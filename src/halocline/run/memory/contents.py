@@ -200,54 +200,36 @@ def _slices(box: Box) -> tuple[slice, ...]:
     return tuple(map(slice, box.lo, box.hi))
 
 
-class PointValues:
-    """Reader of fields at chosen points: each rank reads its own, and the first one gathers them.
+def point_values(
+    store: FieldStore, points: Mapping[str, tuple[Field, NDArray[np.int64]]]
+) -> dict[str, NDArray[Any]] | None:
+    """Return the values of fields at chosen points on the first rank, None on the others.
 
-    All ranks construct it after the grid is decomposed, and all ranks call `gather`.
+    All ranks call this. The values have the precision of their field. Points of inactive blocks are zero.
 
     Parameters
     ----------
-    store : FieldStore
     points : mapping of str to (Field, array of int (points, axes))
         Indices of points in the whole field, by a name for each choice.
     """
+    parts = store.domain.comm.gather({name: _at_points(store, *chosen) for name, chosen in points.items()})
+    if parts is None:
+        return None
+    whole = {name: np.zeros(len(indices), field.dtype) for name, (field, indices) in points.items()}
+    for part in parts:
+        for name, (numbers, values) in part.items():
+            whole[name][numbers] = values
+    return whole
 
-    def __init__(self, store: FieldStore, points: Mapping[str, tuple[Field, NDArray[np.int64]]]) -> None:
-        self.store = store
-        self._fields = {name: field for name, (field, _) in points.items()}
-        self._counts = {name: len(indices) for name, (_, indices) in points.items()}
-        # local indices in each subdomain of this rank
-        self._local: dict[str, list[NDArray[np.int64]]] = {}
-        numbers: dict[str, NDArray[np.int64]] = {}
-        for name, (field, indices) in points.items():
-            numbers[name], self._local[name] = self._own(field, indices)
-        self._numbers = store.domain.comm.gather(numbers)
 
-    def _own(
-        self, field: Field, indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Return the numbers of the points on this rank, and their local indices in each subdomain."""
-        numbers, local = [], []
-        for n, storage in enumerate(self.store.of(field)):
-            shape = np.array(storage.shape[3 - indices.shape[1] :])
-            here = indices - np.array(self.store.domain.offsets[n])
-            mine = np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1))
-            numbers.append(mine)
-            local.append(here[mine])
-        return np.concatenate(numbers), local
-
-    def gather(self) -> dict[str, NDArray[Any]] | None:
-        """Return the values at all points in the precision of their field on the first rank, None on the
-        others; points of inactive blocks are zero."""
-        mine = {
-            name: np.concatenate(self.store.at(field, self._local[name]))
-            for name, field in self._fields.items()
-        }
-        parts = self.store.domain.comm.gather(mine)
-        if parts is None or self._numbers is None:
-            return None
-        whole = {name: np.zeros(count, self._fields[name].dtype) for name, count in self._counts.items()}
-        for numbers, values in zip(self._numbers, parts, strict=True):
-            for name, array in whole.items():
-                array[numbers[name]] = values[name]
-        return whole
+def _at_points(
+    store: FieldStore, field: Field, indices: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the numbers of the points that lie on this rank, and the values there."""
+    numbers, local = [], []
+    for offset, storage in zip(store.domain.offsets, store.of(field), strict=True):
+        shape = np.array(storage.shape[3 - indices.shape[1] :])
+        here = indices - np.array(offset)
+        numbers.append(np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1)))
+        local.append(here[numbers[-1]])
+    return np.concatenate(numbers), np.concatenate(store.at(field, local))

@@ -30,7 +30,7 @@ from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
-from halocline.run.memory.contents import PointValues
+from halocline.run.memory.contents import point_values
 from halocline.run.output.every import Every
 from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
 from halocline.run.output.restart import Saved
@@ -84,7 +84,6 @@ class OutputContents:
         self.specs: dict[str, ArraySpec] = {}
         self._numbers: dict[str, tuple[str, Expr]] = {}  # scalar of the program, and its expression
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
-        self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # axis and coordinates of each dimension
         self._prepared: Prepared | None = None
         program, computed_fields, named = Program("output"), list[Field](), self._named(how.fields)
@@ -296,7 +295,7 @@ class OutputContents:
 
     def release(self) -> None:
         """Free the memory of the computed fields."""
-        self._prepared = self._values = None
+        self._prepared = None
         for f in self._computed:
             self.fields.store.forget(f.name)
 
@@ -309,10 +308,8 @@ class OutputContents:
         scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
         if not self._stencils:
             return [scalars[scalar] for scalar, _ in self._numbers.values()]
-        if self._values is None:
-            points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
-            self._values = PointValues(self.fields.store, points)
-        values = self._values.gather()
+        points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
+        values = point_values(self.fields.store, points)
         if values is None:
             return []
         numbers: dict[str, Any] = {name: [scalars[scalar]] for name, (scalar, _) in self._numbers.items()}
@@ -523,13 +520,9 @@ class OutputStore(RunStore):
         self._rows.append(rows)
         self.count += len(rows)
         self.last_step = int(rows[-1, 1])
-        if self.is_full:
+        # the same on all ranks
+        if (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES:
             self._commit()
-
-    @property
-    def is_full(self) -> bool:
-        """True where the rows that wait to be published fill their memory; the same on all ranks."""
-        return (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES
 
     def _make_room(self) -> None:
         """Open the arrays of parts for more rows."""

@@ -8,17 +8,10 @@ from pathlib import Path
 
 from halocline.compile.cache import cache_folder
 from halocline.compile.strategy import READS, Strategy
-from halocline.errors import InputError
 from halocline.run.tuning.patches import TUNE, Tuned
 
 AUTO = "auto"
 WORDS = (AUTO, TUNE, *READS)  # for `Execution.kernels`
-
-
-def check_kernels(text: str) -> None:
-    """Raise InputError for a word that names no way to choose kernels."""
-    if text not in WORDS:
-        raise InputError(f"kernels {text!r}: expected {', '.join(WORDS[:-1])} or {WORDS[-1]}")
 
 
 def strategies(ndim: int, staged: bool) -> tuple[Strategy, ...]:
