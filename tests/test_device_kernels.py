@@ -152,7 +152,7 @@ def test_wrong_strategies_are_named(wrong: dict[str, Any], words: str) -> None:
 
 
 def test_wrong_kernels_are_named() -> None:
-    with pytest.raises(InputError, match="kernels 'fast' is unknown; known: auto, tune, direct, queue, planes"):
+    with pytest.raises(InputError, match="kernels 'fast' is unknown; known: auto, tune, direct, queue"):
         hc.Simulation(hc.Grid((4, 4)), lambda u: {}, kernels="fast")
 
 

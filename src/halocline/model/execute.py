@@ -27,7 +27,6 @@ from halocline.model.routes import Routes, Travel
 from halocline.plan.exchange import Copy, Message
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
-from halocline.plan.patches import Caches
 from halocline.plan.rank import SubdomainPlan, SweepPlan, plan_subdomain
 from halocline.plan.transfer import DEFAULT, Transfers, chosen_methods
 
@@ -127,8 +126,6 @@ def execute(
     overlap: bool = True,
     traced: Sequence[int] = (),
     patch: int | Sequence[int] | None = None,
-    threads: int = 1,
-    caches: Caches | None = None,
 ) -> Prediction:
     """Predict the time of one pass of the outermost loop, or of the whole program where it has none.
 
@@ -148,8 +145,8 @@ def execute(
         Whether patches that need no message run before messages have come.
     traced : sequence of int
         Ranks whose events are kept.
-    patch, threads, caches
-        As for `halocline.plan.plan_rank`; the threads of a rank share its rates.
+    patch : int or sequence of int, optional
+        As for `halocline.plan.plan_rank`.
 
     Raises
     ------
@@ -168,7 +165,7 @@ def execute(
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
     transfers = Transfers(layout, chosen)
-    plan = partial(plan_subdomain, schedule, transfers, patch=patch, threads=threads, caches=caches)
+    plan = partial(plan_subdomain, schedule, transfers, patch=patch)
     work = _Work(schedule, transfers, machine, rates, plan)
     return _Run(work, Routes(machine, layout), overlap, frozenset(traced))(passes)
 

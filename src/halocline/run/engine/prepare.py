@@ -132,12 +132,10 @@ def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
     """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
     too."""
     path = None
-    with comm.agreement("compile kernels"):
-        if comm.rank == 0:
-            path = compile_library(source, streaming=streaming)
-    with comm.agreement("compile kernels"):
-        if comm.rank != 0:
-            path = compile_library(source, streaming=streaming)
+    for compiles in (comm.rank == 0, comm.rank != 0):
+        with comm.agreement("compile kernels"):
+            if compiles:
+                path = compile_library(source, streaming=streaming)
     return path
 
 

@@ -22,6 +22,7 @@ from halocline.native import native
 from halocline.plan.rank import RankPlan, wraps_rows
 from halocline.run.devices.devices import compile_for, device_errors
 from halocline.run.engine.bind import build_device_engine, build_engine
+from halocline.run.host.process import restoring
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import Overlap, OverlapTrial
@@ -96,8 +97,8 @@ def interruption(text: str = "") -> KeyboardInterrupt:
 
 
 @contextmanager
-def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
-    """Let these signals ask the engines of this process to stop meanwhile, where all ranks agree; inside
+def stopping_on() -> Iterator[None]:
+    """Let SIGINT and SIGTERM ask the engines of this process to stop meanwhile, where all ranks agree; inside
     another such block, or one of `noting`, those of the outer block count.
 
     A request that came too late for the last run in the block stays: the next one follows it, or who called
@@ -107,7 +108,7 @@ def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
     if number:
         native().forget_signal()
         native().request_stop(number)
-    with _handled(signals, native().stop_on_signals):
+    with _handled(STOPPING, native().stop_on_signals):
         yield
 
 
@@ -124,20 +125,16 @@ def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
 
 @contextmanager
 def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]) -> Iterator[None]:
-    """What is ignored stays ignored, such as SIGINT in what a shell runs in the background."""
-    main = threading.current_thread() is threading.main_thread()
-    handlers = {s: signal.getsignal(s) for s in signals} if main and not _listening else {}
-    before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
-    if before:
-        handle([int(s) for s in before])
-        _listening.extend(before)
-    try:
-        yield
-    finally:
-        if before:
-            _listening.clear()
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    """Let native code handle signals during the block; see `restoring`."""
+    with restoring(() if _listening else signals) as heard:
+        if heard:
+            handle([int(number) for number in heard])
+            _listening.extend(heard)
+        try:
+            yield
+        finally:
+            if heard:
+                _listening.clear()
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import add, sub
+from itertools import chain, groupby
+from operator import add, attrgetter, sub
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from halocline.native import native
 from halocline.plan.box import Box, three
 from halocline.plan.chunks import ChunkGrid, Part, Selection, plan_chunks
 from halocline.run.devices.devices import device_errors
-from halocline.run.memory.store import FieldStore
+from halocline.run.memory.store import FieldStore, assembled_pieces
 
 
 def view(store: FieldStore, field: Field) -> NDArray[Any]:
@@ -32,7 +33,9 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
         return views[0]
     offsets = store.domain.offsets
     low = tuple(map(min, zip(*offsets, strict=True)))
-    whole = _assembled([(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)])
+    pieces = [(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)]
+    high = map(max, zip(*(map(add, origin, view.shape) for origin, view in pieces), strict=True))
+    whole = assembled_pieces(pieces, tuple(high), field.dtype)
     if whole.size != sum(view.size for view in views):
         raise InputError(
             f"the {len(views)} subdomains of rank {store.domain.comm.rank} do not make up a box: use "
@@ -42,25 +45,13 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
     return whole
 
 
-def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArray[Any]:
-    """One array of pieces, each with the index of its first element."""
-    ends = [tuple(map(add, origin, piece.shape)) for origin, piece in pieces]
-    whole = np.empty(tuple(map(max, zip(*ends, strict=True))), dtype=pieces[0][1].dtype)
-    for (origin, piece), end in zip(pieces, ends, strict=True):
-        whole[tuple(map(slice, origin, end))] = piece
-    return whole
-
-
 def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
     """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
     mine = [(origin, np.ascontiguousarray(view)) for origin, view in store.pieces(field)]
     pieces = store.domain.comm.gather(mine)
     if pieces is None:
         return None
-    whole = np.zeros(field.points, dtype=field.dtype)
-    for origin, piece in (piece for each in pieces for piece in each):
-        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
-    return whole
+    return assembled_pieces(chain.from_iterable(pieces), field.points, field.dtype)
 
 
 def checksum(store: FieldStore, field: Field) -> str:
@@ -171,16 +162,14 @@ def assembled(
     sends = [(part.rank, np.ascontiguousarray(there(part))) for part in plan.own if part.rank != rank]
     arrived = {part: np.empty(part.box.shape, field.dtype) for part in plan.parts if part.rank != rank}
     domain.comm.exchange(sends, [(part.rank, array) for part, array in arrived.items()])
-    parts = iter(plan.parts)
-    following = next(parts, None)
-    for chunk in plan.chunks:  # one after the other: what takes them may write while the next is made
+    # one chunk after the other: its receiver may write it while the next one is assembled
+    for chunk, parts in groupby(plan.parts, attrgetter("chunk")):
         box = grid.box(chunk)
-        made = np.empty(box.shape, field.dtype)
-        while following is not None and following.chunk == chunk:
-            here = made[_slices(following.box.shift(tuple(-l for l in box.lo)))]
-            here[...] = there(following) if following.rank == rank else arrived.pop(following)
-            following = next(parts, None)
-        yield box.lo, made
+        values = np.empty(box.shape, field.dtype)
+        for part in parts:
+            here = values[_slices(part.box.shift(tuple(-l for l in box.lo)))]
+            here[...] = there(part) if part.rank == rank else arrived.pop(part)
+        yield box.lo, values
 
 
 def fetch(store: FieldStore, field: Field, array: StoredArray) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import add, sub
 from typing import Any
@@ -53,6 +53,14 @@ def _amount(size: int) -> str:
 
 
 Place = tuple[int, ...]
+
+
+def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
+    """Return an array with pieces, each with the index of its first element, and zeros elsewhere."""
+    whole = np.zeros(shape, dtype)
+    for origin, piece in pieces:
+        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
+    return whole
 
 
 class FieldStore:
@@ -268,9 +276,11 @@ class FieldStore:
                 view.flags.writeable = False
             return views
         # to read shared memory that was never written would take pages
-        copies = [np.zeros(self.whole(storage).shape, field.dtype) for storage in storages]
-        for (n, lo), piece in self._pieces(storages):
-            copies[n][tuple(map(slice, lo, map(add, lo, piece.shape)))] = piece
+        pieces = [(n, (lo, piece)) for (n, lo), piece in self._pieces(storages)]
+        copies = [
+            assembled_pieces((piece for m, piece in pieces if m == n), self.whole(s).shape, field.dtype)
+            for n, s in enumerate(storages)
+        ]
         for copied in copies:
             copied.flags.writeable = False
         return copies

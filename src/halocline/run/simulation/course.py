@@ -99,18 +99,9 @@ class Alarm:
         self.due = math.inf
         self.rang = False
 
-    @property
-    def is_wound(self) -> bool:
-        """True where the alarm is to ring, or rings."""
-        return self.due < math.inf
-
     def wind(self, seconds: float) -> None:
-        """Ring after these seconds."""
+        """Ring after these seconds; never where they are infinite."""
         self.due, self.rang = time.monotonic() + seconds, False
-
-    def put_off(self) -> None:
-        """Do not ring any more."""
-        self.due, self.rang = math.inf, False
 
 
 class Requests:
@@ -495,7 +486,7 @@ class Course:
     def _publish(self) -> None:
         """Let readers see rows, and name a checkpoint that is whole the newest, when the time has come."""
         if self._look is not None and self._look.rang:
-            self._look.put_off()
+            self._look.wind(math.inf)
             for store in self.stores:
                 store.poll()
             self._patience *= 2
@@ -506,7 +497,7 @@ class Course:
             return
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
-        if not self._look.is_wound:
+        if self._look.due == math.inf:
             # the engine has rows of its own that `count` does not include
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
                 self._look.wind(PUBLISH)
