@@ -58,8 +58,6 @@ class Gpu:
         Generation and lanes of its PCIe link at most; None where NVML does not say.
     nvlinks : mapping of str to int
         How many active NVLinks lead where: to the address of a GPU, to "switch" or to "processor".
-    processors : tuple of int
-        The hardware threads near it.
     """
 
     uuid: str
@@ -68,7 +66,6 @@ class Gpu:
     capability: tuple[int, int]
     pcie: tuple[int, int] | None
     nvlinks: Mapping[str, int]
-    processors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -258,7 +255,6 @@ def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
         capability=(int(major), int(minor)),
         pcie=(int(generation), int(lanes)) if generation and lanes else None,
         nvlinks=nvlinks,
-        processors=_processors(_answer(nvml, nvml.nvmlDeviceGetCpuAffinity, handle, 64) or ()),
     )
 
 
@@ -294,11 +290,6 @@ def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
         return ask(*arguments)
     except nvml.NVMLError:
         return None
-
-
-def _processors(words: Sequence[int]) -> tuple[int, ...]:
-    """The bits that are set in words of 64."""
-    return tuple(64 * n + bit for n, word in enumerate(words) for bit in range(64) if word >> bit & 1)
 
 
 def _address(info: Any) -> str:

@@ -273,7 +273,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 def caches() -> Caches:
     """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
-    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
+    return Caches(*(c.bytes for c in data_caches() if c.level == 2))
 
 
 def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:

@@ -14,7 +14,7 @@ from halocline.archive.arrays import StoredArray
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.native import native
-from halocline.plan.box import Box, three
+from halocline.plan.box import three
 from halocline.plan.chunks import ChunkGrid, Part, Selection, plan_chunks
 from halocline.run.devices.devices import device_errors
 from halocline.run.memory.store import FieldStore, assembled_pieces
@@ -167,7 +167,8 @@ def assembled(
         box = grid.box(chunk)
         values = np.empty(box.shape, field.dtype)
         for part in parts:
-            here = values[_slices(part.box.shift(tuple(-l for l in box.lo)))]
+            inside = part.box.shift(tuple(-l for l in box.lo))
+            here = values[tuple(map(slice, inside.lo, inside.hi))]
             here[...] = there(part) if part.rank == rank else arrived.pop(part)
         yield box.lo, values
 
@@ -183,10 +184,6 @@ def fetch(store: FieldStore, field: Field, array: StoredArray) -> None:
     with store.writing(field) as pieces:
         for origin, view in pieces:
             view[...] = array.read(origin, tuple(map(add, origin, view.shape)))
-
-
-def _slices(box: Box) -> tuple[slice, ...]:
-    return tuple(map(slice, box.lo, box.hi))
 
 
 def point_values(
