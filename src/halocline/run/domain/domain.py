@@ -22,7 +22,6 @@ from halocline.run.devices.devices import (
     OnDevice,
     devices_of_rank,
     finder,
-    note_host,
     places_of,
     shared_bytes,
     sharers,
@@ -287,7 +286,6 @@ class Domain:
             own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
             return
-        note_host()
         self.transfers = Transfers(layout, host_methods(comm, self.how), self.how.packing)
         self.peers = shared_memory_peers(comm, self.transfers)
 
