@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import cache, partial, reduce
 from itertools import chain
-from operator import or_
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.footprint import Direction
@@ -362,6 +362,7 @@ def plan_subdomain(
         ),
         device=schedule.device is not None,
     )
+    near = cache(partial(_near, patches))  # the fields of a sweep read the same segments
     return SubdomainPlan(
         decomposition,
         number,
@@ -369,7 +370,7 @@ def plan_subdomain(
         tuple(_field(subdomain, field, blocks) for field in schedule.fields),
         patches,
         tuple(
-            _sweep(schedule, sweep, subdomain, transfers, moved, patches, backward)
+            _sweep(schedule, sweep, subdomain, transfers, moved, patches, near, backward)
             for sweep, moved, backward in zip(
                 schedule.sweeps(), exchanges, _directions(schedule.operations), strict=True
             )
@@ -404,9 +405,9 @@ def _wrapped(schedule: Schedule) -> tuple[int, int]:
 
 def _near(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
     """Return which patches read any cell of a box when each cell reads this many layers around it."""
-    lo, hi, top = patches.table[:, 0], patches.table[:, 1], patches.table[:, 2]
-    below, above = zip(*layers, strict=True)
-    return ((lo - below < box.hi) & (hi + top + above > box.lo)).all(axis=1)  # type: ignore[no-any-return]
+    reach = box.grow([(above, below) for below, above in layers])
+    axes = zip(*patches.table.transpose(1, 2, 0), reach.lo, reach.hi, strict=True)
+    return reduce(and_, [(lo < end) & (hi + top > first) for lo, hi, top, first, end in axes])
 
 
 def _sweep(
@@ -416,6 +417,7 @@ def _sweep(
     transfers: Transfers,
     moved: Exchange,
     patches: Patches,
+    near: Callable[[Box, Layers], NDArray[np.bool_]],
     backward: bool,
 ) -> SweepPlan:
     """The plan of one sweep."""
@@ -442,11 +444,11 @@ def _sweep(
             boxes = [box for rim in rims.get(field, ()) if (box := rim.intersect(above))]
             if not (bits or boxes):
                 continue
-            reading = _near(patches, segment, [(w, w) for w in width])
+            reading = near(segment, tuple((w, w) for w in width))
             for i in bits:
                 patch_needs |= reading.astype(np.uint32) << np.uint32(i)
             for box in boxes:
-                patch_rims |= reading & _near(patches, box, footprint.layers(schedule.ndim))
+                patch_rims |= reading & near(box, footprint.layers(schedule.ndim))
     patch_needs.setflags(write=False)
     patch_rims.setflags(write=False)
 
