@@ -347,7 +347,7 @@ def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> Devic
     with comm.agreement("ask how devices are linked"):
         if comm.node is None or comm.node.rank == 0:
             found = links_between(driven, each, devices[0].interface)
-    found = comm.bcast_of_node(found)
+    found = comm.allgather_of_node(found)[0]
     found_by_rank = comm.allgather((blake2b(repr(found.distance).encode()).digest(), found.why))
     if any(digest != found_by_rank[0][0] for digest, _ in found_by_rank):
         return DeviceLinks(None, "nodes differ in their links")

@@ -37,7 +37,15 @@ from halocline.lang.expression import (
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
-from halocline.lang.grid import GRID_SCALARS, Field, Vector, component_names, component_values, unknown
+from halocline.lang.grid import (
+    GRID_SCALARS,
+    Field,
+    Vector,
+    chosen,
+    component_names,
+    component_values,
+    unknown,
+)
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
 from halocline.lang.values import as_name, as_real, by_name, plain, real_array
@@ -105,10 +113,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
 
     def _known(self, name: str) -> str:
-        known = as_name(name, "parameter name")
-        if known not in self._names:
-            raise unknown("parameter", name, sorted(self._names))
-        return known
+        return chosen("parameter", as_name(name, "parameter name"), sorted(self._names))
 
 
 def _finite(name: str, value: Any) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.lang.axes import whole
-from halocline.lang.grid import AXES, Grid, unknown
+from halocline.lang.grid import AXES, Grid, chosen
 from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
@@ -193,9 +193,9 @@ class Box(_AlongAxes):
                     f"along {name} is to be written: expected a box that holds some of its points"
                 )
             first[axis], shape[axis] = int(inside[0]), len(inside)
-        chosen = zip(lines, first, shape, strict=True)
+        ranges = zip(lines, first, shape, strict=True)
         selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
-        return Chosen(selection, tuple(range(grid.ndim)), tuple(l[f : f + n] for l, f, n in chosen), {})
+        return Chosen(selection, tuple(range(grid.ndim)), tuple(l[f : f + n] for l, f, n in ranges), {})
 
 
 class Coarsen(Region):
@@ -305,12 +305,7 @@ class Points(Region):
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
-        if not isinstance(interpolate, str):
-            raise InputError(
-                f"interpolate is {shown(interpolate)}; expected one of {', '.join(INTERPOLATIONS)}"
-            )
-        if interpolate not in INTERPOLATIONS:
-            raise unknown("interpolate", interpolate, list(INTERPOLATIONS))
+        self.interpolate = chosen("interpolate", interpolate, [*INTERPOLATIONS])
         try:
             self.places = _places(places)
         except (TypeError, ValueError, OverflowError):
@@ -319,7 +314,6 @@ class Points(Region):
             ) from None
         if not self.places:
             raise InputError("Points: there are none; expected coordinates such as [(0.1, 0.5)]")
-        self.interpolate = interpolate
 
     def check(self, grid: Grid) -> None:
         """See Region."""

@@ -22,7 +22,7 @@ from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, as_number
-from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
+from halocline.lang.grid import AXES, Field, Vector, chosen, component_names
 from halocline.lang.program import Program, stage
 from halocline.lang.stepping import Recorded
 from halocline.lang.values import as_name, by_name
@@ -203,10 +203,10 @@ class OutputContents:
             self._stencils[name] = held, region.stencils(self.grid, held.staggered)
             self._add_column(name, (len(region.places),), self.dtype or held.dtype, attributes)
             return
-        chosen = region.choose(self.grid, held.staggered)
-        blocks = [f"{AXES[axis]}: mean" for axis in chosen.kept] if region.block > 1 else []
+        points = region.choose(self.grid, held.staggered)
+        blocks = [f"{AXES[axis]}: mean" for axis in points.kept] if region.block > 1 else []
         part = Part.of(
-            held, chosen, (self.axis,), dtype=self.dtype, compression=self.compression,
+            held, points, (self.axis,), dtype=self.dtype, compression=self.compression,
             attributes=self._attributes(name, kind, blocks),
         )  # fmt: skip
         self._lines |= part.lines
@@ -244,12 +244,9 @@ class OutputContents:
         """
         methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
         cell_methods = {"cell_methods": " ".join(methods)} if methods else {}
-        return {**self._places(*coordinates), **self._units(name), **cell_methods}
-
-    def _places(self, *coordinates: str) -> dict[str, str]:
-        """Return an attribute with the coordinates that no axis of an array is named after."""
         names = " ".join((*self._steps, *coordinates))
-        return {"coordinates": names} if names else {}
+        places = {"coordinates": names} if names else {}
+        return {**places, **self._units(name), **cell_methods}
 
     def _units(self, name: str) -> dict[str, str]:
         """Return the units of an array as an attribute: its own, or those of its vector."""
@@ -262,8 +259,7 @@ class OutputContents:
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
-            if name not in known:
-                raise unknown("name in units", name, known)
+            chosen("name in units", name, known)
 
     # --- use in a run ---
 

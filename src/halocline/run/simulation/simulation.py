@@ -16,7 +16,7 @@ from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
 from halocline.lang.clock import WANTED_STEP
-from halocline.lang.grid import Field, Grid, Vector, check_options, unknown
+from halocline.lang.grid import Field, Grid, Vector, check_options, chosen
 from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind, program_in
 from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.lang.values import as_name
@@ -354,8 +354,7 @@ class Simulation(Fields):
         comm = self.domain.comm
         change = [as_name(name, "parameter name") for name in change]
         for name in change:
-            if name not in self.given:
-                raise unknown("parameter", name, sorted(self.given))
+            chosen("parameter", name, sorted(self.given))
         saved, changes = self._ledger.read(path, self._session, self.given, change)
         blocks = restart.blocks_of(saved, self.grid)
         if blocks is not None and blocks != self.store.blocks:
