@@ -303,7 +303,7 @@ def finite_time(name: str, value: object) -> float:
     InputError
         The value is not a finite number.
     """
-    time = value if isinstance(value, float) else as_quantity(value)
+    time = float(value) if isinstance(value, float) else as_quantity(value)
     if time is None or not math.isfinite(time):
         raise InputError(f"{name} is {shown(value)}; expected a finite time")
     return time
