@@ -171,19 +171,17 @@ def plan_chunks(
             (holder,) = _holders(cut, selection.point(box.lo), selection.point(box.lo))
             home = layout.home(holder)[0]
             own.append(Part(chunk, home, local, box.intersect(mine)))
-    chunks.sort()
     own.sort(key=lambda part: (part.chunk, part.local))
     parts = []
     for chunk in chunks:
         box = grid.box(chunk)
         last = tuple(h - 1 for h in box.hi)
-        found = []
         for number in _holders(cut, selection.point(box.lo), selection.point(last)):
             home, local = layout.home(number)
             theirs = selection.elements(_points(cut, number, points)).intersect(box)
             if theirs:  # strides may step over a subdomain
-                found.append(Part(chunk, home, local, theirs))
-        parts += sorted(found, key=lambda part: (part.rank, part.local))
+                parts.append(Part(chunk, home, local, theirs))
+    parts.sort(key=lambda part: (part.chunk, part.rank, part.local))
     return ChunkPlan(tuple(own), tuple(parts))
 
 

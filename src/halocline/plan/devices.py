@@ -200,33 +200,6 @@ def _by_name(identities: Sequence[str]) -> list[int]:
     return sorted(range(len(identities)), key=identities.__getitem__)
 
 
-def slots_of_node(
-    chosen: Sequence[Sequence[str]], dealt: Sequence[Sequence[int]]
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The devices that the ranks of a node drive together, and the device of each slot of the node.
-
-    Parameters
-    ----------
-    chosen, dealt
-        What `deal_devices` takes and gives.
-
-    Returns
-    -------
-    identities : tuple of str
-        Each device once: in this order `distance_between` wants its bandwidths.
-    slots : tuple of int
-        For each slot (see `halocline.plan.Layout`) the place of its device in `identities`.
-
-    Examples
-    --------
-    >>> slots_of_node([["A", "B"]] * 4, [[0], [0], [1], [1]])
-    (('A', 'B'), (0, 0, 1, 1))
-    """
-    names = [own[place] for own, mine in zip(chosen, dealt, strict=True) for place in mine]
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    return tuple(places), tuple(places[name] for name in names)
-
-
 # -- which takes which subdomain -----------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from halocline.errors import RunError
-from halocline.plan.devices import distance_between, slots_of_node
+from halocline.plan.devices import distance_between
 from halocline.run.ranks.communicator import Communicator
 from halocline.words import counted
 
@@ -365,7 +365,8 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
         Subdomains of a device.
     interface : {"cuda", "opencl"}
     """
-    identities, places = slots_of_node(driven, [range(len(own)) for own in driven])
+    names = [identity for own in driven for identity in own]
+    identities = tuple(dict.fromkeys(names))
     if len(identities) == 1:
         return DeviceLinks(None, "a node has one device")
     if interface != "cuda":
@@ -373,7 +374,7 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
     topology, why = read_topology(identities)
     if topology is None:
         return DeviceLinks(None, f"all links count as equal: {why.partition('; ')[0]}")
-    slots = [place for place in places for _ in range(each)]
+    slots = [identities.index(name) for name in names for _ in range(each)]
     distance = tuple(map(tuple, distance_between(bandwidths(topology), slots)))
     if len({rate for a, row in enumerate(distance) for b, rate in enumerate(row) if a != b}) == 1:
         return DeviceLinks(None, "all links are equal")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.archive.arrays import StoredArray
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.native import native
@@ -171,19 +170,6 @@ def assembled(
             here = values[tuple(map(slice, inside.lo, inside.hi))]
             here[...] = there(part) if part.rank == rank else arrived.pop(part)
         yield box.lo, values
-
-
-def fetch(store: FieldStore, field: Field, array: StoredArray) -> None:
-    """Set a field to an array of all its points, of which each rank reads its own.
-
-    Raises
-    ------
-    InputError
-        The array is damaged.
-    """
-    with store.writing(field) as pieces:
-        for origin, view in pieces:
-            view[...] = array.read(origin, tuple(map(add, origin, view.shape)))
 
 
 def point_values(
