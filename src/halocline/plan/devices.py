@@ -63,11 +63,6 @@ class DeviceChoice:
     def __str__(self) -> str:
         return self.interface + (":" + ",".join(map(str, self.indices)) if self.indices else "")
 
-    def names(self, device: str) -> bool:
-        """Whether a device, such as "cpu" or "cuda:0", is one that was chosen."""
-        interface, _, index = device.partition(":")
-        return interface == self.interface and (not self.indices or int(index) in self.indices)
-
     def among(self, platforms: Sequence[str], why: str = "") -> tuple[int, ...]:
         """The numbers of the chosen devices, where a process sees some of the interface.
 

@@ -87,10 +87,6 @@ class Machine:
     commit: str | None
     openmp: Mapping[str, str]
 
-    def cache(self, level: int) -> Cache | None:
-        """The data cache of this level."""
-        return next((cache for cache in self.caches if cache.level == level), None)
-
     def as_dict(self) -> dict[str, Any]:
         """The facts as plain data, ready for JSON."""
         return asdict(self)
