@@ -98,11 +98,10 @@ def interruption(text: str = "") -> KeyboardInterrupt:
 
 @contextmanager
 def stopping_on() -> Iterator[None]:
-    """Let SIGINT and SIGTERM ask the engines of this process to stop meanwhile, where all ranks agree; inside
-    another such block, or one of `noting`, those of the outer block count.
+    """Let SIGINT and SIGTERM ask the engines of this process to stop during the block, if all ranks agree.
 
-    A request that came too late for the last run in the block stays: the next one follows it, or who called
-    this asks for it (`forget_stop`).
+    Inside another such block, or one of `noting`, the signals of the outer block count. A request that comes
+    too late for the last run in the block remains for the next run, or for a caller of `forget_stop`.
     """
     number = 0 if _listening else native().noted_signal()
     if number:
@@ -114,10 +113,10 @@ def stopping_on() -> Iterator[None]:
 
 @contextmanager
 def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
-    """Let these signals be noted meanwhile: engines go on until a caller that sees `noted_signal` lets them
-    pause.
+    """Note these signals during the block, without a stop of the engines.
 
-    One that came too late for that stays, for the next run.
+    A caller that reads `noted_signal` pauses the engines. A signal that comes too late for that remains for
+    the next run.
     """
     with _handled(signals, native().note_signals):
         yield
