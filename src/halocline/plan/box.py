@@ -44,6 +44,9 @@ class Box:
         """True where the box has at least one cell."""
         return all(l < h for l, h in zip(self.lo, self.hi, strict=True))
 
+    def __contains__(self, cell: Sequence[int]) -> bool:
+        return all(l <= i < h for l, i, h in zip(self.lo, cell, self.hi, strict=True))
+
     def __le__(self, other: Box) -> bool:
         """True where every cell of this box lies in `other`."""
         return not self or self == self.intersect(other)
