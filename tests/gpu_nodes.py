@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from halocline.run.devices.topology import LEVELS, Gpu, Topology
-from halocline.run.host.machine import parse_list
 
 
 def node(
@@ -18,7 +17,6 @@ def node(
     pcie: tuple[int, int] | None,
     nvlinks: Callable[[int], dict[str, int]],
     level: Callable[[int, int], str],
-    cpus: Callable[[int], str] = lambda n: "",
 ) -> Topology:
     every = range(len(addresses))
     gpus = tuple(
@@ -29,7 +27,6 @@ def node(
             capability=capability,
             pcie=pcie,
             nvlinks=nvlinks(n),
-            processors=tuple(sorted(parse_list(cpus(n)))),
         )
         for n in every
     )
@@ -44,7 +41,6 @@ DGX_H100 = node(
     (5, 16),
     lambda n: {"switch": 18},
     lambda a, b: "node" if a // 4 == b // 4 else "system",
-    lambda n: "0-55,112-167" if n < 4 else "56-111,168-223",
 )
 
 SUMMIT_BUSES = ["0004:04:00", "0004:05:00", "0004:06:00", "0035:03:00", "0035:04:00", "0035:05:00"]
@@ -57,7 +53,6 @@ SUMMIT = node(
         {bus: 2 for o, bus in enumerate(SUMMIT_BUSES) if o // 3 == n // 3 and o != n} | {"processor": 2}
     ),
     lambda a, b: "node" if a // 3 == b // 3 else "system",
-    lambda n: "0-83" if n < 3 else "88-171",
 )
 
 # DGX-1: a cube-mesh of single and double links; pairs on a PCIe switch, two switches on a processor
@@ -73,7 +68,6 @@ DGX_1 = node(
         DGX_1_BUSES[o]: CUBE[min(n, o), max(n, o)] for o in range(8) if (min(n, o), max(n, o)) in CUBE
     },
     lambda a, b: "switch" if a // 2 == b // 2 else "bridge" if a // 4 == b // 4 else "system",
-    lambda n: "0-19,40-59" if n < 4 else "20-39,60-79",
 )
 
 # a box of eight cards: two on each switch, two switches on each processor
@@ -156,14 +150,6 @@ class StandIn:
             raise Error("Not Supported")
         found: tuple[int, int] = handle.gpu.pcie
         return found
-
-    def nvmlDeviceGetCpuAffinity(self, handle: Any, cpuSetSize: int) -> list[int]:
-        if self.virtual:
-            raise Error("Not Supported")
-        words = [0] * cpuSetSize
-        for thread in handle.gpu.processors:
-            words[thread // 64] |= 1 << thread % 64
-        return words
 
     def ends(self, device: Any, link: int) -> str:
         every = [end for end, count in device.gpu.nvlinks.items() for _ in range(count)]

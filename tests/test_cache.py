@@ -20,7 +20,7 @@ from halocline.compile import driver, nvrtc
 from halocline.compile.cache import own_folder
 from halocline.compile.driver import compile_library
 from halocline.errors import CompileError
-from halocline.run.tuning.patches import keep
+from halocline.run.tuning.patches import Tuned, remember
 from hang import HANG
 
 SOURCE = '#include "halocline/abi.h"\nextern "C" int answer() { return 42; }\n'
@@ -171,7 +171,7 @@ def test_every_folder_of_a_generous_umask_is_the_owners(cache: Path) -> None:
     """Also those above it, and those that are made by what writes no kernels."""
     before = os.umask(0)
     try:
-        keep(cache / "above" / "tuned.json", {"patch": 1})
+        remember(cache / "above" / "tuned.json", Tuned((8,), 1.0, 1), "heat")
         own_folder(cache / "machines")
     finally:
         os.umask(before)

@@ -40,7 +40,7 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
     layout, points, selection, chunk = case
     grid = ChunkGrid(selection.shape, chunk)
     plans = [plan_chunks(layout, rank, grid, points, selection) for rank in range(layout.ranks)]
-    chunks = [c for plan in plans for c in plan.chunks]
+    chunks = [chunk for plan in plans for chunk in {part.chunk for part in plan.parts}]
     assert (
         sorted(chunks)
         == sorted(set(chunks))
@@ -49,7 +49,6 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
     times = np.zeros(selection.shape, int)
     for rank, plan in enumerate(plans):
         for part in plan.parts:
-            assert part.chunk in plan.chunks
             assert part.box
             assert part.box <= grid.box(part.chunk)
             times[tuple(map(slice, part.box.lo, part.box.hi))] += 1
@@ -80,12 +79,13 @@ def test_one_rank_of_a_million_is_planned_without_a_table_of_ranks():
     layout = Layout.of(decompose(shape, 1_000_000, periodic=True))
     plan = plan_chunks(layout, 123_456, ChunkGrid(shape, chunk_shape(shape, 8)), shape, Selection.all(shape))
     assert 1 <= len(plan.own) <= 27
-    assert len(plan.parts) <= 27 * max(1, len(plan.chunks))
+    assert len(plan.parts) <= 27 * max(1, len({part.chunk for part in plan.parts}))
 
 
 @pytest.mark.parametrize("ranks", [3, 4])
 def test_a_hundred_cells_on_three_or_four_ranks_have_the_same_chunks(ranks):
     layout = Layout.of(decompose((100,), ranks, periodic=True))
     grid = ChunkGrid((100,), (40,))
-    owned = [plan_chunks(layout, rank, grid, (100,), Selection.all((100,))).chunks for rank in range(ranks)]
-    assert sorted(c for each in owned for c in each) == [(0,), (1,), (2,)]
+    plans = [plan_chunks(layout, rank, grid, (100,), Selection.all((100,))) for rank in range(ranks)]
+    owned = [chunk for plan in plans for chunk in {part.chunk for part in plan.parts}]
+    assert sorted(owned) == [(0,), (1,), (2,)]

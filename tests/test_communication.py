@@ -224,10 +224,10 @@ def test_devices_copy_rows_where_nothing_is_packed() -> None:
             "methods is ('self', 'mpi'), but communication v2 cho",
         ),
         ({"communication": "v3", "overlap": True}, "overlap is True, but communication v3 chooses it"),
-        ({"communication": 3}, "communication '3' is unknown"),
+        ({"communication": 3}, "communication 3 is unknown"),
         ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),
         ({"gpudirect": 1, "communication": "v3"}, "gpudirect 1: expected True or False"),
-        ({"packing": "first"}, "packing 'first' is unknown; known are all, last, none"),
+        ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
     ],
 )
 def test_what_cannot_be(given: dict[str, Any], words: str) -> None:

@@ -23,6 +23,7 @@ from halocline.run.engine import prepare, prepared
 from halocline.run.memory import contents
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning import kernels
+from halocline.run.tuning.patches import Tuned
 from test_device_kernels import star
 
 pytestmark = pytest.mark.ranks(1, alone="file")
@@ -77,8 +78,8 @@ def test_too_few_threads_are_one_clear_error(
 def test_kernels_that_cannot_be_had_are_not_tuned(
     standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[kernels.TunedKernels] = []
-    monkeypatch.setattr(kernels, "remember", lambda name, tuned, program: found.append(tuned))
+    found: list[Tuned[Strategy]] = []
+    monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: found.append(tuned))
     few = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
     monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
     monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)

@@ -19,6 +19,7 @@ from halocline.lang.trace import tracing
 from halocline.plan import launches
 from halocline.run.engine import prepare
 from halocline.run.tuning import kernels
+from halocline.run.tuning.patches import Tuned, recall, remember
 
 
 def star(shape: tuple[int, ...], order: int, **options: Any) -> tuple[str, float]:
@@ -151,7 +152,7 @@ def test_wrong_strategies_are_named(wrong: dict[str, Any], words: str) -> None:
 
 
 def test_wrong_kernels_are_named() -> None:
-    with pytest.raises(InputError, match="kernels 'fast': expected auto, tune, direct, queue or planes"):
+    with pytest.raises(InputError, match="kernels 'fast' is unknown; known: auto, tune, direct, queue"):
         hc.Simulation(hc.Grid((4, 4)), lambda u: {}, kernels="fast")
 
 
@@ -174,9 +175,9 @@ def test_what_is_measured_is_remembered_and_used(
     (kept,) = nothing_known.glob("*.kernels.json")
     assert json.loads(kept.read_text())["tried"] == 3
 
-    winner = kernels.TunedKernels(few[1], 1.5, 3)
-    kernels.remember(kept.name.partition(".")[0], winner, "step")
-    assert kernels.recall(kept.name.partition(".")[0]) == winner
+    winner = Tuned(few[1], 1.5, 3)
+    remember(kept, winner, "step")
+    assert recall(Tuned[Strategy], kept) == winner
     seen = []
 
     def remembered(program: Any, *args: Any, device: Strategy | None = None, **rest: Any) -> Schedule:
@@ -190,10 +191,10 @@ def test_what_is_measured_is_remembered_and_used(
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
     name = kernels.key("source", ["device"], (8, 8), 1)
-    assert kernels.recall(name) is None
-    for text in ("", "{}", '{"strategy": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
-        (nothing_known / f"{name}.kernels.json").write_text(text)
-        assert kernels.recall(name) is None
+    assert recall(Tuned[Strategy], kernels.place_of(name)) is None
+    for text in ("", "{}", '{"choice": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
+        kernels.place_of(name).write_text(text)
+        assert recall(Tuned[Strategy], kernels.place_of(name)) is None
     known = ("a", ["d"], (8,), 1)
     others = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
     keys = {kernels.key(*each) for each in (known, *others)}

@@ -16,7 +16,6 @@ from halocline.plan.devices import (
     deal_devices,
     distance_between,
     share_devices,
-    slots_of_node,
 )
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import load_machine
@@ -178,11 +177,6 @@ def test_devices_are_dealt_to_ranks(chosen: list[list[str]], dealt: list[tuple[i
 def test_devices_that_cannot_be_dealt(chosen: list[list[str]], words: str) -> None:
     with pytest.raises(InputError, match=words):
         deal_devices(chosen)
-
-
-def test_the_slots_of_a_node_know_their_devices() -> None:
-    assert slots_of_node([["A", "B"], ["B", "A"]], [[0], [0]]) == (("A", "B"), (0, 1))
-    assert slots_of_node([["A", "B"], ["C", "D"]], [[0, 1], [0, 1]]) == (("A", "B", "C", "D"), (0, 1, 2, 3))
 
 
 # -- which takes which subdomain -----------------------------------------------------------------------------

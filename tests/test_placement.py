@@ -185,7 +185,7 @@ def test_the_worst_case_of_the_paper() -> None:
         ([[0, 1]], [[0]], {}, r"flow has shape \(1, 2\); expected a square matrix"),
         ([[0]], [[0, 1], [1, 0]], {}, "flow is among 1 subdomains, but distance among 2 devices"),
         ([[0, -1], [0, 0]], [[0, 1], [1, 0]], {}, "flow holds numbers that are negative or not finite"),
-        ([[0]], [[0]], {"strategy": "best"}, "placement 'best' is unknown; known are aware, trivial, random"),
+        ([[0]], [[0]], {"strategy": "best"}, "placement 'best' is unknown; known: aware, trivial, random"),
     ],
 )
 def test_wrong_matrices(flow_: list[list[int]], distance: list[list[int]], options: dict, words: str) -> None:
@@ -338,7 +338,7 @@ def test_wrong_layouts() -> None:
     for options, words in (
         ({"subdomains_per_rank": 0}, "subdomains per rank is 0; expected a whole number from 1"),
         ({"ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
-        ({"placement": "best"}, "placement 'best' is unknown; known are aware, trivial, random"),
+        ({"placement": "best"}, "placement 'best' is unknown; known: aware, trivial, random"),
     ):
         with pytest.raises(InputError, match=words):
             lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2), **options)

@@ -164,7 +164,7 @@ def test_planes_and_nearest_points_go_around_periodic_axes() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: hc.Points([(0.1, 0.2)], interpolate=None), "interpolate is None; expected one of nearest"),  # type: ignore[arg-type]
+        (lambda: hc.Points([(0.1, 0.2)], interpolate=None), "interpolate None is unknown; known: nearest"),  # type: ignore[arg-type]
         (lambda: hc.Points(["0.1", "0.2"]), "expected coordinates"),  # type: ignore[list-item]
         (lambda: hc.Points([None]), "expected coordinates"),  # type: ignore[list-item]
         (lambda: hc.Points([10**400]), "expected coordinates"),  # type: ignore[list-item]

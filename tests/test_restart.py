@@ -311,7 +311,7 @@ def test_a_run_with_a_checkpoint_enters_few_files() -> None:
     """The bound is the present number; a change that exceeds it adds a layer."""
     calls = entered_files.run_checkpoint()
     assert calls["run/output/checkpoint.py"]
-    assert len(calls) <= 30
+    assert len(calls) <= 25
 
 
 def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:

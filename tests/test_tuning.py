@@ -108,7 +108,7 @@ def test_what_is_remembered_is_used(nothing_known: Path) -> None:
     sim = heat(threads=1)
     before = result(sim)
     if world().rank == 0:
-        patches.remember(key_of(sim), Tuned((5, 7), 1.25, 9), "heat")
+        patches.remember(patches.place_of(key_of(sim)), Tuned((5, 7), 1.25, 9), "heat")
     world().barrier()
     tuned = heat(threads=1)
     (own,) = tuned.plan.subdomains
@@ -153,11 +153,11 @@ def test_the_fastest_is_found() -> None:
 
         return timer
 
-    assert patches.fastest([(8, 8), (4, 4), (2, 2)], timer_of) == Tuned((4, 4), 1.25, 4)
+    assert patches.race([(8, 8), (4, 4), (2, 2)], timer_of) == Tuned((4, 4), 1.25, 4)
     assert calls[(8, 8)] < calls[(4, 4)]  # who is far behind is not measured again
     speeds[(4, 4)] = 1.0
-    assert patches.fastest([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
-    assert patches.fastest([], timer_of) == Tuned(None, 1.0, 1)
+    assert patches.race([(4, 4), (2, 2)], timer_of) == Tuned(None, 1.0, 3)  # 1 % may be chance
+    assert patches.race([], timer_of) == Tuned(None, 1.0, 1)
 
 
 def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -172,7 +172,7 @@ def test_a_choice_that_cannot_run_is_left_out(caplog: pytest.LogCaptureFixture) 
             return lambda passes: raised(RunError("a kernel failed"))
         return lambda passes: passes * 1e-2 * speeds[choice]
 
-    assert patches.race(["not made", "made", "fails", "best"], timer_of) == ("best", 2.5, 3)
+    assert patches.race(["not made", "made", "fails", "best"], timer_of) == Tuned("best", 2.5, 3)
     assert caplog.messages == [
         "not made is not tried: too few threads",
         "fails is not tried: a kernel failed",
@@ -203,14 +203,14 @@ def test_what_is_far_behind_is_let_go_of() -> None:
         most = max(most, sum(each() is not None for each in held))
         return made
 
-    assert patches.race(range(20), timer_of) == (7, 2.0, 21)
+    assert patches.race(range(20), timer_of) == Tuned(7, 2.0, 21)
     assert most == 3  # the default, the best, and the one that is tried
 
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
-    assert patches.recall("unknown", 2) is None
-    patches.remember("mine", Tuned((3, 4), 1.1, 5), "heat")
-    assert patches.recall("mine", 2) == Tuned((3, 4), 1.1, 5)
+    assert patches.recalled("unknown", 2) is None
+    patches.remember(patches.place_of("mine"), Tuned((3, 4), 1.1, 5), "heat")
+    assert patches.recalled("mine", 2) == Tuned((3, 4), 1.1, 5)
     wrong = (
         "7",
         "[3]",
@@ -223,12 +223,12 @@ def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
         "[Infinity, 1]",
         "[true, 4]",
     )
-    files = ["", "{", "[]", "[" * 100_000, '{"patch": null}']
-    files += [f'{{"patch": {patch}, "gain": 1.1, "tried": 2}}' for patch in wrong]
-    files += [f'{{"patch": [3, 4], "gain": {gain}, "tried": 2}}' for gain in ("NaN", "0.5", "Infinity")]
+    files = ["", "{", "[]", "[" * 100_000, '{"choice": null}']
+    files += [f'{{"choice": {patch}, "gain": 1.1, "tried": 2}}' for patch in wrong]
+    files += [f'{{"choice": [3, 4], "gain": {gain}, "tried": 2}}' for gain in ("NaN", "0.5", "Infinity")]
     for text in files:
         (cache_folder() / "mine.patch.json").write_text(text)
-        assert patches.recall("mine", 2) is None, text
+        assert patches.recalled("mine", 2) is None, text
 
 
 def test_what_a_measurement_holds_for() -> None:

@@ -118,7 +118,7 @@ def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
     assert "no corner is read" not in said
     assert run([*line, "read"]) == 0
     assert "uniform" not in capfd.readouterr().out
-    with pytest.raises(InputError, match="halo 'wide' is unknown; known are read, uniform"):
+    with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, uniform"):
         run([*line, "wide"])
     grid = hc.Grid((32, 32), periodic=True)
     grid.field("T")

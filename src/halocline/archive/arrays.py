@@ -254,10 +254,7 @@ def read(folder: Path) -> StoredArray:
     InputError
         There is no array, or its metadata is damaged.
     """
-    try:
-        return _opened(folder, None, open=True, read=True)
-    except RunError as error:
-        raise InputError(str(error)) from None
+    return _opened(folder, None, open=True, read=True)
 
 
 def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = None, **how: Any) -> StoredArray:
@@ -275,8 +272,8 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     try:
         return StoredArray(tensorstore.open(spec, **how, **context).result(), folder)
     except ValueError as error:
-        done = "read" if metadata is None else "written"
-        raise RunError(f"{folder} cannot be {done}: {why_not_written(error)}") from None
+        kind, done = (InputError, "read") if metadata is None else (RunError, "written")
+        raise kind(f"{folder} cannot be {done}: {why_not_written(error)}") from None
 
 
 def _cause(error: Exception) -> str:

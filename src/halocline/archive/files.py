@@ -21,6 +21,15 @@ from halocline.words import shown
 LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
 
 
+@contextlib.contextmanager
+def _reporting(kind: type[InputError] | type[RunError], path: Path, state: str) -> Iterator[None]:
+    """Raise an error that names a path and its state, such as "cannot be read", for one of the system."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path} {state}: {error.strerror}") from None
+
+
 def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     """Write a file of JSON that is complete or absent; see `whole`.
 
@@ -36,16 +45,13 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     """
     # on one line: a run writes several for each output
     text = json.dumps(content, allow_nan=False, default=json_value)
-    try:
-        with whole(path) as making, making.open("w") as file:
-            file.write(text)
-            file.flush()
-            if synced:
-                os.fsync(file.fileno())
+    with _reporting(RunError, path, "cannot be written"), whole(path) as making, making.open("w") as file:
+        file.write(text)
+        file.flush()
         if synced:
-            sync(path.parent)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror}") from None
+            os.fsync(file.fileno())
+    if synced:
+        sync(path.parent)
 
 
 @contextlib.contextmanager
@@ -133,10 +139,8 @@ def is_file(path: Path) -> bool:
     InputError
         The folder may not be read.
     """
-    try:
+    with _reporting(InputError, path, "cannot be read"):
         return path.is_file()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def has_file(store: Path, name: str) -> bool:
@@ -181,14 +185,11 @@ def plain_files(folder: Path) -> dict[str, int]:
         The folder cannot be read.
     """
     sizes: dict[str, int] = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    with contextlib.suppress(FileNotFoundError):  # a run may rename the file at the same time
-                        sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
+    with _reporting(InputError, folder, "cannot be read"), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(FileNotFoundError):  # a run may rename the file at the same time
+                    sizes[entry.name] = entry.stat(follow_symlinks=False).st_size
     return sizes
 
 
@@ -200,14 +201,12 @@ def sync(path: Path) -> None:
     RunError
         The disk reports an error.
     """
-    try:
+    with _reporting(RunError, path, "cannot be written"):
         number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         finally:
             os.close(number)
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def make_folder(folder: Path) -> None:
@@ -267,12 +266,10 @@ def is_free(folder: Path) -> bool:
     InputError
         The folder cannot be read.
     """
-    try:
+    with _reporting(InputError, folder, "cannot be read"):
         if not folder.exists():
             return True
         return folder.is_dir() and all(each.name.startswith((LOCK, MAKING)) for each in folder.iterdir())
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from None
 
 
 class FolderLock:
@@ -299,10 +296,8 @@ class FolderLock:
         self.path = folder / LOCK
         self._file: IO[str] | None = None
         while self._file is None:
-            try:
+            with _reporting(RunError, folder, "cannot be written to"):
                 file = self.path.open("a+")
-            except OSError as error:
-                raise RunError(f"{folder} cannot be written to: {error.strerror}") from None
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # else the process before has just freed and removed the file

@@ -127,7 +127,9 @@ def summary(problem: Problem, result: Result) -> str:
     lines += event_lines(r.events or {}, r.steps)
     lines += _speed(result, problem.unit)
     if result.tuned is not None:
-        lines.append(f"{'patches':13} {result.tuned}")
+        from halocline.run.tuning.patches import text_of
+
+        lines.append(f"{'patches':13} {text_of(result.tuned)}")
     if r.ranks > 1 and whole is not None:
         lines.append(f"{'overlap':13} {whole.overlap}")
     lines += writing_lines(r)

@@ -169,10 +169,11 @@ def _planned(
         with contextlib.suppress(CompileError):  # without a compiler nothing was measured
             library = library_path(schedule.source, streaming=exceeds_cache(plan, on_node))
             key = tuning.key(library.stem, transfers, threads, on_node, how.schedule, schedule.blocks)
-            known = tuning.recall(key, schedule.ndim)
+            known = tuning.recalled(key, schedule.ndim)
             if known is not None:
-                return plan if known.patch is None else planned(patch=known.patch), known.why
-    return plan, "by cache size"
+                plan = plan if known.choice is None else planned(patch=known.choice)
+                return plan, known.compared(tuning.BY_CACHE_SIZE)
+    return plan, tuning.BY_CACHE_SIZE
 
 
 def explain(problem: Any, **options: Any) -> Explanation:

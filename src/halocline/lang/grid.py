@@ -135,6 +135,10 @@ class Grid(Sealed):
                     raise InputError(
                         f"walls {walls!r}: axis {AXES[axis]} is periodic, so it has no walls; leave it out"
                     )
+        outside = [w == "node" and not p for w, p in zip(self.walls, self.periodic, strict=True)]
+        self._even_spacings: tuple[float, ...] = tuple(
+            map(operator.truediv, self.extent, map(operator.add, self.shape, outside))
+        )
         self.maps = maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
@@ -177,9 +181,7 @@ class Grid(Sealed):
 
     def even_spacing(self, axis: int | str) -> float:
         """Return the distance between neighbouring points along an axis before it is stretched."""
-        axis = axis_number(axis, self.ndim)
-        outside = self.walls[axis] == "node" and not self.periodic[axis]
-        return self.extent[axis] / (self.shape[axis] + outside)
+        return self._even_spacings[axis_number(axis, self.ndim)]
 
     @property
     def size(self) -> int:
@@ -232,7 +234,7 @@ class Grid(Sealed):
         """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
         values: dict[str, float] = {}
         for axis in range(self.ndim):
-            values[f"h_{AXES[axis]}"] = self.even_spacing(axis)
+            values[f"h_{AXES[axis]}"] = self._even_spacings[axis]
             values[f"o_{AXES[axis]}"] = self.origin[axis]
             values[CELLS + AXES[axis]] = self.shape[axis]
         return values
@@ -271,7 +273,7 @@ class Grid(Sealed):
         staggered, lines = self._staggered(staggered), []
         for axis, count in enumerate(self.points(staggered)):
             steps = np.arange(count, dtype=np.float64) + self._first(axis, staggered)
-            even, function = self.origin[axis] + steps * self.even_spacing(axis), self.maps[axis]
+            even, function = self.origin[axis] + steps * self._even_spacings[axis], self.maps[axis]
             lines.append(
                 even if function is None else mapped(function, even, f"the map of axis {AXES[axis]}")
             )
@@ -289,6 +291,8 @@ class Grid(Sealed):
 
     def _staggered(self, staggered: Any) -> tuple[bool, ...]:
         """Return the axes along which points lie on faces, one flag per axis."""
+        if isinstance(staggered, tuple) and [*map(type, staggered)] == [bool] * self.ndim:
+            return staggered  # those of a field need no check
         return axis_flags(False if staggered is None else staggered, self.ndim, "staggered")
 
     def cell_number(

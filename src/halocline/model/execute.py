@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
+from typing import Any
 
 from halocline.compile.footprint import Direction
 from halocline.compile.schedule import Schedule, Sweep
@@ -27,7 +28,6 @@ from halocline.model.routes import Routes, Travel
 from halocline.plan.exchange import Copy, Message
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
-from halocline.plan.patches import Caches
 from halocline.plan.rank import SubdomainPlan, SweepPlan, plan_subdomain
 from halocline.plan.transfer import DEFAULT, Transfers, chosen_methods
 
@@ -127,8 +127,6 @@ def execute(
     overlap: bool = True,
     traced: Sequence[int] = (),
     patch: int | Sequence[int] | None = None,
-    threads: int = 1,
-    caches: Caches | None = None,
 ) -> Prediction:
     """Predict the time of one pass of the outermost loop, or of the whole program where it has none.
 
@@ -148,8 +146,8 @@ def execute(
         Whether patches that need no message run before messages have come.
     traced : sequence of int
         Ranks whose events are kept.
-    patch, threads, caches
-        As for `halocline.plan.plan_rank`; the threads of a rank share its rates.
+    patch : int or sequence of int, optional
+        As for `halocline.plan.plan_rank`.
 
     Raises
     ------
@@ -168,7 +166,7 @@ def execute(
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
     transfers = Transfers(layout, chosen)
-    plan = partial(plan_subdomain, schedule, transfers, patch=patch, threads=threads, caches=caches)
+    plan = partial(plan_subdomain, schedule, transfers, patch=patch)
     work = _Work(schedule, transfers, machine, rates, plan)
     return _Run(work, Routes(machine, layout), overlap, frozenset(traced))(passes)
 
@@ -271,9 +269,6 @@ def _per_pass(moved: Message | Copy, sweep: Sweep) -> int:
     return round(moved.bytes * sweep.share)
 
 
-_SENT, _HOP, _COME, _RELEASED, _DONE = range(5)
-
-
 class _Run:
     """The ranks of one execution."""
 
@@ -285,10 +280,8 @@ class _Run:
         self.owned = [self.layout.owned(rank) for rank in ranks]
         self.shares = [work.of_rank(rank) for rank in ranks]
         self.sweeps = len(work.sweeps)
-        self.events: list[tuple[float, int, int, int, int]] = []  # time, order, kind, rank or message, what
+        self.events: list[tuple[float, int, Callable[[float], None]]] = []  # time, order, what happens then
         self.order = count()
-        self.numbers = count()
-        self.messages: dict[int, Travel] = {}  # on their way, by number
         self.at = [0] * len(ranks)  # sweeps ended, over all passes
         self.come: list[list[int]] = [[] for _ in ranks]  # messages that wait to be taken
         self.early: list[dict[int, list[int]]] = [{} for _ in ranks]  # those of later sweeps
@@ -308,22 +301,15 @@ class _Run:
         for rank in range(self.layout.ranks):
             self._begin(rank, 0.0)
         while self.events:
-            now, _, kind, rank, what = heapq.heappop(self.events)
-            if kind == _SENT:
-                self._send(rank, what, now)
-            elif kind == _HOP:
-                self._cross(rank, now)
-            elif kind == _COME:
-                self._arrive(rank, what, now)
-            elif kind == _RELEASED:
-                self._release(rank, what, now)
-            else:
-                self._finish(rank, what, now)
+            now, _, event = heapq.heappop(self.events)
+            event(now)
         seconds = (self.ended[-1] - self.ended[0]) / (passes - 1)
         return Prediction(seconds, self.ended, self.spans)
 
-    def _push(self, time: float, kind: int, rank: int, what: int = 0) -> None:
-        heapq.heappush(self.events, (time, next(self.order), kind, rank, what))
+    def _at(self, time: float, event: Callable[..., None], *arguments: Any) -> None:
+        """Let a method be called with these arguments, and the time, at a time."""
+        then: Callable[[float], None] = partial(event, *arguments)
+        heapq.heappush(self.events, (time, next(self.order), then))
 
     def _share(self, rank: int) -> _Share:
         return self.shares[rank][self.at[rank] % self.sweeps]
@@ -346,37 +332,36 @@ class _Run:
         self.left[rank] = list(share.pieces)
         done = now + rates.begin
         for n, (_, send) in enumerate(share.sends):
-            what = sweep << 8 | n
             if self.work.lent(send):
                 self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
-                self._push(now, _SENT, rank, what)
+                self._at(now, self._send, rank, sweep, n)
                 continue
             packed = done + _per_pass(send, share.sweep) / rates.packing
             self._note(rank, "pack", "pack", done, packed)
             done = packed + (0.0 if send.method == "colocated" else overhead)
             self._note(rank, "send", "send", packed, done)
-            self._push(packed, _SENT, rank, what)
+            self._at(packed, self._send, rank, sweep, n)
         self._note(rank, "copy", "copy", done, done + share.copying)
-        self._push(done + share.copying, _DONE, rank)
+        self._at(done + share.copying, self._next, rank)
 
-    def _send(self, rank: int, what: int, now: float) -> None:
-        """A message leaves; of cells that are lent the receiver hears."""
-        sweep, n = what >> 8, what & 255
+    def _send(self, rank: int, sweep: int, n: int, now: float) -> None:
+        """Let a message leave; of cells that are lent, let the receiver know."""
         share = self.shares[rank][sweep % self.sweeps]
         local, send = share.sends[n]
         subdomain = self.owned[rank][local]
         peer = self._peer(subdomain, send)
         there, local = self.home[peer]
         numbers = self.shares[there][sweep % self.sweeps].numbers
-        coming = sweep << 8 | numbers[local, tuple(-d for d in send.direction)]
+        number = numbers[local, tuple(-d for d in send.direction)]
         hops, latency = self.routes.way(subdomain, peer)
         if self.work.lent(send):
-            self._push(now + latency, _COME, there, coming)
+            self._at(now + latency, self._arrive, there, sweep, number)
             return
         # before what is fetched, the signal goes there and the request comes back
         later = now + (2 * latency if send.method == "rma" else 0.0)
         size = _per_pass(send, share.sweep)
-        self._travel(Travel(subdomain, peer, coming, size, hops, now, later, False), later)
+        message = Travel(subdomain, peer, sweep, number, size, hops, now, later, False)
+        self._at(later, self._cross, message)
 
     def _peer(self, subdomain: int, message: Message) -> int:
         """Return the other end of a message of a subdomain."""
@@ -384,30 +369,23 @@ class _Run:
         assert peer is not None
         return peer
 
-    def _travel(self, message: Travel, begin: float) -> None:
-        number = next(self.numbers)
-        self.messages[number] = message
-        self._push(begin, _HOP, number)
-
-    def _cross(self, number: int, now: float) -> None:
-        message = self.messages[number]
+    def _cross(self, message: Travel, now: float) -> None:
+        """Let a message cross its next link; at the end of its way it is there."""
         there = self.routes.cross(message, now)
         if message.reached < len(message.hops):
-            self._push(there, _HOP, number)
+            self._at(there, self._cross, message)
             return
-        del self.messages[number]
         sender, receiver = self.home[message.sender][0], self.home[message.receiver][0]
         if message.pulled:
             self._note(receiver, "unpack", f"from rank {sender}", message.begin, message.least)
-            self._push(message.least, _DONE, receiver, 1 + (message.what & 255))
+            self._at(message.least, self._finish, receiver, message.number)
             return
         if receiver in self.traced:
-            name = f"{self.shares[receiver][(message.what >> 8) % self.sweeps].name}: from rank {sender}"
+            name = f"{self.shares[receiver][message.sweep % self.sweeps].name}: from rank {sender}"
             self.spans.append(Span(receiver, "message", name, message.begin, message.least))
-        self._push(message.least, _COME, receiver, message.what)
+        self._at(message.least, self._arrive, receiver, message.sweep, message.number)
 
-    def _arrive(self, rank: int, what: int, now: float) -> None:
-        sweep, number = what >> 8, what & 255
+    def _arrive(self, rank: int, sweep: int, number: int, now: float) -> None:
         if sweep != self.at[rank]:
             self.early[rank].setdefault(sweep, []).append(number)
             return
@@ -423,16 +401,15 @@ class _Run:
         if not self.busy[rank]:
             self._next(rank, now)
 
-    def _finish(self, rank: int, what: int, now: float) -> None:
-        """A piece of work is done; `what` is one more than the message that was taken, or 0."""
-        if what:
-            self.taken[rank] |= 1 << (what - 1)
-            local, message = self._share(rank).receives[what - 1]
-            if self.work.lent(message):
-                subdomain = self.owned[rank][local]
-                peer = self._peer(subdomain, message)
-                latency = self.routes.way(subdomain, peer)[1]
-                self._push(now + latency, _RELEASED, self.home[peer][0], self.at[rank])
+    def _finish(self, rank: int, number: int, now: float) -> None:
+        """End the unpacking or copying of a message."""
+        self.taken[rank] |= 1 << number
+        local, message = self._share(rank).receives[number]
+        if self.work.lent(message):
+            subdomain = self.owned[rank][local]
+            peer = self._peer(subdomain, message)
+            latency = self.routes.way(subdomain, peer)[1]
+            self._at(now + latency, self._release, self.home[peer][0], self.at[rank])
         self._next(rank, now)
 
     def _take(self, rank: int, number: int, now: float) -> None:
@@ -446,11 +423,12 @@ class _Run:
             hops = self.routes.links(peer, subdomain)
             if hops:
                 size = _per_pass(message, share.sweep)
-                self._travel(Travel(peer, subdomain, number, size, hops, now, done, True), now)
+                travel = Travel(peer, subdomain, self.at[rank], number, size, hops, now, done, True)
+                self._at(now, self._cross, travel)
                 return
             name = f"from rank {self.home[peer][0]}"
         self._note(rank, "unpack", name, now, done)
-        self._push(done, _DONE, rank, number + 1)
+        self._at(done, self._finish, rank, number)
 
     def _next(self, rank: int, now: float) -> None:
         share = self._share(rank)
@@ -467,7 +445,7 @@ class _Run:
             if ready and needs & ~have == 0:
                 del self.left[rank][i]
                 self._note(rank, "patch", "patches", now, now + seconds)
-                self._push(now + seconds, _DONE, rank)
+                self._at(now + seconds, self._next, rank)
                 return
         if self.left[rank] or have != all_taken:
             self.busy[rank] = False

@@ -30,7 +30,8 @@ class Travel:
 
     sender: int
     receiver: int
-    what: int  # sweep and number of the message at the receiver
+    sweep: int
+    number: int  # of the message at the receiver
     size: int
     hops: list[Hop]
     begin: float

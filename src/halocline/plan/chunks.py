@@ -133,15 +133,13 @@ class ChunkPlan:
 
     Attributes
     ----------
-    chunks : tuple of tuple of int
-        Those that this rank puts together: whose first element it has.
     own : tuple of Part
         What its subdomains have of chunks, by chunk; `rank` is who puts that together.
     parts : tuple of Part
-        What its chunks consist of, by chunk; `rank` is who has it.
+        Contents of the chunks whose first element this rank has, and that it assembles, by chunk; `rank` is
+        the rank that has the part.
     """
 
-    chunks: tuple[Index, ...]
     own: tuple[Part, ...]
     parts: tuple[Part, ...]
 
@@ -170,22 +168,21 @@ def plan_chunks(
         chunks += grid.starting_in(mine)
         for chunk in grid.over(mine):
             box = grid.box(chunk)
-            home = layout.home(_holder(cut, selection.point(box.lo)))[0]
+            (holder,) = _holders(cut, selection.point(box.lo), selection.point(box.lo))
+            home = layout.home(holder)[0]
             own.append(Part(chunk, home, local, box.intersect(mine)))
-    chunks.sort()
     own.sort(key=lambda part: (part.chunk, part.local))
     parts = []
     for chunk in chunks:
         box = grid.box(chunk)
         last = tuple(h - 1 for h in box.hi)
-        found = []
         for number in _holders(cut, selection.point(box.lo), selection.point(last)):
             home, local = layout.home(number)
             theirs = selection.elements(_points(cut, number, points)).intersect(box)
             if theirs:  # strides may step over a subdomain
-                found.append(Part(chunk, home, local, theirs))
-        parts += sorted(found, key=lambda part: (part.rank, part.local))
-    return ChunkPlan(tuple(chunks), tuple(own), tuple(parts))
+                parts.append(Part(chunk, home, local, theirs))
+    parts.sort(key=lambda part: (part.chunk, part.rank, part.local))
+    return ChunkPlan(tuple(own), tuple(parts))
 
 
 def _points(cut: Decomposition, number: int, points: Sequence[int]) -> Box:
@@ -199,11 +196,6 @@ def _place(cut: Decomposition, axis: int, point: int) -> int:
     """Along an axis, the place of the subdomain that has a point."""
     cell = min(point, cut.shape[axis] - 1)
     return ((cell + 1) * cut.parts[axis] - 1) // cut.shape[axis]
-
-
-def _holder(cut: Decomposition, point: Index) -> int:
-    """The subdomain that has a point."""
-    return cut.rank_of([_place(cut, axis, i) for axis, i in enumerate(point)])
 
 
 def _holders(cut: Decomposition, first: Index, last: Index) -> Iterator[int]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from halocline.lang.grid import unknown
-
 
 @dataclass(frozen=True)
 class Communication:
@@ -32,11 +30,6 @@ class Communication:
     packing: str
     overlap: bool
 
-    @property
-    def options(self) -> dict[str, object]:
-        """These, as options of `halocline.Execution`."""
-        return {"halo": self.halo, "packing": self.packing, "overlap": self.overlap}
-
 
 COMMUNICATIONS: Mapping[str, Communication] = {
     "baseline": Communication("nothing is packed; all fields have the widest halo", "uniform", "none", False),
@@ -45,17 +38,3 @@ COMMUNICATIONS: Mapping[str, Communication] = {
     "v3": Communication("v2, and everything is packed", "read", "all", False),
     "overlap": Communication("v3, and patches run while messages are under way", "read", "all", True),
 }
-
-
-def communication_named(name: str) -> Communication:
-    """The one of that name.
-
-    Raises
-    ------
-    InputError
-        There is none.
-    """
-    found = COMMUNICATIONS.get(name) if isinstance(name, str) else None
-    if found is None:
-        raise unknown("communication", str(name), list(COMMUNICATIONS))
-    return found

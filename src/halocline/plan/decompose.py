@@ -16,6 +16,7 @@ from operator import index
 from halocline.compile.footprint import Direction
 from halocline.errors import InputError
 from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
+from halocline.lang.grid import chosen
 from halocline.plan.box import Box
 from halocline.plan.traffic import Traffic, exchange_cost
 from halocline.words import near
@@ -169,8 +170,7 @@ def decompose(
     if count < 1:
         raise InputError(f"{count} subdomains were asked for; at least 1 is needed")
     wraps = axis_flags(periodic, ndim, "periodic")
-    if level not in LEVELS:
-        raise InputError(f"unknown level {level!r}; known are {', '.join(LEVELS)}")
+    chosen("level", level, LEVELS)
     if traffic is None:
         traffic = Traffic.of_radius(radius, ndim)
     if thickness is None:

@@ -63,11 +63,6 @@ class DeviceChoice:
     def __str__(self) -> str:
         return self.interface + (":" + ",".join(map(str, self.indices)) if self.indices else "")
 
-    def names(self, device: str) -> bool:
-        """Whether a device, such as "cpu" or "cuda:0", is one that was chosen."""
-        interface, _, index = device.partition(":")
-        return interface == self.interface and (not self.indices or int(index) in self.indices)
-
     def among(self, platforms: Sequence[str], why: str = "") -> tuple[int, ...]:
         """The numbers of the chosen devices, where a process sees some of the interface.
 
@@ -198,33 +193,6 @@ def deal_devices(chosen: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]
 
 def _by_name(identities: Sequence[str]) -> list[int]:
     return sorted(range(len(identities)), key=identities.__getitem__)
-
-
-def slots_of_node(
-    chosen: Sequence[Sequence[str]], dealt: Sequence[Sequence[int]]
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The devices that the ranks of a node drive together, and the device of each slot of the node.
-
-    Parameters
-    ----------
-    chosen, dealt
-        What `deal_devices` takes and gives.
-
-    Returns
-    -------
-    identities : tuple of str
-        Each device once: in this order `distance_between` wants its bandwidths.
-    slots : tuple of int
-        For each slot (see `halocline.plan.Layout`) the place of its device in `identities`.
-
-    Examples
-    --------
-    >>> slots_of_node([["A", "B"]] * 4, [[0], [0], [1], [1]])
-    (('A', 'B'), (0, 0, 1, 1))
-    """
-    names = [own[place] for own, mine in zip(chosen, dealt, strict=True) for place in mine]
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    return tuple(places), tuple(places[name] for name in names)
 
 
 # -- which takes which subdomain -----------------------------------------------------------------------------

@@ -150,7 +150,8 @@ def exchange(
         peer = subdomain.neighbour(towards)
         assert peer is not None
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
-        tag, method = number * TAGS + _code(sent), transfers.method(own, peer)
+        code = sum((d + 1) * 3**axis for axis, d in enumerate(sent))  # below 27, in any dimension
+        tag, method = number * TAGS + code, transfers.method(own, peer)
         packed = transfers.packed(method, sent in along_last)
         return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
 
@@ -166,8 +167,3 @@ def exchange(
 
 def _opposite(direction: Direction) -> Direction:
     return tuple(-d for d in direction)
-
-
-def _code(direction: Direction) -> int:
-    """A number from 0 to 26 for a direction, the same for grids of any dimension."""
-    return sum((d + 1) * 3**axis for axis, d in enumerate(direction))

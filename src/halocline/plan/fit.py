@@ -23,7 +23,7 @@ class Need:
 
 def least_thickness(schedule: Schedule) -> tuple[int, ...]:
     """The least cells of a subdomain along each axis that is cut or periodic."""
-    needs = [*_across(schedule), *_at_walls(schedule)]
+    needs = list(_needs(schedule))
     return tuple(
         max((need.cells for need in needs if need.axis == axis), default=1) for axis in range(schedule.ndim)
     )
@@ -48,7 +48,7 @@ def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
             f"a decomposition of shape {decomposition.shape}, periodic {decomposition.periodic}, does not "
             f"suit a program with {schedule.ndim} axes, periodic {schedule.periodic}"
         )
-    for need in (*_across(schedule), *_at_walls(schedule)):
+    for need in _needs(schedule):
         axis, field = need.axis, schedule.fields[need.field]
         cells, parts = decomposition.shape[axis], decomposition.parts[axis]
         alone = parts == 1
@@ -74,8 +74,8 @@ HALO = "has a halo of"
 REACH = "has a boundary condition that reads"
 
 
-def _across(schedule: Schedule) -> Iterator[Need]:
-    """What is read of, or computed in place of, neighbours."""
+def _needs(schedule: Schedule) -> Iterator[Need]:
+    """Yield the layers that sweeps read or compute of neighbours, and those that boundary conditions read."""
     for sweep in schedule.sweeps():
         for field, footprint in (*sweep.reads.items(), *sweep.exchange.items()):
             for axis, layers in enumerate(footprint.layers(schedule.ndim)):
@@ -83,10 +83,6 @@ def _across(schedule: Schedule) -> Iterator[Need]:
         if sweep.halo_kernel is not None:
             for axis, layers in enumerate(sweep.halo_extent.layers(schedule.ndim)):
                 yield Need(sweep.operands[0], axis, max(layers), HALO)
-
-
-def _at_walls(schedule: Schedule) -> Iterator[Need]:
-    """How far boundary conditions read inward."""
     for sweep in schedule.sweeps():
         for fill in sweep.fills:
             yield Need(fill.field, fill.axis, fill.reach, REACH)

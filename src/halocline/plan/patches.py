@@ -38,7 +38,6 @@ ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
 class Caches:
     """Bytes of the data caches of a core."""
 
-    l1: int = 32 * 2**10
     l2: int = 2**20
 
 

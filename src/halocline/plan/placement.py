@@ -6,6 +6,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
+from halocline.lang.grid import chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,8 +49,7 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     w, d = _matrix(flow, "flow"), _matrix(distance, "distance")
     if w.shape != d.shape:
         raise InputError(f"flow is among {len(w)} subdomains, but distance among {len(d)} devices")
-    if strategy not in STRATEGIES:
-        raise InputError(f"placement {strategy!r} is unknown; known are {', '.join(STRATEGIES)}")
+    chosen("placement", strategy, STRATEGIES)
     apart = d[~np.eye(len(d), dtype=bool)]
     if strategy == "trivial" or (strategy == "aware" and (apart == apart[:1]).all()):
         return tuple(range(len(w)))  # equally far from each other, all placements are equally good

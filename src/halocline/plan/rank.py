@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import cache, partial, reduce
 from itertools import chain
-from operator import or_
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.footprint import Direction
@@ -362,7 +362,7 @@ def plan_subdomain(
         ),
         device=schedule.device is not None,
     )
-    near = _Nearness(subdomain, patches)
+    near = cache(partial(_near, patches))  # the fields of a sweep read the same segments
     return SubdomainPlan(
         decomposition,
         number,
@@ -370,7 +370,7 @@ def plan_subdomain(
         tuple(_field(subdomain, field, blocks) for field in schedule.fields),
         patches,
         tuple(
-            _sweep(schedule, sweep, subdomain, transfers, moved, near, patches, backward)
+            _sweep(schedule, sweep, subdomain, transfers, moved, patches, near, backward)
             for sweep, moved, backward in zip(
                 schedule.sweeps(), exchanges, _directions(schedule.operations), strict=True
             )
@@ -403,35 +403,11 @@ def _wrapped(schedule: Schedule) -> tuple[int, int]:
     return max((lower for lower, _ in widths), default=0), max((upper for _, upper in widths), default=0)
 
 
-class _Nearness:
-    """Which patches of a subdomain read a halo segment."""
-
-    def __init__(self, subdomain: Subdomain, patches: Patches) -> None:
-        self.shape, self.table = subdomain.shape, patches.table
-        self.known: dict[tuple[int, int, int], NDArray[np.bool_]] = {}
-
-    def __call__(self, direction: Direction, width: tuple[int, ...]) -> NDArray[np.bool_]:
-        """The patches that read the segment in `direction` when each cell reads `width` cells away."""
-        sides = [
-            self._side(axis, d, w) for axis, (d, w) in enumerate(zip(direction, width, strict=True)) if d
-        ]
-        near = sides[0]
-        for side in sides[1:]:
-            near = near & side
-        return near
-
-    def box(self, box: Box, layers: Layers) -> NDArray[np.bool_]:
-        """The patches that read any cell of a box when each cell reads this many layers around it."""
-        lo, hi, top = self.table[:, 0], self.table[:, 1], self.table[:, 2]
-        below, above = zip(*layers, strict=True)
-        return ((lo - below < box.hi) & (hi + top + above > box.lo)).all(axis=1)  # type: ignore[no-any-return]
-
-    def _side(self, axis: int, side: int, width: int) -> NDArray[np.bool_]:
-        key = (axis, side, width)
-        if key not in self.known:
-            lo, hi, top = self.table[:, 0, axis], self.table[:, 1, axis], self.table[:, 2, axis]
-            self.known[key] = lo < width if side < 0 else hi + top + width > self.shape[axis]
-        return self.known[key]
+def _near(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
+    """Return which patches read any cell of a box when each cell reads this many layers around it."""
+    reach = box.grow([(above, below) for below, above in layers])
+    axes = zip(*patches.table.transpose(1, 2, 0), reach.lo, reach.hi, strict=True)
+    return reduce(and_, [(lo < end) & (hi + top > first) for lo, hi, top, first, end in axes])
 
 
 def _sweep(
@@ -440,8 +416,8 @@ def _sweep(
     subdomain: Subdomain,
     transfers: Transfers,
     moved: Exchange,
-    near: _Nearness,
     patches: Patches,
+    near: Callable[[Box, Layers], NDArray[np.bool_]],
     backward: bool,
 ) -> SweepPlan:
     """The plan of one sweep."""
@@ -456,19 +432,23 @@ def _sweep(
         for field, box in message.parts:
             arriving.setdefault((message.direction, field), []).append((i, box))
 
-    patch_needs = np.zeros(len(near.table), dtype=np.uint32)
-    patch_rims = np.zeros(len(near.table), dtype=np.bool_)
+    patch_needs = np.zeros(len(patches), dtype=np.uint32)
+    patch_rims = np.zeros(len(patches), dtype=np.bool_)
     for field, footprint in sweep.reads.items():
         points = subdomain.owned(schedule.fields[field])
         for direction, width in footprint:
             segment = subdomain.segment(points, direction, width)
-            for i, box in arriving.get((subdomain.across(direction), field), ()):
-                if box.intersect(segment):
-                    patch_needs |= near(direction, width).astype(np.uint32) << np.uint32(i)
-            for rim in rims.get(field, ()):
-                box = rim.intersect(_with_top(segment, subdomain.cells, points))
-                if box:
-                    patch_rims |= near(direction, width) & near.box(box, footprint.layers(schedule.ndim))
+            messages = arriving.get((subdomain.across(direction), field), ())
+            bits = [i for i, box in messages if box.intersect(segment)]
+            above = _with_top(segment, subdomain.cells, points)
+            boxes = [box for rim in rims.get(field, ()) if (box := rim.intersect(above))]
+            if not (bits or boxes):
+                continue
+            reading = near(segment, tuple((w, w) for w in width))
+            for i in bits:
+                patch_needs |= reading.astype(np.uint32) << np.uint32(i)
+            for box in boxes:
+                patch_rims |= reading & near(box, footprint.layers(schedule.ndim))
     patch_needs.setflags(write=False)
     patch_rims.setflags(write=False)
 

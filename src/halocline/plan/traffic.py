@@ -150,11 +150,7 @@ def exchange_cost(
             size = -(-n // p)
             areas = [area * size for area in areas] + areas
         regime = tuple([p if p < 3 else 3 for p in parts])
-        return max([sumprod(sums, areas) for sums in alternatives(regime)])
+        most: int = max([sum(map(mul, sums, areas)) for sums in alternatives(regime)])
+        return most
 
     return cost
-
-
-def sumprod(a: Sequence[int], b: Sequence[int]) -> int:
-    """The sum of products, exact."""
-    return sum(map(mul, a, b))

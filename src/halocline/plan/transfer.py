@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from halocline.errors import InputError
+from halocline.lang.grid import chosen
 from halocline.plan.decompose import Decomposition
 from halocline.plan.layout import Layout
 
@@ -121,8 +121,7 @@ def chosen_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     names = methods.split(",") if isinstance(methods, str) else list(methods)
     names = [name.strip() if isinstance(name, str) else name for name in names]
     for name in names:
-        if name not in METHODS:
-            raise InputError(f"transfer method {name!r} is unknown; known are {', '.join(METHODS)}")
+        chosen("transfer method", name, [*METHODS])
     return tuple(name for name in METHODS if name in names or name == "mpi")
 
 

@@ -12,7 +12,7 @@ from halocline.problems.names import Names
 from halocline.problems.record import Record
 from halocline.run.engine.prepared import Outcome
 from halocline.run.fields.fields import Fields
-from halocline.run.tuning.patches import Tuned
+from halocline.run.tuning.patches import Patch, Tuned
 from halocline.solvers.linear import Solution
 
 
@@ -53,7 +53,7 @@ class Result:
     fields: tuple[Field, ...]
     observer: Any = field(repr=False)
     names: Names = field(repr=False)
-    tuned: Tuned | None = None
+    tuned: Tuned[Patch] | None = None
     most: int | None = None
     rtol: float | None = None
 

@@ -79,27 +79,19 @@ def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
 
 @dataclass
 class DevicesInUse:
-    """What the programs of this process run on.
+    """Devices that the programs of this process run on.
 
     Attributes
     ----------
     places : dict of OnDevice to None
-        Of this rank's subdomains on devices.
-    host : bool
-        Whether some are computed by the rank itself.
+        Locations of the subdomains of this rank.
     """
 
     places: dict[OnDevice, None] = field(default_factory=dict)
-    host: bool = False
 
     def __call__(self, comm: Communicator) -> list[OnDevice]:
-        """The places of all ranks; all ranks call this."""
+        """Return the locations of all ranks; all ranks call this."""
         return sorted({place for each in comm.allgather(list(self.places)) for place in each}, key=astuple)
-
-    def devices(self, comm: Communicator) -> list[str]:
-        """What computes on any rank: "cpu", "cuda:0", ...; all ranks call this."""
-        host = ["cpu"] if any(comm.allgather(self.host)) else []
-        return host + list(dict.fromkeys(place.device for place in self(comm)))
 
 
 DEVICE_VARIABLE = "HALOCLINE_DEVICE"
@@ -114,12 +106,6 @@ def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[A
     for record in _records:
         record.places.update(dict.fromkeys(mine))
     return tuple(place for each in comm.allgather(mine) for place in each)
-
-
-def note_host() -> None:
-    """A program of this process has its subdomains in memory of the host."""
-    for record in _records:
-        record.host = True
 
 
 @contextmanager

@@ -104,12 +104,11 @@ class Ends:
         wanted: dict[Key, tuple[Any, bool, int]] = {}
         for own, device in zip(plan.subdomains, devices, strict=True):
             for sweep in own.sweeps:
-                for m in sweep.sends:
+                sent = [((own.number, m.peer), m, False) for m in sweep.sends]
+                received = [((m.peer, own.number), m, True) for m in sweep.receives]
+                for ends, m, receives in sent + received:
                     if m.method == "colocated":
-                        wanted[own.number, m.peer, m.tag] = device, False, m.bytes
-                for m in sweep.receives:
-                    if m.method == "colocated":
-                        wanted[m.peer, own.number, m.tag] = device, True, m.bytes
+                        wanted[*ends, m.tag] = device, receives, m.bytes
         self._links: dict[Key, Any] = {}
         own_ends: dict[Key, tuple[str, int, bytes]] = {}
         counters: Any = None

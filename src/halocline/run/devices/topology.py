@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
 from typing import Any
 
-from halocline.plan.devices import distance_between, slots_of_node
+from halocline.errors import RunError
+from halocline.plan.devices import distance_between
 from halocline.run.ranks.communicator import Communicator
+from halocline.words import counted
 
 # What two GPUs have in common on the way through PCIe, nearest first: NVML's levels 0, 10, ... 50
 LEVELS = ("board", "switch", "switches", "bridge", "node", "system")
@@ -55,8 +58,6 @@ class Gpu:
         Generation and lanes of its PCIe link at most; None where NVML does not say.
     nvlinks : mapping of str to int
         How many active NVLinks lead where: to the address of a GPU, to "switch" or to "processor".
-    processors : tuple of int
-        The hardware threads near it.
     """
 
     uuid: str
@@ -65,7 +66,6 @@ class Gpu:
     capability: tuple[int, int]
     pcie: tuple[int, int] | None
     nvlinks: Mapping[str, int]
-    processors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ def link(topology: Topology, a: int, b: int) -> Link:
     one, other = topology.gpus[a], topology.gpus[b]
     rate = min(_nvlink(one), _nvlink(other))
     if count := one.nvlinks.get(other.address, 0):
-        return Link(count * rate, f"{_count(count)} between them")
+        return Link(count * rate, f"{counted(count, 'NVLink')} between them")
     if count := min(one.nvlinks.get("switch", 0), other.nvlinks.get("switch", 0)):
-        return Link(count * rate, f"{_count(count)} to switches")
+        return Link(count * rate, f"{counted(count, 'NVLink')} to switches")
     level = topology.ancestors[a][b]
     rates = []
     for gpu, place in ((one, a), (other, b)):
@@ -146,10 +146,6 @@ def bandwidths(topology: Topology) -> tuple[tuple[float, ...], ...]:
     return tuple(
         tuple(float("inf") if a == b else link(topology, a, b).bandwidth for b in places) for a in places
     )
-
-
-def _count(links: int) -> str:
-    return f"{links} NVLink{'s' if links > 1 else ''}"
 
 
 def _nvlink(gpu: Gpu) -> float:
@@ -186,24 +182,45 @@ def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> 
     why : str
         Why there is none, and after a semicolon what to do.
     """
+    try:
+        with nvml_running(nvml) as running:
+            return _read(running, identities)
+    except RunError as error:
+        return None, str(error)
+
+
+@contextlib.contextmanager
+def nvml_running(nvml: Any = None) -> Iterator[Any]:
+    """Yield NVML, which is initialised during the block.
+
+    Parameters
+    ----------
+    nvml : module, optional
+        Replacement for the module `pynvml`.
+
+    Raises
+    ------
+    RunError
+        NVML is not installed, does not start, or fails in the block.
+    """
     if nvml is None:
         try:
-            import pynvml
-
-            nvml = pynvml
+            nvml = import_module("pynvml")
         except ImportError:
-            return None, "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py"
+            raise RunError(
+                "the Python package nvidia-ml-py is not installed; pip install nvidia-ml-py"
+            ) from None
+    state, advice = "does not start", "install NVIDIA's driver where there is a GPU"
     try:
         nvml.nvmlInit()
+        state, advice = "fails", "see nvidia-smi"
+        try:
+            yield nvml
+        finally:
+            with contextlib.suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
     except nvml.NVMLError as error:
-        return None, f"NVML does not start ({_said(error)}); install NVIDIA's driver where there is a GPU"
-    try:
-        return _read(nvml, identities)
-    except nvml.NVMLError as error:
-        return None, f"NVML fails ({_said(error)}); see nvidia-smi"
-    finally:
-        with contextlib.suppress(nvml.NVMLError):
-            nvml.nvmlShutdown()
+        raise RunError(f"NVML {state} ({str(error) or type(error).__name__}); {advice}") from None
 
 
 def _read(nvml: Any, identities: Sequence[str] | None) -> tuple[Topology | None, str]:
@@ -238,7 +255,6 @@ def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
         capability=(int(major), int(minor)),
         pcie=(int(generation), int(lanes)) if generation and lanes else None,
         nvlinks=nvlinks,
-        processors=_processors(_answer(nvml, nvml.nvmlDeviceGetCpuAffinity, handle, 64) or ()),
     )
 
 
@@ -276,11 +292,6 @@ def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def _processors(words: Sequence[int]) -> tuple[int, ...]:
-    """The bits that are set in words of 64."""
-    return tuple(64 * n + bit for n, word in enumerate(words) for bit in range(64) if word >> bit & 1)
-
-
 def _address(info: Any) -> str:
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}"
 
@@ -292,10 +303,6 @@ def _text(given: str | bytes) -> str:
 def _bare(uuid: str) -> str:
     """A UUID without what drivers write around it: "GPU-" and dashes."""
     return re.sub(r"[^0-9a-f]", "", uuid.lower())
-
-
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -340,7 +347,7 @@ def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> Devic
     with comm.agreement("ask how devices are linked"):
         if comm.node is None or comm.node.rank == 0:
             found = links_between(driven, each, devices[0].interface)
-    found = comm.bcast_of_node(found)
+    found = comm.allgather_of_node(found)[0]
     found_by_rank = comm.allgather((blake2b(repr(found.distance).encode()).digest(), found.why))
     if any(digest != found_by_rank[0][0] for digest, _ in found_by_rank):
         return DeviceLinks(None, "nodes differ in their links")
@@ -358,7 +365,8 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
         Subdomains of a device.
     interface : {"cuda", "opencl"}
     """
-    identities, places = slots_of_node(driven, [range(len(own)) for own in driven])
+    names = [identity for own in driven for identity in own]
+    identities = tuple(dict.fromkeys(names))
     if len(identities) == 1:
         return DeviceLinks(None, "a node has one device")
     if interface != "cuda":
@@ -366,7 +374,7 @@ def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) ->
     topology, why = read_topology(identities)
     if topology is None:
         return DeviceLinks(None, f"all links count as equal: {why.partition('; ')[0]}")
-    slots = [place for place in places for _ in range(each)]
+    slots = [identities.index(name) for name in names for _ in range(each)]
     distance = tuple(map(tuple, distance_between(bandwidths(topology), slots)))
     if len({rate for a, row in enumerate(distance) for b, rate in enumerate(row) if a != b}) == 1:
         return DeviceLinks(None, "all links are equal")

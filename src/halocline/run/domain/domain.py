@@ -22,7 +22,6 @@ from halocline.run.devices.devices import (
     OnDevice,
     devices_of_rank,
     finder,
-    note_host,
     places_of,
     shared_bytes,
     sharers,
@@ -202,6 +201,10 @@ class Domain:
         The ranks that use each of these.
     places : tuple of OnDevice
         The device of each subdomain of every rank, once the first program is prepared; none on the CPU.
+    subdomains : tuple of int
+        Numbers of the subdomains of this rank; none until the first program is prepared.
+    offsets : list of tuple of int
+        Global index of the first cell of each of these subdomains.
     device_links : DeviceLinks
         Between the devices of a node.
     shared_bytes : int
@@ -219,6 +222,8 @@ class Domain:
         self.device_links: DeviceLinks = device_links(self.devices, self.how.subdomains_per_rank, self.comm)
         self.shared_bytes = shared_bytes(self.devices)
         self.places: tuple[OnDevice, ...] = ()
+        self.subdomains: tuple[int, ...] = ()
+        self.offsets: list[tuple[int, ...]] = []
         self.sharers: Mapping[Any, int] = {}
         self._finders: dict[Any, Any] = {}
         self.threads = self.how.threads or default_threads(self.comm)
@@ -271,6 +276,8 @@ class Domain:
             devices=max(1, len(self.devices)),
             distance=self.device_links.distance,
         )
+        self.subdomains = layout.owned(comm.rank)
+        self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if comm.mpi is None:
             self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
         if self.devices:
@@ -279,7 +286,6 @@ class Domain:
             own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
             return
-        note_host()
         self.transfers = Transfers(layout, host_methods(comm, self.how), self.how.packing)
         self.peers = shared_memory_peers(comm, self.transfers)
 
@@ -317,18 +323,3 @@ class Domain:
         assert self.transfers is not None
         node = self.transfers.layout.node
         return len({(node(each.rank), each.device, each.name) for each in self.places})
-
-    @property
-    def subdomains(self) -> tuple[int, ...]:
-        """Those of this rank."""
-        assert self.transfers is not None
-        return self.transfers.layout.owned(self.comm.rank)
-
-    def first(self, n: int) -> tuple[int, ...]:
-        """The global index of the first cell of the n-th subdomain of this rank."""
-        assert self.decomposition is not None
-        return self.decomposition.box(self.subdomains[n]).lo
-
-    def offsets(self) -> list[tuple[int, ...]]:
-        """The global index of the first cell of each subdomain of this rank."""
-        return [self.first(n) for n in range(len(self.subdomains))]

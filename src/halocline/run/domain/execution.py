@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from halocline.archive.files import as_path
 from halocline.compile.halo import HALOS
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.lang.grid import Grid
+from halocline.lang.grid import Grid, chosen
 from halocline.lang.values import plain
-from halocline.plan.communication import communication_named
+from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
@@ -27,7 +27,7 @@ from halocline.plan.transfer import (
     chosen_methods,
 )
 from halocline.ranges import MAILBOXES, RANKS_PER_NODE, SUBDOMAINS, THREADS
-from halocline.run.tuning.kernels import AUTO, check_kernels
+from halocline.run.tuning.kernels import AUTO, WORDS
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
@@ -135,10 +135,13 @@ class Execution:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
-        check_kernels(self.kernels)
-        for name, known in (("schedule", SCHEDULES), ("halo", HALOS), ("packing", PACKING)):
-            if getattr(self, name) not in known:
-                raise InputError(f"{name} {getattr(self, name)!r} is unknown; known are {', '.join(known)}")
+        for name, known in (
+            ("kernels", WORDS),
+            ("schedule", SCHEDULES),
+            ("halo", HALOS),
+            ("packing", tuple(PACKING)),
+        ):
+            chosen(name, getattr(self, name), known)
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 
@@ -152,10 +155,11 @@ class Execution:
                     "gpudirect needs communication; without that, name gpu_aware among the methods"
                 )
             return
-        chosen = communication_named(self.communication).options
-        chosen["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
+        named = asdict(COMMUNICATIONS[chosen("communication", self.communication, [*COMMUNICATIONS])])
+        del named["about"]
+        named["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
         defaults = {each.name: each.default for each in fields(self)}
-        for name, value in chosen.items():
+        for name, value in named.items():
             given, usual = getattr(self, name), defaults[name]
             if name == "methods" and given is not None:
                 given = chosen_methods(given)

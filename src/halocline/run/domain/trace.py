@@ -72,16 +72,9 @@ class Timeline:
             room = MOST - self._kept.get(lane, 0)
             for event, sweep, what, begin, end in rows[:room].tolist():
                 kind = TRACE_EVENTS[int(event)]
-                self.own.append(
-                    TraceEvent(
-                        rank,
-                        lane,
-                        kind,
-                        _name(kind, names[int(sweep)] if sweep >= 0 else "", int(what)),
-                        self._passed + begin,
-                        self._passed + end,
-                    )
-                )
+                name = _name(kind, names[int(sweep)] if sweep >= 0 else "", int(what))
+                times = self._passed + begin, self._passed + end
+                self.own.append(TraceEvent(rank, lane, kind, name, *times))
             self._kept[lane] = self._kept.get(lane, 0) + min(room, len(rows))
         self._passed += report["seconds"]
 

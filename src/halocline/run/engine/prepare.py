@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from halocline.compile.compiler import compile_program
@@ -26,12 +27,12 @@ from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers
 from halocline.run.domain.domain import Domain
-from halocline.run.engine.prepared import PassTimer, Planned, Prepared, has_loop
+from halocline.run.engine.prepared import PassTimer, Prepared, has_loop
 from halocline.run.host.machine import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning import kernels, patches
-from halocline.run.tuning.patches import TUNE, Tuned
+from halocline.run.tuning.patches import TUNE, Tuned, race, recall, remember
 
 
 def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
@@ -80,7 +81,7 @@ def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError
 Patch = int | Sequence[int] | Mapping[str, int] | None  # shape of patches; None: by cache size
 
 
-def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = None) -> Planned:
+def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = None) -> tuple[RankPlan, Path]:
     """Plan a schedule for this rank, and compile its kernels. All ranks call this with the same schedule.
 
     Parameters
@@ -94,7 +95,7 @@ def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = Non
     plan = rank_plan(store, schedule, _transfers(store, schedule, name), patch)
     # one library for all ranks, also where those of another node hold less
     streaming = any(comm.allgather(exceeds_cache(plan, comm.ranks_of_node)))
-    return Planned(plan, compile_once(schedule.source, comm, streaming=streaming))
+    return plan, compile_once(schedule.source, comm, streaming=streaming)
 
 
 def rank_plan(store: FieldStore, schedule: Schedule, transfers: Transfers, patch: Patch = None) -> RankPlan:
@@ -131,12 +132,10 @@ def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
     """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
     too."""
     path = None
-    with comm.agreement("compile kernels"):
-        if comm.rank == 0:
-            path = compile_library(source, streaming=streaming)
-    with comm.agreement("compile kernels"):
-        if comm.rank != 0:
-            path = compile_library(source, streaming=streaming)
+    for compiles in (comm.rank == 0, comm.rank != 0):
+        with comm.agreement("compile kernels"):
+            if compiles:
+                path = compile_library(source, streaming=streaming)
     return path
 
 
@@ -171,14 +170,13 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
 def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
     """Plan and bind a compiled program; all ranks call this with the same schedule."""
     how = store.domain.how
-    chosen = planned(store, schedule, name, how.patch_shape)
+    plan, library = planned(store, schedule, name, how.patch_shape)
+    tuned = None
     if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
-        tuned = _tuned_patches(store, schedule, name, chosen)
-        if tuned is not None and tuned.patch is not None:
-            plan = rank_plan(store, schedule, chosen.plan.transfers, tuned.patch)
-            chosen = replace(chosen, plan=plan)
-        chosen = replace(chosen, tuned=tuned)
-    return Prepared(store, schedule, chosen, name)
+        tuned = _tuned_patches(store, schedule, name, plan, library)
+        if tuned is not None and tuned.choice is not None:
+            plan = rank_plan(store, schedule, plan.transfers, tuned.choice)
+    return Prepared(store, schedule, plan, library, name, tuned)
 
 
 def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
@@ -198,44 +196,50 @@ def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], 
 
     names = [device.name for device in domain.devices]
     key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    measure = partial(kernels.fastest, kernels.strategies(domain.grid.ndim, staged), timer_of)
-    asked = measure if domain.how.kernels == TUNE else None
-    tuned = _tuned(domain.comm, ("kernels", name), key, kernels.recall, kernels.remember, asked)
-    return (tuned and tuned.strategy) or Strategy()
+    place, choices = kernels.place_of(key), kernels.strategies(domain.grid.ndim, staged)
+    tuned = recall(Tuned[Strategy], place) if domain.comm.rank == 0 else None
+    measure = partial(race, choices, timer_of) if domain.how.kernels == TUNE else None
+    tuned = _tuned(domain.comm, ("kernels", name), place, tuned, measure, kernels.text_of)
+    return (tuned and tuned.choice) or Strategy()
 
 
-def _tuned_patches(store: FieldStore, schedule: Schedule, name: str, default: Planned) -> Tuned | None:
+def _tuned_patches(
+    store: FieldStore, schedule: Schedule, name: str, plan: RankPlan, library: Path
+) -> Tuned[patches.Patch] | None:
     """Return the speed of patches, as remembered or as measured; None where it is not known."""
-    domain, transfers = store.domain, default.plan.transfers
+    domain, transfers = store.domain, plan.transfers
     key = patches.key(
-        default.library.stem,
+        library.stem,
         transfers,
         domain.threads,
         domain.comm.ranks_of_node,
         domain.how.schedule,
         schedule.blocks,
     )
+    tuned = patches.recalled(key, schedule.ndim) if domain.comm.rank == 0 else None
     shapes = candidates(patches.largest(transfers.layout.decomposition), domain.threads)
-    measure = partial(patches.fastest, shapes, partial(_timer, store.scratch(), schedule, name))
-    asked = measure if domain.how.patch == TUNE else None
-    recall = partial(patches.recall, axes=schedule.ndim)
-    return _tuned(domain.comm, ("patches", name), key, recall, patches.remember, asked)
+    timer_of = partial(_timer, store.scratch(), schedule, name)
+    measure = partial(race, shapes, timer_of) if domain.how.patch == TUNE else None
+    place = patches.place_of(key)
+    return _tuned(domain.comm, ("patches", name), place, tuned, measure, patches.text_of)
 
 
 def _tuned(
     comm: Communicator,
     what: tuple[str, str],
-    key: str,
-    recall: Callable[[str], T | None],
-    remember: Callable[[str, T, str], None],
-    measure: Callable[[], T] | None,
-) -> T | None:
-    """Return the measurement that is remembered under a key; else measure. All ranks call this.
+    place: Path,
+    tuned: Tuned[T] | None,
+    measure: Callable[[], Tuned[T]] | None,
+    text_of: Callable[[Tuned[T]], str],
+) -> Tuned[T] | None:
+    """Return the measurement that the first rank remembers; else measure. All ranks call this.
 
     Parameters
     ----------
     what : tuple of str
         Names of the choices and of the program, for messages.
+    place : Path
+        File for a new measurement.
     measure : callable or None
         None where the user does not ask for a measurement.
 
@@ -244,7 +248,7 @@ def _tuned(
     measurement or None
         None where there is none, or where the default cannot run.
     """
-    tuned = comm.bcast(recall(key) if comm.rank == 0 else None)
+    tuned = comm.bcast(tuned)
     if tuned is not None or measure is None:
         return tuned
     begun = time.monotonic()
@@ -255,9 +259,9 @@ def _tuned(
             log.warning("%s of %s are not tuned: %s", *what, error)
         return None
     if comm.rank == 0:
-        log.info("%s of %s: %s (%.1f s)", *what, tuned, time.monotonic() - begun)
+        log.info("%s of %s: %s (%.1f s)", *what, text_of(tuned), time.monotonic() - begun)
         try:
-            remember(key, tuned, what[1])
+            remember(place, tuned, what[1])
         except RunError as error:
             log.warning("%s", error)
     return tuned
@@ -283,5 +287,5 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch) -> 
         scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
         device=device,
     )
-    prepared = Prepared(scratch, passes_alone, planned(scratch, passes_alone, name, patch), name)
+    prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name)
     return PassTimer(prepared, (PASSES,), values).seconds

@@ -22,10 +22,11 @@ from halocline.native import native
 from halocline.plan.rank import RankPlan, wraps_rows
 from halocline.run.devices.devices import compile_for, device_errors
 from halocline.run.engine.bind import build_device_engine, build_engine
+from halocline.run.host.process import restoring
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning.overlap import Overlap, OverlapTrial
-from halocline.run.tuning.patches import Tuned
+from halocline.run.tuning.patches import Patch, Tuned
 
 log = logging.getLogger("halocline")
 
@@ -96,27 +97,26 @@ def interruption(text: str = "") -> KeyboardInterrupt:
 
 
 @contextmanager
-def stopping_on(signals: Sequence[signal.Signals] = STOPPING) -> Iterator[None]:
-    """Let these signals ask the engines of this process to stop meanwhile, where all ranks agree; inside
-    another such block, or one of `noting`, those of the outer block count.
+def stopping_on() -> Iterator[None]:
+    """Let SIGINT and SIGTERM ask the engines of this process to stop during the block, if all ranks agree.
 
-    A request that came too late for the last run in the block stays: the next one follows it, or who called
-    this asks for it (`forget_stop`).
+    Inside another such block, or one of `noting`, the signals of the outer block count. A request that comes
+    too late for the last run in the block remains for the next run, or for a caller of `forget_stop`.
     """
     number = 0 if _listening else native().noted_signal()
     if number:
         native().forget_signal()
         native().request_stop(number)
-    with _handled(signals, native().stop_on_signals):
+    with _handled(STOPPING, native().stop_on_signals):
         yield
 
 
 @contextmanager
 def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
-    """Let these signals be noted meanwhile: engines go on until a caller that sees `noted_signal` lets them
-    pause.
+    """Note these signals during the block, without a stop of the engines.
 
-    One that came too late for that stays, for the next run.
+    A caller that reads `noted_signal` pauses the engines. A signal that comes too late for that remains for
+    the next run.
     """
     with _handled(signals, native().note_signals):
         yield
@@ -124,20 +124,16 @@ def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
 
 @contextmanager
 def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]) -> Iterator[None]:
-    """What is ignored stays ignored, such as SIGINT in what a shell runs in the background."""
-    main = threading.current_thread() is threading.main_thread()
-    handlers = {s: signal.getsignal(s) for s in signals} if main and not _listening else {}
-    before = {s: handler for s, handler in handlers.items() if handler != signal.SIG_IGN}
-    if before:
-        handle([int(s) for s in before])
-        _listening.extend(before)
-    try:
-        yield
-    finally:
-        if before:
-            _listening.clear()
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    """Let native code handle signals during the block; see `restoring`."""
+    with restoring(() if _listening else signals) as heard:
+        if heard:
+            handle([int(number) for number in heard])
+            _listening.extend(heard)
+        try:
+            yield
+        finally:
+            if heard:
+                _listening.clear()
 
 
 @contextmanager
@@ -177,24 +173,6 @@ def has_loop(schedule: Schedule) -> bool:
     return any(isinstance(operation, Loop) for operation in schedule.operations)
 
 
-@dataclass(frozen=True)
-class Planned:
-    """Plan of one rank and its compiled kernels.
-
-    Attributes
-    ----------
-    plan : RankPlan
-    library : path
-        Library of the kernels.
-    tuned : Tuned or None
-        Measured speed of patches, where the measurement chose the shape of the patches.
-    """
-
-    plan: RankPlan
-    library: Path
-    tuned: Tuned | None = None
-
-
 class Prepared:
     """Program bound to the engine, ready to run any number of times; all ranks make it and call its methods.
 
@@ -203,20 +181,19 @@ class Prepared:
     store : FieldStore
         Memory of the fields; fields of the program that have none take it here.
     schedule : Schedule
-    planned : Planned
+    plan : RankPlan
+        Plan of this rank.
+    library : path
+        Library of the kernels.
     name : str
         Name of the program.
+    tuned : Tuned, optional
+        Measured speed of patches, where the measurement chose the shape of the patches.
 
     Attributes
     ----------
     domain : Domain
         This rank's share of the grid.
-    plan : RankPlan
-        Plan of this rank.
-    library : path
-        Library of the kernels.
-    tuned : Tuned or None
-        Measured speed of patches, where the measurement chose the shape of the patches.
     values : array of float64
         One for each scalar of the schedule; the engine reads and writes it.
     modules : dict
@@ -225,8 +202,17 @@ class Prepared:
         The engine where it is built already; any thread may read it.
     """
 
-    def __init__(self, store: FieldStore, schedule: Schedule, planned: Planned, name: str) -> None:
+    def __init__(
+        self,
+        store: FieldStore,
+        schedule: Schedule,
+        plan: RankPlan,
+        library: Path,
+        name: str,
+        tuned: Tuned[Patch] | None = None,
+    ) -> None:
         self.store, self.domain, self.schedule, self.name = store, store.domain, schedule, name
+        self.plan, self.library, self.tuned = plan, library, tuned
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         transfers = self.domain.transfers
         if transfers is not None and AROUND in schedule.scalars and wraps_rows(transfers):
@@ -234,7 +220,6 @@ class Prepared:
         self.modules: dict[Any, Any] = {}
         self.made: Any = None
         self._generation = -1
-        self.plan, self.library, self.tuned = planned.plan, planned.library, planned.tuned
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
         self.allocate()
@@ -333,7 +318,7 @@ class Prepared:
         with watching(engine, on_progress), self.guarded():
             is_cut = True
             while is_cut:
-                overlap, passes = trial.piece()
+                overlap, passes = trial.piece() if trial.open else (trial.choice.on, 0)
                 report = engine.run(
                     traced=timeline is not None, overlap=overlap, passes=passes, resumed=bool(outcomes)
                 )
@@ -369,12 +354,8 @@ class Prepared:
             loops=tuple(ended or "" for ended in report["loops"]),
             history=np.asarray(report["history"]),
             scalars=self.scalars(),
-            seconds=report["seconds"],
-            compute=report["compute"],
-            exchange=report["exchange"],
-            reduction=report["reduction"],
-            loop_seconds=report["loop_seconds"],
             overlap=self._overlap.choice,
+            **{name: report[name] for name in _CLOCKS},
         )
 
 

@@ -37,12 +37,19 @@ from halocline.lang.expression import (
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
-from halocline.lang.grid import GRID_SCALARS, Field, Vector, component_names, component_values, unknown
+from halocline.lang.grid import (
+    GRID_SCALARS,
+    Field,
+    Vector,
+    chosen,
+    component_names,
+    component_values,
+    unknown,
+)
 from halocline.lang.location import at_target
 from halocline.lang.program import Program, own_name
 from halocline.lang.values import as_name, as_real, by_name, plain, real_array
 from halocline.run.devices.devices import OnDevice
-from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.pointwise import Pointwise, pointwise
@@ -106,10 +113,7 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
         raise InputError(f"parameter {name!r} cannot be removed: the equations were compiled with it")
 
     def _known(self, name: str) -> str:
-        known = as_name(name, "parameter name")
-        if known not in self._names:
-            raise unknown("parameter", name, sorted(self._names))
-        return known
+        return chosen("parameter", as_name(name, "parameter name"), sorted(self._names))
 
 
 def _finite(name: str, value: Any) -> float:
@@ -169,12 +173,14 @@ class Fields(Sealed):
         ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
     values : dict of str to float
         Of all scalars: the parameters, and what programs left.
+    domain : Domain
+        This rank's share of the grid.
     """
 
     advice: ClassVar[Mapping[str, str]] = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
 
     def __init__(self, store: FieldStore, parameters: Mapping[str, float]) -> None:
-        self.store = store
+        self.store, self.domain = store, store.domain
         self.grid = store.domain.grid
         self.values: dict[str, float] = {}
         self.parameters = Parameters(parameters, self.values, self._before_change)
@@ -186,11 +192,6 @@ class Fields(Sealed):
         self._programs: OrderedDict[tuple[Any, ...], Prepared | Pointwise] = OrderedDict()
         self._generation = store.generation  # of the storages that the engines of these programs hold
         self._held: dict[tuple[str, str], Field] = {}  # fields that `holding` assigns, by location and dtype
-
-    @property
-    def domain(self) -> Domain:
-        """This rank's share of the grid."""
-        return self.store.domain
 
     def known(self, field: Any) -> Field:
         """A field of the grid, also by its name."""
@@ -258,7 +259,7 @@ class Fields(Sealed):
             return tuple(self[component] for component in components)
         target = self.stored(field)
         self._may_change(target)
-        offset = tuple(map(min, zip(*self.domain.offsets(), strict=True)))
+        offset = tuple(map(min, zip(*self.domain.offsets, strict=True)))
         return self._local(target, offset, contents.view(self.store, target))
 
     def views(self, field: Field | Vector | str) -> Any:
@@ -274,7 +275,7 @@ class Fields(Sealed):
         self._may_change(target)
         return [
             (offset, self._local(target, offset, view))
-            for offset, view in zip(self.domain.offsets(), self.store.views(target), strict=True)
+            for offset, view in zip(self.domain.offsets, self.store.views(target), strict=True)
         ]
 
     def _local(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
@@ -407,7 +408,6 @@ class Fields(Sealed):
                 warn()
             raise
         warn()
-        self._made(field)
 
         def values(origin: Place, shape: Place) -> NDArray[np.float64]:
             part, mine = np.empty(shape), slice(origin[-1], origin[-1] + shape[-1])
@@ -416,7 +416,6 @@ class Fields(Sealed):
             return part
 
         self._fill(field, values)
-        self._set_walls(field)
 
     def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
         """Let `read` give all values to each of these fields, those on walls too, instead of what was set
@@ -447,7 +446,6 @@ class Fields(Sealed):
         time = comm.bcast(time)
         with comm.agreement(what):
             reader = Reader(field, source_of(value, field, time))
-        self._made(field)
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)
 
@@ -456,7 +454,6 @@ class Fields(Sealed):
             return real_array(part, f"field {field.name!r} is given")
 
         self._fill(field, values)
-        self._set_walls(field)
 
     def _fill(self, field: Field, values: Callable[[Place, Place], NDArray[Any]]) -> None:
         """Write the points of a field; no rank writes where the values of any rank are rejected.
@@ -467,11 +464,13 @@ class Fields(Sealed):
         values : callable
             ``values(origin, shape)`` returns the values of a box of points.
         """
+        self._made(field)
         with self.store.writing(field) as pieces:
             with self.domain.comm.agreement(f"set field {field.name!r}"):
                 parts = [_fitted(field, values(origin, view.shape)) for origin, view in pieces]
             for (_, view), part in zip(pieces, parts, strict=True):
                 view[...] = part
+        self._set_walls(field)
 
     def _from_array(self, field: Field, value: Any) -> None:
         array, points = real_array(value, f"field {field.name!r} is given"), field.points
@@ -486,14 +485,12 @@ class Fields(Sealed):
                 f"field {field.name!r} has shape {points}, but the array given for it has shape {array.shape}"
                 + advice
             )
-        self._made(field)
 
         def values(origin: Place, shape: Place) -> NDArray[Any]:
             box = tuple(slice(o, o + n) for o, n in zip(origin, shape, strict=True))
             return array if array.shape == () else array[box]
 
         self._fill(field, values)
-        self._set_walls(field)
 
     def _set_walls(self, field: Field) -> None:
         """Give points on walls the values that conditions hold there, where no statement has done so."""
@@ -519,7 +516,7 @@ class Fields(Sealed):
             for n, (field, formula) in enumerate(formulas.items()):
                 field.set(program.own(f"number{n}") if formula is None else formula)
 
-        self._evaluated("initial_values", tuple(formulas.items()), assign, {**self.values, **numbers})
+        self._program("initial_values", tuple(formulas.items()), assign).run({**self.values, **numbers})
         self._check_range(pending)
 
     def _release_stale(self) -> None:
@@ -530,37 +527,18 @@ class Fields(Sealed):
                     prepared.release()
             self._generation = self.store.generation
 
-    def _evaluated(
+    def _program(
         self,
         name: str,
         what: tuple[Any, ...],
         statements: Callable[[Program], None],
-        values: Mapping[str, float],
-    ) -> Mapping[str, float]:
-        """Run the program that evaluates some expressions, and return all scalars.
+        *,
+        compiled: bool = False,
+    ) -> Prepared | Pointwise:
+        """Return the program that evaluates some expressions, the known one where there is one.
 
-        The program is evaluated point by point where that takes less time than to compile it.
-
-        Parameters
-        ----------
-        name, what, statements
-            As `_prepared` takes them.
-        values : mapping of str to float
-            Parameters and other scalars.
-        """
-        program = self._known_program(name, what)
-        if isinstance(program, Prepared):
-            return program.run(values).scalars
-        if program is None:
-            program = pointwise(self.store, _traced(name, statements), self.values)
-            if program is not None:
-                self._keep_program((name, *what), program)
-        if program is not None and program.is_worthwhile:
-            return program.run(values)
-        return self._prepared(name, what, statements).run(values).scalars
-
-    def _prepared(self, name: str, what: tuple[Any, ...], statements: Callable[[Program], None]) -> Prepared:
-        """Return the compiled program that evaluates some expressions, the known one where there is one.
+        The program is evaluated point by point where that takes less time than to compile it. All ranks call
+        this.
 
         Parameters
         ----------
@@ -571,29 +549,22 @@ class Fields(Sealed):
             are in them, but not their values, which are arguments of a run.
         statements : callable
             Records the statements in the program, which is being traced.
+        compiled : bool
+            True for a program that is compiled in any case.
         """
-        program = self._known_program(name, what)
-        if not isinstance(program, Prepared):
-            program = prepare(self.store, _traced(name, statements), self.values)
-            self._keep_program((name, *what), program)
-        return program
-
-    def _known_program(self, name: str, what: tuple[Any, ...]) -> Prepared | Pointwise | None:
-        """Return the program that evaluated the same expressions before; all ranks call this."""
         self.domain.comm.check_same(
             f"the expressions of program {name!r} are", _digests(what), "all ranks must evaluate the same"
         )
         key = name, *what
-        if key in self._programs:
-            self._programs.move_to_end(key)
-        return self._programs.get(key)
-
-    def _keep_program(self, key: tuple[Any, ...], program: Prepared | Pointwise) -> None:
-        """Keep a program as the most recently used one."""
-        self._programs[key] = program
-        self._programs.move_to_end(key)
+        program = self._programs.pop(key, None)
+        if program is None and not compiled:
+            program = pointwise(self.store, _traced(name, statements), self.values)
+        if isinstance(program, Pointwise) and (compiled or not program.is_worthwhile):
+            program = None
+        self._programs[key] = program or prepare(self.store, _traced(name, statements), self.values)
         if len(self._programs) > MOST_PROGRAMS:
             self._programs.popitem(last=False)
+        return self._programs[key]
 
     def _forget_programs(self) -> None:
         """Compile programs anew from here on: the plans of those that are known are no longer valid."""
@@ -646,7 +617,7 @@ class Fields(Sealed):
             for number, expression in enumerate(wanted):
                 program.own(f"result{number}").set(expression)
 
-        scalars = self._evaluated("evaluate", wanted, assign, self.values)
+        scalars = self._program("evaluate", wanted, assign).run(self.values).scalars
         numbers = iter([scalars[own_name(f"result{number}")] for number in range(len(wanted))])
         values = tuple(
             tuple(islice(numbers, len(e))) if isinstance(e, (tuple, list)) else next(numbers)
@@ -685,7 +656,9 @@ class Fields(Sealed):
         location, dtype = location_and_dtype(number)
         self.settle()
         with self._internal_field(location, dtype) as made:
-            prepared = self._prepared("values", (made, number), lambda program: made.set(number))
+            what = made, number
+            prepared = self._program("values", what, lambda program: made.set(number), compiled=True)
+            assert isinstance(prepared, Prepared)
             prepared.allocate()
             try:
                 prepared.run(self.values)
@@ -760,14 +733,6 @@ class Fields(Sealed):
     def check_inputs(self, when: str) -> None:
         """Raise where a field that was set since the last check holds values that are not finite; all ranks
         call this."""
-        self._check(when)
-
-    def check_all(self, when: str) -> None:
-        """Raise where any field holds a value that is not finite; all ranks call this."""
-        self._checked.clear()
-        self._check(when)
-
-    def _check(self, when: str) -> None:
         self.settle()
         fields = [field for field in self.store.fields if field not in self._checked]
         for field in self.store.fields:
@@ -777,6 +742,11 @@ class Fields(Sealed):
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
+
+    def check_all(self, when: str) -> None:
+        """Raise where any field holds a value that is not finite; all ranks call this."""
+        self._checked.clear()
+        Fields.check_inputs(self, when)
 
 
 def _traced(name: str, statements: Callable[[Program], None]) -> Program:

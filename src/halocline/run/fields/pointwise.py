@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,8 @@ class Pointwise:
         Values that a run computes on one rank: results, and what varies along the last axis.
     done : int
         Values computed in all runs.
+    scalars : dict of str to float
+        All scalars after the last run.
     """
 
     store: FieldStore
@@ -82,14 +84,15 @@ class Pointwise:
     steps: Sequence[_Sweep | tuple[str, Kernel]]
     work: int
     done: int = 0
+    scalars: dict[str, float] = field(default_factory=dict)
 
     @property
     def is_worthwhile(self) -> bool:
         """True where another run costs less than to compile the program."""
         return self.done + self.work <= MOST_WORK
 
-    def run(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Run the program and return all scalars; all ranks call this.
+    def run(self, values: Mapping[str, float]) -> Pointwise:
+        """Run the program and return it with its scalars; all ranks call this.
 
         Parameters
         ----------
@@ -112,7 +115,8 @@ class Pointwise:
                     name, kernel = step
                     (root,) = roots(kernel.body)
                     scalars[name] = float(_values(kernel, (root,), scalars, (), {})[root])
-        return scalars
+        self.scalars = scalars
+        return self
 
     def _swept(self, sweep: _Sweep, scalars: Mapping[str, float]) -> dict[str, float]:
         """Run a sweep on the points of this rank, and return the numbers that all ranks reduce."""

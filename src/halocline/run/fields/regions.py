@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.lang.axes import whole
-from halocline.lang.grid import AXES, Grid, unknown
+from halocline.lang.grid import AXES, Grid, chosen
 from halocline.lang.values import as_quantity, plain
 from halocline.plan.chunks import Selection
 from halocline.run.fields.interpolation import Weights, nearest, polynomial
@@ -86,7 +86,24 @@ class Whole(Region):
         return Chosen(Selection.all(grid.points(staggered)), tuple(range(grid.ndim)), lines, {})
 
 
-class Slice(Region):
+class _AlongAxes(Region):
+    """Region with a value for each of some axes."""
+
+    def __init__(self, **values: Any) -> None:
+        kind = type(self).__name__
+        for name in values:
+            if name not in tuple(AXES):
+                raise InputError(f"{kind} has {name!r}; expected some of {', '.join(AXES)}")
+        if not values:
+            raise InputError(f"{kind} has no axis; expected some of {', '.join(AXES)}")
+        self.values = {name: plain(value) for name, value in values.items()}
+
+    def __repr__(self) -> str:
+        texts = (f"{axis}={value!r}" for axis, value in self.values.items())
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+class Slice(_AlongAxes):
     """The points of a plane, or of a line: ``hc.Slice(z=0.5)``, ``hc.Slice(y=0.0, z=0.5)``.
 
     Parameters
@@ -101,19 +118,16 @@ class Slice(Region):
         No axis, or an unknown one; with a grid: a place outside of it, or along all axes.
     """
 
-    def __init__(self, **at: float) -> None:
-        self.at = _given("Slice", at)
-
     def check(self, grid: Grid) -> None:
         """See Region."""
-        for axis, value in self.at.items():
+        for axis, value in self.values.items():
             number = _axis("Slice", axis, grid)
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             if as_quantity(value) is None or not low <= value <= high:
                 raise InputError(
                     f"Slice: {axis} is {shown(value)}; expected a number from {low:g} to {high:g}"
                 )
-        if len(self.at) == grid.ndim:
+        if len(self.values) == grid.ndim:
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
@@ -121,19 +135,16 @@ class Slice(Region):
         lines, points = grid.positions(staggered), grid.points(staggered)
         first, shape = [0] * grid.ndim, list(points)
         found: dict[str, float] = {}
-        for name, value in self.at.items():
+        for name, value in self.values.items():
             axis = AXES.index(name)
             first[axis], shape[axis] = nearest(lines[axis], value, period(grid, axis)), 1
             found[name] = float(lines[axis][first[axis]])
-        kept = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.at)
+        kept = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.values)
         selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
         return Chosen(selection, kept, tuple(lines[axis] for axis in kept), found)
 
-    def __repr__(self) -> str:
-        return f"Slice({', '.join(f'{axis}={value!r}' for axis, value in self.at.items())})"
 
-
-class Box(Region):
+class Box(_AlongAxes):
     """The points of a box: ``hc.Box(x=(0.2, 0.4), z=(0.0, 0.5))``.
 
     Parameters
@@ -148,12 +159,9 @@ class Box(Region):
         No axis, or an unknown one; with a grid: ends outside of it, or that no cell lies between.
     """
 
-    def __init__(self, **ends: tuple[float, float]) -> None:
-        self.ends = _given("Box", ends)
-
     def check(self, grid: Grid) -> None:
         """See Region."""
-        for axis, ends in self.ends.items():
+        for axis, ends in self.values.items():
             number = _axis("Box", axis, grid)
             given = tuple(ends) if isinstance(ends, (tuple, list)) else ()
             if len(given) != 2 or None in map(as_quantity, given) or given[0] >= given[1]:
@@ -176,7 +184,7 @@ class Box(Region):
         """See Region."""
         lines, points = grid.positions(staggered), grid.points(staggered)
         first, shape = [0] * grid.ndim, list(points)
-        for name, ends in self.ends.items():
+        for name, ends in self.values.items():
             axis = AXES.index(name)
             inside = _within(lines[axis], *ends)
             if not len(inside):
@@ -185,12 +193,9 @@ class Box(Region):
                     f"along {name} is to be written: expected a box that holds some of its points"
                 )
             first[axis], shape[axis] = int(inside[0]), len(inside)
-        chosen = zip(lines, first, shape, strict=True)
+        ranges = zip(lines, first, shape, strict=True)
         selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
-        return Chosen(selection, tuple(range(grid.ndim)), tuple(l[f : f + n] for l, f, n in chosen), {})
-
-    def __repr__(self) -> str:
-        return f"Box({', '.join(f'{axis}={ends!r}' for axis, ends in self.ends.items())})"
+        return Chosen(selection, tuple(range(grid.ndim)), tuple(l[f : f + n] for l, f, n in ranges), {})
 
 
 class Coarsen(Region):
@@ -300,12 +305,7 @@ class Points(Region):
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
-        if not isinstance(interpolate, str):
-            raise InputError(
-                f"interpolate is {shown(interpolate)}; expected one of {', '.join(INTERPOLATIONS)}"
-            )
-        if interpolate not in INTERPOLATIONS:
-            raise unknown("interpolate", interpolate, list(INTERPOLATIONS))
+        self.interpolate = chosen("interpolate", interpolate, [*INTERPOLATIONS])
         try:
             self.places = _places(places)
         except (TypeError, ValueError, OverflowError):
@@ -314,7 +314,6 @@ class Points(Region):
             ) from None
         if not self.places:
             raise InputError("Points: there are none; expected coordinates such as [(0.1, 0.5)]")
-        self.interpolate = interpolate
 
     def check(self, grid: Grid) -> None:
         """See Region."""
@@ -401,15 +400,6 @@ def _place(place: Any) -> tuple[float, ...]:
 def period(grid: Grid, axis: int) -> float | None:
     """Return the length after which coordinates along an axis repeat; None where there are walls."""
     return grid.extent[axis] if grid.periodic[axis] else None
-
-
-def _given(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    for name in values:
-        if name not in tuple(AXES):
-            raise InputError(f"{kind} has {name!r}; expected some of {', '.join(AXES)}")
-    if not values:
-        raise InputError(f"{kind} has no axis; expected some of {', '.join(AXES)}")
-    return {name: plain(value) for name, value in values.items()}
 
 
 def _axis(kind: str, name: str, grid: Grid) -> int:

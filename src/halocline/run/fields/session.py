@@ -64,6 +64,10 @@ class Session:
         Finds out where a run failed.
     keep_rows : callable or None
         Takes the history of the steps, where they compute numbers of output.
+    is_under_way : bool
+        True during a run.
+    last_run : (int, float)
+        Steps of the last run, and their seconds.
     """
 
     def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
@@ -73,6 +77,8 @@ class Session:
         self.ran_with: dict[str, float] = {}
         self.replay: Replay | None = None
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
+        self.is_under_way = False
+        self.last_run = 0, 0.0
         self._first: Prepared | None = None  # program that computes the first delayed time step
         self._began: Clock  # clock at the start of the last run
         self.forget_checks()
@@ -168,6 +174,7 @@ class Session:
     def restart(self) -> None:
         """Forget earlier steps, after the time and the step were set."""
         self.forget_step()
+        self.last_run = 0, 0.0
         self.fields.values.pop("dt", None)  # there is no last step
         self.forget_time_steps()
         self.forget_checks()

@@ -87,10 +87,6 @@ class Machine:
     commit: str | None
     openmp: Mapping[str, str]
 
-    def cache(self, level: int) -> Cache | None:
-        """The data cache of this level."""
-        return next((cache for cache in self.caches if cache.level == level), None)
-
     def as_dict(self) -> dict[str, Any]:
         """The facts as plain data, ready for JSON."""
         return asdict(self)
@@ -273,7 +269,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 def caches() -> Caches:
     """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
-    return Caches(**{f"l{c.level}": c.bytes for c in data_caches() if c.level <= 2})
+    return Caches(*(c.bytes for c in data_caches() if c.level == 2))
 
 
 def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:

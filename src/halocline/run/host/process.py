@@ -6,8 +6,11 @@ import gc
 import os
 import re
 import resource
+import signal
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from halocline.errors import InputError
@@ -20,6 +23,23 @@ def command_line() -> list[str]:
     if path.name == "halocline" or path.parts[-3:] == ("halocline", "cli", "__main__.py"):
         return ["halocline", *words]
     return [program, *words]
+
+
+@contextmanager
+def restoring(signals: Iterable[signal.Signals]) -> Iterator[list[signal.Signals]]:
+    """Yield the signals that this process does not ignore, and restore their handlers after the block.
+
+    A signal that is ignored stays ignored, such as SIGINT in a command that a shell runs in the background.
+    Only the main thread may set handlers: in another thread the list is empty.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.getsignal(number) for number in signals if is_main}
+    before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
+    try:
+        yield list(before)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 USUAL = gc.get_threshold()

@@ -42,15 +42,12 @@ def bandwidth(
     measurement takes `duration` seconds, the same on all ranks."""
     try:
         # what fails here fails on all ranks; what fails later must not keep one from the others' rounds
-        if devices:
-            copies = _copies(comm, devices, working_set)
-        else:
-            triad = _triad(comm, threads, working_set)
+        make = _copies(comm, devices, working_set) if devices else _triad(comm, threads, working_set)
     except (RunError, MemoryError) as error:
         if comm.rank == 0:
             log.warning("the bandwidth of the memory is not known: %s", error)
         return None
-    return _rate_of_devices(comm, copies, duration) if devices else best_rate(comm, triad, duration)
+    return best_rate(comm, make, duration)
 
 
 def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
@@ -118,38 +115,35 @@ def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: in
     RunError
         A device has no memory left for it.
     """
-    return _rate_of_devices(comm, _copies(comm, devices, working_set))
+    return best_rate(comm, _copies(comm, devices, working_set), LONGEST)
 
 
-def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> list[_Copies]:
-    """What makes the copies of `device_bandwidth` on this rank, one for each of its devices."""
+def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> Callable[[], int]:
+    """Return a round of `device_bandwidth` on this rank."""
     size = min(max(working_set, LEAST_COPIED), MOST_COPIED)
+    passes = 1
     with comm.agreement("measure bandwidth of devices"), device_errors("measuring bandwidth"):
-        return [_Copies(device, size) for device in dict.fromkeys(devices)]
+        copies = [_Copies(device, size) for device in dict.fromkeys(devices)]
 
-
-def _rate_of_devices(comm: Communicator, copies: Sequence[_Copies], duration: float = LONGEST) -> float:
     def make() -> int:
-        for each in copies:
-            each.start()
-        return sum(each.finish() for each in copies)
+        nonlocal passes
+        begun, moved = perf_counter(), 0
+        with device_errors("measuring bandwidth"):
+            for each in copies:
+                each.start(passes)
+            for each in copies:
+                moved += each.finish(passes)
+        # rounds are equally long, however fast each device is; the first copies are slow
+        passes = max(1, round(passes * ROUND / (perf_counter() - begun)))
+        return moved
 
-    with device_errors("measuring bandwidth"):
-        make()  # the first copies are slow
-        comm.barrier()
-        begun = perf_counter()
-        make()
-        passes = max(1, round(ROUND / (perf_counter() - begun)))
-        for each in copies:
-            each.passes = passes  # so that rounds are equally long, however fast each device is
-        return best_rate(comm, make, duration)
+    return make
 
 
 class _Copies:
     """Copies from one buffer of a device to another, over and over."""
 
     def __init__(self, device: Any, size: int) -> None:
-        self.passes = 1
         self.queue = device.queue()
         while True:  # what others take is not always known before
             try:
@@ -163,15 +157,15 @@ class _Copies:
                         "smaller grid, or more devices"
                     ) from None
 
-    def start(self) -> None:
-        for _ in range(self.passes):
+    def start(self, passes: int) -> None:
+        for _ in range(passes):
             self.queue.copy(self.target, self.source)
         self.queue.flush()
 
-    def finish(self) -> int:
+    def finish(self, passes: int) -> int:
         """Wait; return the bytes that were read and written."""
         self.queue.finish()
-        return 2 * self.passes * int(self.source.bytes)
+        return 2 * passes * int(self.source.bytes)
 
 
 def copy_bandwidth(threads: int, size: int) -> float:

@@ -8,10 +8,13 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from halocline.errors import RunError
+from halocline.run.devices.topology import nvml_running
 from halocline.run.ranks.communicator import Communicator
 
 POWERCAP = Path("/sys/class/powercap")
@@ -74,7 +77,11 @@ class EnergyMeter:
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
         """Count what is taken inside the block."""
-        watches = [_Watch(self._processors), _Watch(self._devices)]
+        counters = partial(gpus, self.identities, self.nvml)
+        watches = [
+            _Watch(processors if self.reads else list),
+            _Watch(counters if self.identities else list),
+        ]
         try:
             yield
         finally:
@@ -93,12 +100,6 @@ class EnergyMeter:
             return None
         counted = {part: joules for part, joules in sums.items() if joules is not None}
         return Energy(sum(counted.values()), tuple(counted))
-
-    def _processors(self) -> list[Counter]:
-        return processors() if self.reads else []
-
-    def _devices(self) -> list[Counter]:
-        return gpus(self.identities, self.nvml) if self.identities else []
 
 
 class _Watch:
@@ -149,26 +150,13 @@ def processors(folder: Path = POWERCAP) -> list[Counter]:
 
 def gpus(identities: Sequence[str], nvml: Any = None) -> list[Counter]:
     """The counters of these GPUs; none where one of them does not report."""
-    if nvml is None:
-        try:
-            import pynvml
-
-            nvml = pynvml
-        except ImportError:
-            return []
     try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
+        with nvml_running(nvml) as running:
+            handles = [running.nvmlDeviceGetHandleByUUID(each) for each in identities]
+            millijoules = [running.nvmlDeviceGetTotalEnergyConsumption(handle) for handle in handles]
+    except RunError:
         return []
-    try:
-        handles = [nvml.nvmlDeviceGetHandleByUUID(each) for each in identities]
-        millijoules = [nvml.nvmlDeviceGetTotalEnergyConsumption(handle) for handle in handles]
-        return [Counter(1000 * each, 2**63) for each in millijoules]
-    except nvml.NVMLError:
-        return []
-    finally:
-        with contextlib.suppress(nvml.NVMLError):
-            nvml.nvmlShutdown()
+    return [Counter(1000 * each, 2**63) for each in millijoules]
 
 
 def _spent(before: Sequence[Counter], after: Sequence[Counter], seconds: float) -> float | None:

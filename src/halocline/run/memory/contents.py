@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import add, sub
+from itertools import chain, groupby
+from operator import add, attrgetter, sub
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halocline.archive.arrays import StoredArray
 from halocline.errors import InputError
 from halocline.lang.grid import Field
 from halocline.native import native
-from halocline.plan.box import Box, three
+from halocline.plan.box import three
 from halocline.plan.chunks import ChunkGrid, Part, Selection, plan_chunks
 from halocline.run.devices.devices import device_errors
-from halocline.run.memory.store import FieldStore
+from halocline.run.memory.store import FieldStore, assembled_pieces
 
 
 def view(store: FieldStore, field: Field) -> NDArray[Any]:
@@ -30,9 +30,11 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
     views = store.views(field)
     if len(views) == 1:
         return views[0]
-    offsets = store.domain.offsets()
+    offsets = store.domain.offsets
     low = tuple(map(min, zip(*offsets, strict=True)))
-    whole = _assembled([(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)])
+    pieces = [(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)]
+    high = map(max, zip(*(map(add, origin, view.shape) for origin, view in pieces), strict=True))
+    whole = assembled_pieces(pieces, tuple(high), field.dtype)
     if whole.size != sum(view.size for view in views):
         raise InputError(
             f"the {len(views)} subdomains of rank {store.domain.comm.rank} do not make up a box: use "
@@ -42,25 +44,13 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
     return whole
 
 
-def _assembled(pieces: Sequence[tuple[tuple[int, ...], NDArray[Any]]]) -> NDArray[Any]:
-    """One array of pieces, each with the index of its first element."""
-    ends = [tuple(map(add, origin, piece.shape)) for origin, piece in pieces]
-    whole = np.empty(tuple(map(max, zip(*ends, strict=True))), dtype=pieces[0][1].dtype)
-    for (origin, piece), end in zip(pieces, ends, strict=True):
-        whole[tuple(map(slice, origin, end))] = piece
-    return whole
-
-
 def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
     """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
     mine = [(origin, np.ascontiguousarray(view)) for origin, view in store.pieces(field)]
     pieces = store.domain.comm.gather(mine)
     if pieces is None:
         return None
-    whole = np.zeros(field.points, dtype=field.dtype)
-    for origin, piece in (piece for each in pieces for piece in each):
-        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
-    return whole
+    return assembled_pieces(chain.from_iterable(pieces), field.points, field.dtype)
 
 
 def checksum(store: FieldStore, field: Field) -> str:
@@ -69,7 +59,7 @@ def checksum(store: FieldStore, field: Field) -> str:
     domain = store.domain
     mine = [
         storage.checksum(
-            three(lo), three(hi, 1), three(domain.first(n)), three(field.points, 1), domain.threads
+            three(lo), three(hi, 1), three(domain.offsets[n]), three(field.points, 1), domain.threads
         )
         for n, storage in enumerate(store.on_host(store.of(field)))
         for lo, hi in store.active(n, storage)
@@ -113,7 +103,7 @@ def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[i
                 place = storage.first_nonfinite(three(lo), three(hi, 1), domain.threads)
                 if place is not None:
                     local = place[3 - domain.grid.ndim :]
-                    cell = tuple(map(add, domain.first(n), local))
+                    cell = tuple(map(add, domain.offsets[n], local))
                     found.append((number, cell, float(store.whole(storage)[local])))
         if found:
             return min(found)
@@ -159,7 +149,7 @@ def assembled(
     assert domain.transfers is not None
     rank = domain.comm.rank
     plan = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
-    views, offsets = store.views(field), domain.offsets()
+    views, offsets = store.views(field), domain.offsets
 
     def there(part: Part) -> NDArray[Any]:
         """A part where this rank has it."""
@@ -171,83 +161,47 @@ def assembled(
     sends = [(part.rank, np.ascontiguousarray(there(part))) for part in plan.own if part.rank != rank]
     arrived = {part: np.empty(part.box.shape, field.dtype) for part in plan.parts if part.rank != rank}
     domain.comm.exchange(sends, [(part.rank, array) for part, array in arrived.items()])
-    parts = iter(plan.parts)
-    following = next(parts, None)
-    for chunk in plan.chunks:  # one after the other: what takes them may write while the next is made
+    # one chunk after the other: its receiver may write it while the next one is assembled
+    for chunk, parts in groupby(plan.parts, attrgetter("chunk")):
         box = grid.box(chunk)
-        made = np.empty(box.shape, field.dtype)
-        while following is not None and following.chunk == chunk:
-            here = made[_slices(following.box.shift(tuple(-l for l in box.lo)))]
-            here[...] = there(following) if following.rank == rank else arrived.pop(following)
-            following = next(parts, None)
-        yield box.lo, made
+        values = np.empty(box.shape, field.dtype)
+        for part in parts:
+            inside = part.box.shift(tuple(-l for l in box.lo))
+            here = values[tuple(map(slice, inside.lo, inside.hi))]
+            here[...] = there(part) if part.rank == rank else arrived.pop(part)
+        yield box.lo, values
 
 
-def fetch(store: FieldStore, field: Field, array: StoredArray) -> None:
-    """Set a field to an array of all its points, of which each rank reads its own.
+def point_values(
+    store: FieldStore, points: Mapping[str, tuple[Field, NDArray[np.int64]]]
+) -> dict[str, NDArray[Any]] | None:
+    """Return the values of fields at chosen points on the first rank, None on the others.
 
-    Raises
-    ------
-    InputError
-        The array is damaged.
-    """
-    with store.writing(field) as pieces:
-        for origin, view in pieces:
-            view[...] = array.read(origin, tuple(map(add, origin, view.shape)))
-
-
-def _slices(box: Box) -> tuple[slice, ...]:
-    return tuple(map(slice, box.lo, box.hi))
-
-
-class PointValues:
-    """Reader of fields at chosen points: each rank reads its own, and the first one gathers them.
-
-    All ranks construct it after the grid is decomposed, and all ranks call `gather`.
+    All ranks call this. The values have the precision of their field. Points of inactive blocks are zero.
 
     Parameters
     ----------
-    store : FieldStore
     points : mapping of str to (Field, array of int (points, axes))
         Indices of points in the whole field, by a name for each choice.
     """
+    parts = store.domain.comm.gather({name: _at_points(store, *chosen) for name, chosen in points.items()})
+    if parts is None:
+        return None
+    whole = {name: np.zeros(len(indices), field.dtype) for name, (field, indices) in points.items()}
+    for part in parts:
+        for name, (numbers, values) in part.items():
+            whole[name][numbers] = values
+    return whole
 
-    def __init__(self, store: FieldStore, points: Mapping[str, tuple[Field, NDArray[np.int64]]]) -> None:
-        self.store = store
-        self._fields = {name: field for name, (field, _) in points.items()}
-        self._counts = {name: len(indices) for name, (_, indices) in points.items()}
-        # local indices in each subdomain of this rank
-        self._local: dict[str, list[NDArray[np.int64]]] = {}
-        numbers: dict[str, NDArray[np.int64]] = {}
-        for name, (field, indices) in points.items():
-            numbers[name], self._local[name] = self._own(field, indices)
-        self._numbers = store.domain.comm.gather(numbers)
 
-    def _own(
-        self, field: Field, indices: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Return the numbers of the points on this rank, and their local indices in each subdomain."""
-        numbers, local = [], []
-        for n, storage in enumerate(self.store.of(field)):
-            shape = np.array(storage.shape[3 - indices.shape[1] :])
-            here = indices - np.array(self.store.domain.first(n))
-            mine = np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1))
-            numbers.append(mine)
-            local.append(here[mine])
-        return np.concatenate(numbers), local
-
-    def gather(self) -> dict[str, NDArray[Any]] | None:
-        """Return the values at all points in the precision of their field on the first rank, None on the
-        others; points of inactive blocks are zero."""
-        mine = {
-            name: np.concatenate(self.store.at(field, self._local[name]))
-            for name, field in self._fields.items()
-        }
-        parts = self.store.domain.comm.gather(mine)
-        if parts is None or self._numbers is None:
-            return None
-        whole = {name: np.zeros(count, self._fields[name].dtype) for name, count in self._counts.items()}
-        for numbers, values in zip(self._numbers, parts, strict=True):
-            for name, array in whole.items():
-                array[numbers[name]] = values[name]
-        return whole
+def _at_points(
+    store: FieldStore, field: Field, indices: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the numbers of the points that lie on this rank, and the values there."""
+    numbers, local = [], []
+    for offset, storage in zip(store.domain.offsets, store.of(field), strict=True):
+        shape = np.array(storage.shape[3 - indices.shape[1] :])
+        here = indices - np.array(offset)
+        numbers.append(np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1)))
+        local.append(here[numbers[-1]])
+    return np.concatenate(numbers), np.concatenate(store.at(field, local))

@@ -23,22 +23,6 @@ from halocline.run.domain.domain import Domain
 from halocline.run.ranks.communicator import Communicator
 
 
-def check_cells(domain: Domain, cells: int, fields: Iterable[FieldInfo]) -> None:
-    """InputError where these fields alone, without halos, are more than all nodes hold; all ranks call this.
-    To plan a grid that no machine holds would itself take memory and time."""
-    needed = cells * sum(ITEMSIZE[info.dtype] for info in fields)
-    with domain.comm.agreement("look for memory"):
-        if not domain.devices and (lack := _lack(domain.comm, -(-needed // domain.comm.size), "fields")):
-            raise InputError(lack)
-
-
-def check_node(comm: Communicator, needed: int, what: str = "fields") -> None:
-    """RunError where the ranks of a node ask together for more than it has; each alone may get its share,
-    since pages cost nothing before they are touched, and be killed later."""
-    if lack := _lack(comm, needed, what):
-        raise RunError(lack)
-
-
 def _lack(comm: Communicator, needed: int, what: str) -> str:
     """What to say where this node has no `needed` bytes for each of its ranks; "" where it has."""
     ranks = comm.ranks_of_node
@@ -69,6 +53,14 @@ def _amount(size: int) -> str:
 
 
 Place = tuple[int, ...]
+
+
+def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
+    """Return an array with pieces, each with the index of its first element, and zeros elsewhere."""
+    whole = np.zeros(shape, dtype)
+    for origin, piece in pieces:
+        whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
+    return whole
 
 
 class FieldStore:
@@ -123,8 +115,15 @@ class FieldStore:
         return self.domain.grid.size if self.blocks is None else self.blocks.cells
 
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
-        """InputError where these fields are more than all nodes hold; all ranks call this."""
-        check_cells(self.domain, self.cells, [f for f in fields if f.name not in self.storages])
+        """Raise InputError where fields alone, without halos, are more than all nodes hold.
+
+        All ranks call this. To plan a grid that no machine holds would itself take memory and time.
+        """
+        comm, new = self.domain.comm, [f for f in fields if f.name not in self.storages]
+        needed = self.cells * sum(ITEMSIZE[info.dtype] for info in new)
+        with comm.agreement("look for memory"):
+            if not self.domain.devices and (lack := _lack(comm, -(-needed // comm.size), "fields")):
+                raise InputError(lack)
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
         """Make storages for fields that have none, and wider ones where a halo has grown; all ranks call
@@ -168,8 +167,13 @@ class FieldStore:
         return made
 
     def _check_node(self, needed: int, what: str = "fields") -> None:
-        if not self.domain.devices:  # each device says what it lacks
-            check_node(self.domain.comm, needed, what)
+        """Raise RunError where the ranks of a node ask together for more memory than it has.
+
+        Each alone may get its share, since pages cost nothing before they are touched, and be killed later.
+        """
+        # each device says what it lacks
+        if not self.domain.devices and (lack := _lack(self.domain.comm, needed, what)):
+            raise RunError(lack)
 
     def activate(self, blocks: Blocks) -> None:
         """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of
@@ -272,9 +276,11 @@ class FieldStore:
                 view.flags.writeable = False
             return views
         # to read shared memory that was never written would take pages
-        copies = [np.zeros(self.whole(storage).shape, field.dtype) for storage in storages]
-        for (n, lo), piece in self._pieces(storages):
-            copies[n][tuple(map(slice, lo, map(add, lo, piece.shape)))] = piece
+        pieces = [(n, (lo, piece)) for (n, lo), piece in self._pieces(storages)]
+        copies = [
+            assembled_pieces((piece for m, piece in pieces if m == n), self.whole(s).shape, field.dtype)
+            for n, s in enumerate(storages)
+        ]
         for copied in copies:
             copied.flags.writeable = False
         return copies
@@ -336,7 +342,7 @@ class FieldStore:
         if self.blocks is None:
             yield (0,) * ndim, points
             return
-        first = self.domain.first(n)
+        first = self.domain.offsets[n]
         for lo, hi in self.blocks.pieces(first, tuple(map(add, first, points))):
             yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
@@ -346,7 +352,9 @@ class FieldStore:
         return view
 
     def _placed(self, storages: Sequence[Any]) -> list[tuple[Place, NDArray[Any]]]:
-        return [(tuple(map(add, self.domain.first(n), lo)), view) for (n, lo), view in self._pieces(storages)]
+        return [
+            (tuple(map(add, self.domain.offsets[n], lo)), view) for (n, lo), view in self._pieces(storages)
+        ]
 
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
         """The points of storages that are computed: the subdomain's local index and the index of the first

@@ -31,7 +31,6 @@ from halocline.lang.values import json_value
 from halocline.ranges import CHECKPOINTS, IO_THREADS
 from halocline.run.fields.regions import Whole
 from halocline.run.fields.session import Session
-from halocline.run.host.process import command_line
 from halocline.run.memory.contents import checksum
 from halocline.run.output.every import Every, wall_clock
 from halocline.run.output.output import PREFIX
@@ -112,15 +111,17 @@ class Checkpoints(RunStore):
     session : Session
     parameters : mapping of str to float
         Parameters that the user gave the run.
-    run : str
-        Identifier of the run.
-    resumed : Saved or None
-        Checkpoint that the run restarts from.
     outputs : sequence of OutputStore
         Outputs of the run. A checkpoint is complete only when all of their earlier rows are on disk, since a
         run that restarts from it does not write these rows again.
     also : callable, optional
         Returns further facts for the checkpoint, for JSON.
+    run : str
+        Identifier of the run.
+    command : sequence of str
+        Words of the command line.
+    resumed : Saved or None
+        Checkpoint that the run restarts from.
 
     Attributes
     ----------
@@ -135,16 +136,18 @@ class Checkpoints(RunStore):
         how: Checkpoint,
         session: Session,
         parameters: Mapping[str, float],
-        run: str,
-        resumed: Saved | None,
         outputs: Sequence[OutputStore],
         also: Callable[[], Mapping[str, Any]] | None,
+        *,
+        run: str,
+        command: Sequence[str],
+        resumed: Saved | None,
     ) -> None:
         super().__init__(how.path, "checkpoints", session.fields.store, how.io_threads)
         self.how, self.session, self.parameters, self.outputs = how, session, dict(parameters), outputs
         self.last: Path | None = None
         self.longest = 0.0
-        self._run, self._resumed, self._also = run, resumed, also
+        self._run, self._command, self._resumed, self._also = run, command, resumed, also
         self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
         self._open: tuple[Path, dict[str, Any]] | None = None  # being written, with its metadata
         self._rows: list[int] = []  # rows of the outputs before this checkpoint
@@ -265,7 +268,7 @@ class Checkpoints(RunStore):
         return {
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "version": __version__,
-            "command": command_line(),
+            "command": self._command,
             "identity": self.session.identity,
             "parameters": _exact(self.parameters),
             "time": session.time.hex(),

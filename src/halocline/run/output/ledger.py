@@ -19,6 +19,7 @@ from halocline.archive.series import last_owner
 from halocline.errors import InputError
 from halocline.lang.stepping import Recorded
 from halocline.run.fields.session import Session
+from halocline.run.host.process import command_line
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint, Checkpoints
 from halocline.run.output.every import Every, warn_of_number
@@ -44,10 +45,16 @@ class Ledger:
         Checkpoint that the run restarts from.
     run : str
         Unique identifier of the run, which a restarted run keeps; empty before the run writes files.
+    writing : Writing
+        Cost of output and checkpoints so far.
     """
 
     def __init__(self, comm: Communicator) -> None:
-        self.comm = comm
+        self.comm, self.writing, self._command = comm, Writing(), command_line()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Let what follows be another run, which does not restart from a checkpoint."""
         self.resumed: Saved | None = None
         self.run = ""
         self._owners: dict[Path, str] = {}  # of stores that this run has begun
@@ -131,7 +138,10 @@ class Ledger:
         checkpoints = None
         if checkpoint is not None:
             _check_every(f"checkpoint {checkpoint.path}", checkpoint.every, session)
-            checkpoints = Checkpoints(checkpoint, session, parameters, self.run, self.resumed, outputs, also)
+            checkpoints = Checkpoints(
+                checkpoint, session, parameters, outputs, also,
+                run=self.run, command=self._command, resumed=self.resumed,
+            )  # fmt: skip
         files = RunFiles(self, outputs, checkpoints)
         files.check()
         return files
@@ -146,7 +156,7 @@ class Ledger:
             owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store in stores})
             store = OutputStore(
                 how, session.fields, session.program, title,
-                run=self.run, owner=owner, number=len(stores), timed=session.timed,
+                run=self.run, command=self._command, owner=owner, number=len(stores), timed=session.timed,
                 saved=None if path in self._owners else self.resumed,
             )  # fmt: skip
             if store.contents.statistics is not None and not session.timed:
@@ -245,18 +255,20 @@ class RunFiles:
     ----------
     outputs : list of OutputStore
     checkpoints : Checkpoints or None
+    stores : list of OutputStore or Checkpoints
+        Outputs and checkpoints.
     """
 
     def __init__(
         self, ledger: Ledger, outputs: Sequence[OutputStore], checkpoints: Checkpoints | None
     ) -> None:
         self._ledger, self.outputs, self.checkpoints = ledger, list(outputs), checkpoints
-        self._stores: list[OutputStore | Checkpoints] = [*outputs]
-        self._stores += [] if checkpoints is None else [checkpoints]
+        self.stores: list[OutputStore | Checkpoints] = [*outputs]
+        self.stores += [] if checkpoints is None else [checkpoints]
 
     def check(self) -> None:
         """Raise InputError where other files are in the way."""
-        for store in self._stores:
+        for store in self.stores:
             store.check()
 
     @contextmanager
@@ -274,18 +286,19 @@ class RunFiles:
             A folder cannot be written to.
         """
         try:
-            for store in self._stores:
+            for store in self.stores:
                 store.lock()
             self.check()  # again: another process may have written meanwhile
             for output in self.outputs:
                 output.contents.prepare()
-            for store in reversed(self._stores):  # the checkpoints first: outputs remove rows of later steps
+            for store in reversed(self.stores):  # the checkpoints first: outputs remove rows of later steps
                 store.begin(step)
             self._ledger.begun(self.outputs)
             yield
         finally:
-            for store in self._stores:
+            for store in self.stores:
                 store.close()
+            self._ledger.writing += self.writing
 
     @property
     def statistics(self) -> list[Statistics]:
@@ -300,4 +313,4 @@ class RunFiles:
     @property
     def writing(self) -> Writing:
         """Cost of output and checkpoints in the run."""
-        return sum((store.writing for store in self._stores), Writing())
+        return sum((store.writing for store in self.stores), Writing())

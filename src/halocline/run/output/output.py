@@ -13,7 +13,7 @@ from halocline.errors import InputError
 from halocline.lang.dtype import dtype_name
 from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.functions import maximum, minimum, where
-from halocline.lang.grid import DTYPES, STATISTIC, Field, Grid, by_component, chosen, unknown
+from halocline.lang.grid import DTYPES, STATISTIC, Field, Grid, by_component, chosen
 from halocline.lang.program import Scalar, assign, labelled, present
 from halocline.lang.values import plain
 from halocline.ranges import IO_THREADS
@@ -257,9 +257,7 @@ class Output:
         if self.every is not None:
             Every.parse("every", self.every)
         if self.dtype is not None:
-            object.__setattr__(self, "dtype", dtype_name(self.dtype))
-            if self.dtype not in DTYPES:
-                raise unknown("dtype", self.dtype, DTYPES)
+            object.__setattr__(self, "dtype", chosen("dtype", dtype_name(self.dtype), DTYPES))
         if not isinstance(self.units, Mapping):
             raise InputError(
                 f'units is {shown(self.units)}; expected a mapping such as {{"T": "K", "x": "m"}}'

@@ -22,7 +22,7 @@ from halocline.lang import equations, trace
 from halocline.lang.boundary import Symmetric
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import Expr, as_expr, as_number
-from halocline.lang.grid import AXES, Field, Vector, component_names, unknown
+from halocline.lang.grid import AXES, Field, Vector, chosen, component_names
 from halocline.lang.program import Program, stage
 from halocline.lang.stepping import Recorded
 from halocline.lang.values import as_name, by_name
@@ -30,8 +30,7 @@ from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
-from halocline.run.host.process import command_line
-from halocline.run.memory.contents import PointValues
+from halocline.run.memory.contents import point_values
 from halocline.run.output.every import Every
 from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
 from halocline.run.output.restart import Saved
@@ -85,7 +84,6 @@ class OutputContents:
         self.specs: dict[str, ArraySpec] = {}
         self._numbers: dict[str, tuple[str, Expr]] = {}  # scalar of the program, and its expression
         self._stencils: dict[str, tuple[Field, Stencils]] = {}
-        self._values: PointValues | None = None
         self._lines: dict[str, tuple[int, NDArray[Any]]] = {}  # axis and coordinates of each dimension
         self._prepared: Prepared | None = None
         program, computed_fields, named = Program("output"), list[Field](), self._named(how.fields)
@@ -205,10 +203,10 @@ class OutputContents:
             self._stencils[name] = held, region.stencils(self.grid, held.staggered)
             self._add_column(name, (len(region.places),), self.dtype or held.dtype, attributes)
             return
-        chosen = region.choose(self.grid, held.staggered)
-        blocks = [f"{AXES[axis]}: mean" for axis in chosen.kept] if region.block > 1 else []
+        points = region.choose(self.grid, held.staggered)
+        blocks = [f"{AXES[axis]}: mean" for axis in points.kept] if region.block > 1 else []
         part = Part.of(
-            held, chosen, (self.axis,), dtype=self.dtype, compression=self.compression,
+            held, points, (self.axis,), dtype=self.dtype, compression=self.compression,
             attributes=self._attributes(name, kind, blocks),
         )  # fmt: skip
         self._lines |= part.lines
@@ -246,12 +244,9 @@ class OutputContents:
         """
         methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
         cell_methods = {"cell_methods": " ".join(methods)} if methods else {}
-        return {**self._places(*coordinates), **self._units(name), **cell_methods}
-
-    def _places(self, *coordinates: str) -> dict[str, str]:
-        """Return an attribute with the coordinates that no axis of an array is named after."""
         names = " ".join((*self._steps, *coordinates))
-        return {"coordinates": names} if names else {}
+        places = {"coordinates": names} if names else {}
+        return {**places, **self._units(name), **cell_methods}
 
     def _units(self, name: str) -> dict[str, str]:
         """Return the units of an array as an attribute: its own, or those of its vector."""
@@ -264,8 +259,7 @@ class OutputContents:
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
-            if name not in known:
-                raise unknown("name in units", name, known)
+            chosen("name in units", name, known)
 
     # --- use in a run ---
 
@@ -297,7 +291,7 @@ class OutputContents:
 
     def release(self) -> None:
         """Free the memory of the computed fields."""
-        self._prepared = self._values = None
+        self._prepared = None
         for f in self._computed:
             self.fields.store.forget(f.name)
 
@@ -310,10 +304,8 @@ class OutputContents:
         scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
         if not self._stencils:
             return [scalars[scalar] for scalar, _ in self._numbers.values()]
-        if self._values is None:
-            points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
-            self._values = PointValues(self.fields.store, points)
-        values = self._values.gather()
+        points = {name: (held, stencils.points) for name, (held, stencils) in self._stencils.items()}
+        values = point_values(self.fields.store, points)
         if values is None:
             return []
         numbers: dict[str, Any] = {name: [scalars[scalar]] for name, (scalar, _) in self._numbers.items()}
@@ -370,6 +362,8 @@ class OutputStore(RunStore):
         Title of the run.
     run : str
         Identifier of the run; only the same run continues a store.
+    command : sequence of str
+        Words of the command line.
     owner : str
         Name of this output that no other output of the run has; an identifier.
     number : int
@@ -399,13 +393,14 @@ class OutputStore(RunStore):
         title: str,
         *,
         run: str,
+        command: Sequence[str],
         owner: str,
         number: int,
         timed: bool,
         saved: Saved | None = None,
     ) -> None:
         super().__init__(how.path, "output", fields.store, how.io_threads)
-        self.how, self.fields, self.owner, self._saved = how, fields, owner, saved
+        self.how, self.fields, self.owner, self._saved, self._command = how, fields, owner, saved, command
         self.contents = OutputContents(how, fields, owner, number, axis=TIME if timed else STEP)
         if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
             raise InputError(
@@ -424,7 +419,7 @@ class OutputStore(RunStore):
             "Conventions": "CF-1.11",
             "title": title,
             "source": f"Halocline {__version__}",
-            "history": f"{now}: {shlex.join(command_line())}",
+            "history": f"{now}: {shlex.join(command)}",
             "equations": equations.equations(program),
         }
         self._series = Series(
@@ -472,7 +467,7 @@ class OutputStore(RunStore):
         RunError
             The store cannot be written.
         """
-        note = {"version": __version__, "command": command_line(), "parameters": dict(self.fields.parameters)}
+        note = {"version": __version__, "command": self._command, "parameters": dict(self.fields.parameters)}
         note["owner"] = self.owner
         with self.comm.agreement(f"prepare output {self.path}"):
             if self.comm.rank == 0:
@@ -521,13 +516,9 @@ class OutputStore(RunStore):
         self._rows.append(rows)
         self.count += len(rows)
         self.last_step = int(rows[-1, 1])
-        if self.is_full:
+        # the same on all ranks
+        if (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES:
             self._commit()
-
-    @property
-    def is_full(self) -> bool:
-        """True where the rows that wait to be published fill their memory; the same on all ranks."""
-        return (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES
 
     def _make_room(self) -> None:
         """Open the arrays of parts for more rows."""

@@ -133,10 +133,6 @@ class Communicator:
         """The value of the rank `root`."""
         return value if self.mpi is None else _bcast(self.mpi, value, root)
 
-    def bcast_of_node(self, value: T) -> T:
-        """The value of the first rank on this rank's node."""
-        return value if self.node is None else _bcast(self.node, value, 0)
-
     def most(self, value: int) -> int:
         """The greatest value of all ranks."""
         if self.mpi is None:

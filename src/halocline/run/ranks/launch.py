@@ -15,15 +15,14 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import IO, TextIO
 
 from halocline.errors import InputError
 from halocline.native import native
 from halocline.ranges import RANKS
 from halocline.run.host import segments
-from halocline.run.host.process import allow_files, check_stacks
+from halocline.run.host.process import allow_files, check_stacks, restoring
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
 from halocline.run.ranks.library import launcher, mpiexec, unlaunched
@@ -96,7 +95,10 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
             threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
             for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr))
         ]
-        with _forwarding(_sender(child, listener, ranks), FORWARDED):
+        send = _sender(child, listener, ranks)
+        with restoring(FORWARDED) as heard:
+            for number in heard:
+                signal.signal(number, lambda number, _: send(number))
             for relay in relays:
                 relay.start()
             while child.poll() is None:
@@ -170,26 +172,6 @@ def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callab
                 os.kill(process, number)
 
     return send
-
-
-@contextlib.contextmanager
-def _forwarding(send: Callable[[int], None], signals: Iterable[signal.Signals]) -> Iterator[None]:
-    """Send these signals on meanwhile (where this is the main thread: only that may), but for those that are
-    ignored here."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        send(number)
-
-    heard = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, forward) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # What MPICH's mpiexec prints when a rank dies: a block between two lines of "=", then three more lines

@@ -99,18 +99,9 @@ class Alarm:
         self.due = math.inf
         self.rang = False
 
-    @property
-    def is_wound(self) -> bool:
-        """True where the alarm is to ring, or rings."""
-        return self.due < math.inf
-
     def wind(self, seconds: float) -> None:
-        """Ring after these seconds."""
+        """Ring after these seconds; never where they are infinite."""
         self.due, self.rang = time.monotonic() + seconds, False
-
-    def put_off(self) -> None:
-        """Do not ring any more."""
-        self.due, self.rang = math.inf, False
 
 
 class Requests:
@@ -312,7 +303,7 @@ def finite_time(name: str, value: object) -> float:
     InputError
         The value is not a finite number.
     """
-    time = as_quantity(value)
+    time = float(value) if isinstance(value, float) else as_quantity(value)
     if time is None or not math.isfinite(time):
         raise InputError(f"{name} is {shown(value)}; expected a finite time")
     return time
@@ -384,7 +375,8 @@ class Course:
     """
 
     def __init__(self, session: Session, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
-        self.session, self.outputs, self.checkpoints = session, files.outputs, files.checkpoints
+        self.session, self.stores = session, files.stores
+        self.outputs, self.checkpoints = files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
         self._in_callback = False
@@ -396,7 +388,7 @@ class Course:
         self.requests = Requests(
             comm, lambda: session.prepared.made, stop_file, time_limit, ends=checkpoints is not None
         )
-        self._look = self.requests.alarm() if files.outputs or checkpoints is not None else None
+        self._look = self.requests.alarm() if files.stores else None
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
@@ -494,12 +486,10 @@ class Course:
     def _publish(self) -> None:
         """Let readers see rows, and name a checkpoint that is whole the newest, when the time has come."""
         if self._look is not None and self._look.rang:
-            self._look.put_off()
-            for output in self.outputs:
-                output.poll()
-            if self.checkpoints is not None:
-                self.checkpoints.poll()
-                self._patience *= 2
+            self._look.wind(math.inf)
+            for store in self.stores:
+                store.poll()
+            self._patience *= 2
 
     def _look_after_files(self) -> None:
         """Set the time at which rows are published, and a checkpoint is named the newest."""
@@ -507,7 +497,7 @@ class Course:
             return
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
-        if not self._look.is_wound:
+        if self._look.due == math.inf:
             # the engine has rows of its own that `count` does not include
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
                 self._look.wind(PUBLISH)
@@ -523,24 +513,18 @@ class Course:
 
     def _save_what_is_under_way(self) -> None:
         """Of a run that has failed."""
-        calls = [output.finish for output in self.outputs]
-        if self.checkpoints is not None:
-            calls.append(self.checkpoints.finish)
-        for call in calls:
+        for store in self.stores:
             try:
-                call()
+                store.finish()
             except HaloclineError as error:  # on all ranks; the first error counts
                 if self.session.fields.domain.comm.rank == 0:
                     log.warning("%s", error)
 
     def _wait_for_writers(self) -> None:
         """Of this rank: what is on its way is written, though readers do not see it."""
-        writers = [output.writer for output in self.outputs]
-        if self.checkpoints is not None:
-            writers.append(self.checkpoints.writer)
-        for writer in writers:
+        for store in self.stores:
             with suppress(RunError):
-                writer.finish()
+                store.writer.finish()
 
     def _end(self, why: str) -> None:
         """Leave a checkpoint and end before the end."""

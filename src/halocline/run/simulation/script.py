@@ -81,14 +81,11 @@ class Script:
         lines: dict[str, int] = {}
         for statement in self._tree.body:
             for name, value, form in _settings(statement):
-                if name in lines and value is None and not _reads(statement, name):
+                if name in lines and (value is not None or not _reads(statement, name)):
                     self.reasons[name] = f"lines {lines[name]} and {statement.lineno} set it"
                     self.names.pop(name, None)
                 elif value is None:
                     self.reasons.setdefault(name, f"line {statement.lineno} sets it {form}")
-                elif name in lines:
-                    self.reasons[name] = f"lines {lines[name]} and {statement.lineno} set it"
-                    self.names.pop(name, None)
                 else:
                     lines[name] = statement.lineno
                     self.names[name] = ast.literal_eval(value)

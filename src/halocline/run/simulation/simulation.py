@@ -16,7 +16,7 @@ from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
 from halocline.lang.clock import WANTED_STEP
-from halocline.lang.grid import Field, Grid, Vector, check_options, unknown
+from halocline.lang.grid import Field, Grid, Vector, check_options, chosen
 from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind, program_in
 from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.lang.values import as_name
@@ -145,11 +145,8 @@ class Simulation(Fields):
             FieldStore(Domain(grid, comm, Execution(**execution))), {} if parameters is None else parameters
         )
         self.values |= {"t": 0.0, "step": 0.0}
-        self._last_run = 0, 0.0  # steps and seconds
         self.given = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
-        self._writing = Writing()
-        self._under_way = False
         self._ledger = Ledger(comm)
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
@@ -286,7 +283,7 @@ class Simulation(Fields):
     @property
     def writing(self) -> Writing:
         """Cost of output and checkpoints of all runs: bytes, seconds, and seconds waited."""
-        return self._writing
+        return self._ledger.writing
 
     def present_scalars(self) -> dict[str, float]:
         """Scalars as they are while a run goes on, which another thread may read: some may be of a step
@@ -301,7 +298,7 @@ class Simulation(Fields):
     def share_of_bound(self) -> float | None:
         """What the last run reached of the speed of memory, measured now; all ranks call this. None where no
         step was done."""
-        steps, seconds = self._last_run
+        steps, seconds = self._session.last_run
         if not steps:
             return None
         return bandwidth_share(self.domain, self.store.memory_bytes, self.bytes_per_step * steps / seconds)
@@ -325,15 +322,14 @@ class Simulation(Fields):
         InputError
             The time is not finite, ranks give different times, or a run is under way.
         """
-        if self._under_way:
+        if self._session.is_under_way:
             raise InputError("restart is called while the simulation runs; call it between two runs")
         number = finite_time("time", time)
         comm = self.domain.comm
         comm.check_same("the time to restart from is", number, "all ranks must give the same")
         self.values |= {"t": number, "step": 0.0}
         self._session.restart()
-        self._last_run = 0, 0.0
-        self._ledger = Ledger(comm)
+        self._ledger.begin_anew()
         if self.replay is not None:
             self.replay.begin = None
 
@@ -358,8 +354,7 @@ class Simulation(Fields):
         comm = self.domain.comm
         change = [as_name(name, "parameter name") for name in change]
         for name in change:
-            if name not in self.given:
-                raise unknown("parameter", name, sorted(self.given))
+            chosen("parameter", name, sorted(self.given))
         saved, changes = self._ledger.read(path, self._session, self.given, change)
         blocks = restart.blocks_of(saved, self.grid)
         if blocks is not None and blocks != self.store.blocks:
@@ -473,15 +468,14 @@ class Simulation(Fields):
             if callback is not None:
                 act = partial(course.call, partial(callback, self))
                 course.add(interval or NEVER, act, exact=exact, at_end=True)
-            self._under_way = True
+            self._session.is_under_way = True
             try:
                 outcome = course.run(until_time, first + most_steps, report)
             finally:
-                self._writing += files.writing
-                self._under_way = False
+                self._session.is_under_way = False
         if self.steps == first and outcome.reason == "completed":
             outcome = self._without_a_step(outcome, start, until)
-        self._last_run = self.steps - first, outcome.loop_seconds
+        self._session.last_run = self.steps - first, outcome.loop_seconds
         return outcome
 
     def _facts(self) -> dict[str, Any]:

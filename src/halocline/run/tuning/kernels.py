@@ -2,56 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from halocline.compile.cache import cache_folder
 from halocline.compile.strategy import READS, Strategy
-from halocline.errors import InputError
-from halocline.run.tuning.patches import TUNE, keep, race, recalled
+from halocline.run.tuning.patches import TUNE, Tuned
 
 AUTO = "auto"
 WORDS = (AUTO, TUNE, *READS)  # for `Execution.kernels`
-
-
-@dataclass(frozen=True)
-class TunedKernels:
-    """What a measurement of strategies found.
-
-    Attributes
-    ----------
-    strategy : Strategy or None
-        The fastest; None where none was faster than the default.
-    gain : float
-        How many times as fast as the default.
-    tried : int
-        Strategies that were measured.
-    """
-
-    strategy: Strategy | None
-    gain: float
-    tried: int
-
-    def __str__(self) -> str:
-        if self.strategy is None:
-            return f"{Strategy()}, the fastest of {self.tried} that were tried"
-        return f"{self.strategy}; tuned: {self.gain:.2f} times as fast as {Strategy()}"
-
-
-def check_kernels(text: str) -> None:
-    """Raise InputError for a word that names no way to choose kernels."""
-    if text not in WORDS:
-        raise InputError(f"kernels {text!r}: expected {', '.join(WORDS[:-1])} or {WORDS[-1]}")
-
-
-def fastest(
-    choices: Sequence[Strategy], timer_of: Callable[[Strategy | None], Callable[[int], float]]
-) -> TunedKernels:
-    """Measure strategies in turn; all ranks call this, and find the same. See
-    `halocline.run.tuning.patches.race`."""
-    return TunedKernels(*race(choices, timer_of))
 
 
 def strategies(ndim: int, staged: bool) -> tuple[Strategy, ...]:
@@ -77,15 +37,12 @@ def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -
     return sha256(repr((source, tuple(devices), tuple(shape), ranks)).encode()).hexdigest()[:32]
 
 
-def _place(name: str) -> Path:
-    return cache_folder() / f"{name}.kernels.json"
+def place_of(key: str) -> Path:
+    """Return the file of the cache for the measurement with a key."""
+    return cache_folder() / f"{key}.kernels.json"
 
 
-def recall(name: str) -> TunedKernels | None:
-    """What is remembered under a key; None where nothing is that can have been measured."""
-    return recalled(TunedKernels, _place(name))
-
-
-def remember(name: str, tuned: TunedKernels, program: str) -> None:
-    """Keep it for later runs. Raises RunError where the cache cannot be written."""
-    keep(_place(name), {"program": program, **asdict(tuned)})
+def text_of(tuned: Tuned[Strategy]) -> str:
+    """Return the fastest strategy and its speed as text."""
+    why = tuned.compared(str(Strategy()))
+    return why if tuned.choice is None else f"{tuned.choice}; {why}"

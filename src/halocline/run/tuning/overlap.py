@@ -67,9 +67,7 @@ class OverlapTrial:
             self.choice = Overlap(True, needless or "not decided: the run was too short to measure it")
 
     def piece(self) -> tuple[bool, int]:
-        """Return True where the next piece of a run overlaps, and its passes; 0 where it has no limit."""
-        if not self.open:
-            return self.choice.on, 0
+        """Return True where the next piece overlaps, and its passes, while the choice is still measured."""
         # there and back, so that neither always comes first
         return sum(map(len, self._times.values())) % 4 in (0, 3), self._passes or 1
 

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import statistics
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,8 +13,9 @@ from hashlib import sha256
 from math import ceil, inf, isfinite
 from operator import truediv
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from halocline.archive.files import whole
 from halocline.compile.cache import cache_folder, own_folder
 from halocline.errors import RunError
 from halocline.lang.blocks import Blocks
@@ -28,6 +28,7 @@ log = logging.getLogger("halocline")
 T = TypeVar("T")
 
 TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
+BY_CACHE_SIZE = "by cache size"  # the default, in words
 TURN = 0.02  # seconds that one measurement takes at least
 ROUNDS = 5  # measurements of those that may win
 NEAR = 1.2  # times the best of the first round: who is slower is out
@@ -36,8 +37,36 @@ GAIN = 1.02  # times faster than by cache size a patch must be: less may be chan
 Patch = tuple[int, ...]
 
 
-def recalled(kind: type[T], place: Path) -> T | None:
-    """Return the dataclass in a file of the cache; None where there is none, or one with other contents."""
+@dataclass(frozen=True)
+class Tuned(Generic[T]):
+    """Result of a measurement of choices.
+
+    Attributes
+    ----------
+    choice : object or None
+        Fastest choice; None where none was faster than the default.
+    gain : float
+        Speed relative to the default: 1 where the default is the fastest.
+    tried : int
+        Number of choices that were measured.
+    """
+
+    choice: T | None
+    gain: float
+    tried: int
+
+    def compared(self, default: str) -> str:
+        """Return the speed relative to the default as text."""
+        if self.choice is None:
+            return f"{default}, the fastest of {self.tried} that were tried"
+        return f"tuned: {self.gain:.2f} times as fast as {default}"
+
+
+def recall(kind: Any, place: Path) -> Any:
+    """Return the measurement of a kind, such as `Tuned[Patch]`, in a file of the cache.
+
+    The result is None where there is no file, or where a measurement cannot have the content of the file.
+    """
     try:
         text = place.read_bytes()
     except OSError:
@@ -45,13 +74,14 @@ def recalled(kind: type[T], place: Path) -> T | None:
     from pydantic import TypeAdapter  # most runs have no such file, and start sooner without it
 
     try:
-        return TypeAdapter(kind).validate_json(text, strict=True)
+        tuned = TypeAdapter(kind).validate_json(text, strict=True)
     except ValueError:
         return None
+    return tuned if tuned.gain >= 1 and isfinite(tuned.gain) and tuned.tried >= 1 else None
 
 
-def keep(place: Path, record: dict[str, Any]) -> None:
-    """Write a record to a file of the cache: whole or not at all, also where other processes write.
+def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
+    """Write a measurement to a file of the cache for later runs.
 
     Raises
     ------
@@ -60,15 +90,9 @@ def keep(place: Path, record: dict[str, Any]) -> None:
     """
     try:
         own_folder(place.parent)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix="making-", delete=False) as file:
-            made = file.name
-            try:
-                json.dump(record, file)
-                file.flush()
-                os.replace(made, place)
-            except OSError:
-                os.unlink(made)
-                raise
+        with whole(place) as making:
+            making.touch(0o600)
+            making.write_text(json.dumps({"program": program, **asdict(tuned)}))
     except OSError as error:
         raise RunError(
             f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
@@ -102,43 +126,7 @@ def in_turn(
     return times
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What a measurement of patches found.
-
-    Attributes
-    ----------
-    patch : tuple of int or None
-        The fastest; None where none was faster than those by cache size.
-    gain : float
-        How many times as fast as those by cache size: 1 where these are the fastest.
-    tried : int
-        Shapes that were measured.
-    """
-
-    patch: Patch | None
-    gain: float
-    tried: int
-
-    @property
-    def why(self) -> str:
-        """The reason for the shape of the patches, in words."""
-        if self.patch is None:
-            return f"by cache size, the fastest of {self.tried} that were tried"
-        return f"tuned: {self.gain:.2f} times as fast as by cache size"
-
-    def __str__(self) -> str:
-        return self.why if self.patch is None else f"{' x '.join(map(str, self.patch))}, {self.why}"
-
-
-def fastest(shapes: Sequence[Patch], timer_of: Callable[[Patch | None], Callable[[int], float]]) -> Tuned:
-    """Measure patches in turn; all ranks call this, and find the same. See `race`."""
-    return Tuned(*race(shapes, timer_of))
-
-
-def race(
-    choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]
-) -> tuple[T | None, float, int]:
+def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]) -> Tuned[T]:
     """Measure choices in turn; all ranks call this, and find the same. One that cannot run is left out, and
     one that is far slower is dropped at once, with its memory.
 
@@ -149,15 +137,6 @@ def race(
     timer_of : callable
         Of a choice, or None for the default: a function that runs a number of passes, and returns the seconds
         of the slowest rank.
-
-    Returns
-    -------
-    fastest
-        None: the default.
-    gain : float
-        How many times as fast as the default it is.
-    tried : int
-        How many were measured.
 
     Raises
     ------
@@ -188,7 +167,7 @@ def race(
     best = max(found, key=lambda choice: found[choice])
     # the best of many is partly luck: measured once more, it must still be better
     gain = 1.0 if best is None else gains([None, best])[best]
-    return (best, gain, len(once)) if gain >= GAIN else (None, 1.0, len(once))
+    return Tuned(best, gain, len(once)) if gain >= GAIN else Tuned(None, 1.0, len(once))
 
 
 def largest(decomposition: Decomposition) -> tuple[int, ...]:
@@ -227,20 +206,19 @@ def key(
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def _place(name: str) -> Path:
-    return cache_folder() / f"{name}.patch.json"
+def place_of(key: str) -> Path:
+    """Return the file of the cache for the measurement with a key."""
+    return cache_folder() / f"{key}.patch.json"
 
 
-def recall(name: str, axes: int) -> Tuned | None:
-    """Return the measurement that is remembered under a key, for a grid with this number of axes; None where
-    there is none that can have been measured."""
-    found = recalled(Tuned, _place(name))
-    if found is None or not (found.gain >= 1 and isfinite(found.gain) and found.tried >= 1):
-        return None
-    is_shape = found.patch is None or (len(found.patch) == axes and min(found.patch) >= 1)
-    return found if is_shape else None
+def recalled(key: str, axes: int) -> Tuned[Patch] | None:
+    """Return the measurement that is remembered under a key, for a grid with this number of axes."""
+    tuned: Tuned[Patch] | None = recall(Tuned[Patch], place_of(key))
+    shape = None if tuned is None else tuned.choice
+    return tuned if shape is None or (len(shape) == axes and min(shape) >= 1) else None
 
 
-def remember(name: str, tuned: Tuned, program: str) -> None:
-    """Keep a measurement for later runs. Raises RunError where the cache cannot be written."""
-    keep(_place(name), {"program": program, **asdict(tuned)})
+def text_of(tuned: Tuned[Patch]) -> str:
+    """Return the fastest shape of patches and its speed as text."""
+    why = tuned.compared(BY_CACHE_SIZE)
+    return why if tuned.choice is None else f"{' x '.join(map(str, tuned.choice))}, {why}"
