@@ -510,8 +510,8 @@ def test_a_figure_and_a_quantity_of_one_name(folder: Path, tmp_path: Path) -> No
 def test_figures_and_derived_quantities_from_python() -> None:
     ready = Problem("decay")
     result = ready.run(threads=1)
-    (panel,) = ready.figures(result)["over_x"].panels  # type: ignore[union-attr]
-    u, square = result.simulation.gather("u"), result.simulation.gather(ready.pictures(result)["square"])
+    (panel,) = result.figures()["over_x"].panels  # type: ignore[union-attr]
+    u, square = result.simulation.gather("u"), result.simulation.gather(result.pictures()["square"])
     assert isinstance(panel, Lines)
     assert u is not None
     assert np.array_equal(panel.curves[0].y, u[:, 0])
@@ -519,4 +519,4 @@ def test_figures_and_derived_quantities_from_python() -> None:
     assert np.array_equal(square, u**2)
     assert square.max() > 0.1
     with pytest.raises(InputError, match=r"a run of compute alone .* nothing to check or draw"):
-        ready.figures(ready.run(only="compute", steps=2, threads=1))
+        ready.run(only="compute", steps=2, threads=1).figures()

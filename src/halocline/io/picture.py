@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from halocline.archive.files import as_path
 from halocline.errors import InputError
-from halocline.io.section import Section, fields_of, section
+from halocline.io.section import Section, cut, fields_of
 from halocline.io.style import INK, gridded, save, styled
 from halocline.lang.grid import component_names
 from halocline.lang.values import plain
@@ -77,7 +79,12 @@ def picture(
     target, fields = picture_file(path), fields_of(source)
     parts = fields.components(what)
     axis, at = plain(axis), plain(at)
-    drawn = [section(fields, part, axis=axis, at=at) for part in ((what,) if parts is None else parts)]
+    cuts = None if axis is None and at is None else {"z" if axis is None else axis: at}
+    if cuts is not None and fields.grid.ndim != 3:
+        raise InputError(
+            f"axis and at choose a plane of a grid of three axes; this one has {fields.grid.ndim}"
+        )
+    drawn = [cut(fields, part, cuts) for part in ((what,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
         sections = [each for each in drawn if each is not None]
         if sections:
@@ -141,7 +148,7 @@ def plot_lines(
             raise InputError(
                 f"line {name!r} has shape {tuple(array.shape)}, but the grid has shape {fields.grid.shape}"
             )
-    drawn = {n: section(fields, w) for n, w in named.items() if n not in arrays}
+    drawn = {n: cut(fields, w) for n, w in named.items() if n not in arrays}
     with fields.domain.comm.agreement(f"draw {target}"):
         if fields.domain.comm.rank == 0:
             grid = fields.grid
@@ -230,8 +237,6 @@ def draw_plane(
     limits: tuple[float, float] | None = None,
 ) -> Any:
     """Draw a section of two axes as an image into `ax`; returns what a colour bar needs."""
-    import numpy as np
-
     finite = drawn.values[np.isfinite(drawn.values)]
     found = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     low, high = around_zero(found) if limits is None else limits
@@ -254,8 +259,6 @@ def draw_plane(
 
 def _edges(line: Any) -> Any:
     """Where the colours of points along an axis begin and end: halfway between them."""
-    import numpy as np
-
     if len(line) == 1:
         return np.array([line[0] - 0.5, line[0] + 0.5])
     between = 0.5 * (line[1:] + line[:-1])
@@ -270,8 +273,6 @@ def span(line: Any) -> tuple[float, float]:
 
 def _even(edges: Any) -> bool:
     """Whether all points are equally far apart."""
-    import numpy as np
-
     widths = np.diff(edges)
     return bool(np.ptp(widths) <= 1e-6 * widths.max())
 

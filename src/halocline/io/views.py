@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from halocline.archive.files import whole
 from halocline.archive.reader import TIME, ArrayInfo, Store
 from halocline.errors import InputError, RunError
@@ -20,10 +23,8 @@ from halocline.lang.grid import AXES, unknown
 from halocline.run.fields.interpolation import nearest
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 FILMS = (".gif", ".mp4")
 ABREAST = 3  # panels beside each other
@@ -166,8 +167,6 @@ def _check(store: Store, info: ArrayInfo) -> None:
 
 def _number(store: Store, time: float | None) -> int | None:
     """Return the number of the nearest time; None for a store without times."""
-    import numpy as np
-
     times = store.times
     if times is None and time is not None:
         raise InputError(f"time {time:g} is asked for, but {store.path} has no times: leave it out")
@@ -250,7 +249,6 @@ class _Panel:
 
     def limits(self, frames: Sequence[int]) -> tuple[float, float]:
         """The least and greatest value at some times, of what is drawn."""
-        import numpy as np
 
         found = [self.section(n).values for n in frames]
         return float(min(np.nanmin(v) for v in found)), float(max(np.nanmax(v) for v in found))
@@ -283,7 +281,6 @@ class _Panel:
         self, figure: Figure, ax: Axes, values: NDArray[Any], times: NDArray[np.float64], axis: str
     ) -> None:
         """Many points beside each other, and time downwards, as seismologists draw receivers."""
-        import numpy as np
 
         low, high = around_zero((float(np.nanmin(values)), float(np.nanmax(values))))
         colours = "RdBu_r" if low == -high else "viridis"
@@ -338,7 +335,6 @@ class _Panel:
 
     def _spectrum(self, n: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wavenumbers and power, but what is of rounding alone."""
-        import numpy as np
 
         values = self.store.read(self.info.name, n)
         k, power = spectrum(values, [self.lines[d] for d in self.info.space])

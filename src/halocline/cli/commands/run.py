@@ -143,20 +143,22 @@ def run(
     halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'
     halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4
     """
-    from halocline.cli.keeping import kept
     from halocline.cli.run import run as run_problem
-    from halocline.cli.texts import cells_of, execution_of
+    from halocline.cli.texts import cells_of, execution_of, keeping_of
     from halocline.problems.problem import settings_of
 
-    execution, keeping = execution_of(values), options.take(options.Keeping, values)
+    execution, keeping = execution_of(values), keeping_of(values, of_file=names_file(target))
+    results_of_run, ranks = Results(**options.take(Results, values)), values.pop("ranks")
+    of_problem = {name: values.pop(name) for name in ("dim", "order", "scheme")}
+    of_problem |= {"n": cells_of(values.pop("n")), "given": settings_of(values.pop("settings"))}
     run_problem(
         target,
-        n=cells_of(values.pop("n")),
-        given=settings_of(values.pop("settings")),
+        of_problem,
+        {**values, **keeping},
+        results_of_run,
+        ranks=ranks,
         arguments=context.args,
         execution={name: value for name, value in execution.items() if _is_given(context, name)},
-        kept=kept(**keeping, of_file=names_file(target)),
-        **values,
     )
 
 

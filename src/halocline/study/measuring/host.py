@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomli_w
 
 from halocline.compile.cache import cache_folder
@@ -201,7 +202,6 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
 def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
     """Seconds of a byte, an operation and a summand that come nearest to what kernels took, none negative:
     the squares of relative errors are least."""
-    import numpy as np
     from scipy.optimize import nnls
 
     each = np.array([[row["bytes"], row["flops"], row["sums"]] for row in rows])

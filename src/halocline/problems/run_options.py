@@ -1,0 +1,156 @@
+"""Options of a command for the runs of a problem file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import unknown
+from halocline.ranges import SOME_STEPS, STEPS
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
+
+# parts of a step that can be timed alone; of KINDS
+PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
+
+
+NO_EFFECT = {  # reason why an option has no effect, as the predicate of a sentence about the file
+    "--steps": "runs no simulation",
+    "--until": "runs no simulation",
+    "--every": "runs no simulation with a callback or diagnostics",
+    "--warm-up": "runs no simulation",
+    "--output": "runs no simulation",
+    "--checkpoint": "runs no simulation and solves no linear problem",
+    "--resume": "does not run the problem that left that checkpoint",
+    "--overwrite": "writes no output and no checkpoints",
+    "--io-threads": "writes no output and no checkpoints",
+    "--io-ranks": "writes no output and no checkpoints",
+}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a command for the runs of a problem file.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Greatest number of steps, from the start of the simulation. `steps` and `until` replace the end in the
+        file.
+    until : float, optional
+        Time to reach; the last step is shortened to end there.
+    every : int, optional
+        Steps between diagnostics, and between calls of the file's callback.
+    warm_up : int
+        Steps at the start that are not timed.
+    only : {"compute", "exchange"}, optional
+        Time steps without messages, or without kernels. Where their number is known, this replaces the first
+        run of a file with settings, which ends there; else it follows the end of the file, for as many steps
+        as its last problem has made. The fields then hold nonsense.
+    output : Output or sequence of Output
+        Output in addition to that of the file.
+    checkpoint : Checkpoint, optional
+        Checkpoints that replace those of the file.
+    resume : path, optional
+        Checkpoint of the same problem to continue from.
+    change : sequence of str
+        Parameters that are set anew and may differ from those of the checkpoint.
+    overwrite, io_threads, io_ranks : optional
+        Options that apply also to the output and checkpoints in the file.
+    series : list, optional
+        Receives the diagnostics at once, also of a run that fails.
+    on_look : callable, optional
+        Called on all ranks with each row of diagnostics.
+    on_progress : callable, optional
+        Called a few times a second with the steps done and a text on time, step, speed and remaining time.
+    share : bool
+        Measure the bandwidth of memory first, so that `on_progress` can report the share of it; the same on
+        all ranks.
+    """
+
+    steps: int | None = None
+    until: float | None = None
+    every: int | None = None
+    warm_up: int = 0
+    only: str | None = None
+    output: Output | Sequence[Output] | None = ()
+    checkpoint: Checkpoint | None = None
+    resume: str | Path | None = None
+    change: Sequence[str] = ()
+    overwrite: bool = False
+    io_threads: int | None = None
+    io_ranks: int = 0
+    series: list[dict[str, Any]] | None = None
+    on_look: Callable[[Mapping[str, Any]], None] | None = None
+    on_progress: Callable[..., None] | None = None
+    share: bool = False
+
+    def __post_init__(self) -> None:
+        if self.only is not None and self.only not in PARTS:
+            raise unknown("part of a step", self.only, list(PARTS))
+        if self.every is not None:
+            SOME_STEPS.check("every", self.every)
+        if self.until is not None and not (math.isfinite(self.until) and self.until >= 0):
+            raise InputError(f"until is {self.until!r}; expected a finite time from 0 on")
+        STEPS.check("warm_up", self.warm_up)
+        if self.steps is not None:
+            check_warm_up(self.warm_up, self.steps)
+        if self.only is not None and self.steps is not None:
+            SOME_STEPS.check("steps", self.steps)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Options that are given, as text, by their names on the command line."""
+        outputs = listed(self.output)
+        values = {
+            "--steps": self.steps,
+            "--until": self.until,
+            "--every": self.every,
+            "--warm-up": self.warm_up or None,
+            "--output": outputs[0].path if outputs else None,
+            "--checkpoint": None if self.checkpoint is None else self.checkpoint.path,
+            "--resume": self.resume,
+            "--overwrite": "" if self.overwrite else None,
+            "--io-threads": self.io_threads,
+            "--io-ranks": self.io_ranks or None,
+        }
+        return {name: f"{name} {value}".strip() for name, value in values.items() if value is not None}
+
+
+class UnusedOptions:
+    """Options of a command that have not applied to any run of a file yet."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._texts = options.given
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def discard(self, *names: str) -> None:
+        """Remove options that apply to a run."""
+        for name in names:
+            self._texts.pop(name, None)
+
+    def check(self, spelling: str) -> None:
+        """Raise InputError where an option has applied to no run of a file."""
+        for name, text in self._texts.items():
+            raise InputError(
+                f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
+            )
+
+
+def check_warm_up(warm_up: int, steps: int) -> None:
+    """Raise InputError where all steps of a run are warm-up."""
+    if warm_up and warm_up >= steps:
+        raise InputError(
+            f"warm_up is {warm_up}; expected a whole number from 0, fewer than the {steps} steps"
+        )
+
+
+def listed(output: Output | Sequence[Output] | None) -> list[Any]:
+    """Return one output, several or none as a list."""
+    return [output] if isinstance(output, Output) else list(output or ())
