@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import halocline as hc
-from halocline.io.picture import draw_plane
+from halocline.io.plane import draw_plane
 from halocline.io.section import cut
 from loops import some
 

@@ -131,7 +131,7 @@ class Planes(Panel):
         out, and so are the cells that they belong to. Later planes are drawn over earlier ones.
     axes : (str, str, str)
         Names of the axes.
-    title, label, levels, colours
+    title, label, levels
         See `Contours`; the levels are those of all planes together.
     """
 
@@ -140,7 +140,6 @@ class Planes(Panel):
     title: str
     label: str = ""
     levels: int | Sequence[float] = LEVELS
-    colours: str = COLOURS
 
     projection: ClassVar[str | None] = "3d"
 
@@ -175,7 +174,7 @@ class Planes(Panel):
         scale = _Scale.of(np.concatenate([np.ravel(each.values) for each in self.sections]), self.levels)
         # corner_mask: half of a cell with one NaN would be drawn, beyond the border
         colours: dict[str, Any] = {
-            "cmap": _colours(self.colours), "extend": scale.extend, "corner_mask": False
+            "cmap": _colours(COLOURS), "extend": scale.extend, "corner_mask": False
         }  # fmt: skip
         ax.computed_zorder = False  # the order of the planes counts
         filled = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.io.panel import Panel, PlanePanel, check_plane
-from halocline.io.picture import DPI, colour_bar, draw_plane, picture_file
-from halocline.io.style import COLOURS, INK, gridded, save, styled
+from halocline.io.plane import colour_bar, draw_plane, place
+from halocline.io.style import COLOURS, DPI, INK, gridded, picture_file, save, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # inches, of a panel of curves: among others, and one by itself
 ROW, TITLE = 0.8, 0.4  # inches, of title and ticks of a row, and of the title of a figure
 TITLE_SIZE = 12.0  # points
+LINE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "zorder": 1.5}
+MARKS: dict[str, Any] = {"marker": "o", "linestyle": "", "color": COLOURS[0], "mew": 0}
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,32 @@ class Map(PlanePanel):
         What they are.
     limits : (float, float), optional
         The values at both ends of the colours. Maps in one row with the same limits share a colour bar.
+    label : str
+        Label of the colour bar.
+    unit : str
+        Unit of the coordinates.
+    cmap : str, optional
+        Colour map of matplotlib; by default one for quantities of one sign, or one around zero.
     """
 
     section: Section
     title: str
     limits: tuple[float, float] | None = None
+    label: str = ""
+    unit: str = ""
+    cmap: str | None = None
 
     def __post_init__(self) -> None:
         check_plane(self.section, f"map {self.title!r}")
 
+    @property
+    def place(self) -> str:
+        return place(self.section, self.unit)
+
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
-        image = draw_plane(ax, self.section, limits=self.limits)
+        image = draw_plane(ax, self.section, unit=self.unit, cmap=self.cmap, limits=self.limits)
         if bar:
-            colour_bar(canvas, ax, image)
+            colour_bar(canvas, ax, image, self.label)
         ax.locator_params(nbins=5)
         return ""
 
@@ -66,12 +81,15 @@ class Curve:
         For the legend, in which each label is shown once.
     points : bool
         A mark for each number, instead of a line.
+    style : mapping, optional
+        Options of matplotlib in place of the style of all such curves.
     """
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     label: str
     points: bool = False
+    style: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,8 @@ class Lines(Panel):
         Where it begins and ends.
     least_range : float
         The vertical axis covers at least this much, so that rounding is not magnified.
+    ylabel : str
+        Label of the vertical axis.
     """
 
     curves: Sequence[Curve]
@@ -96,6 +116,7 @@ class Lines(Panel):
     coordinate: str
     span: tuple[float, float]
     least_range: float = 0.0
+    ylabel: str = ""
 
     sides: ClassVar[float] = 0.5
 
@@ -110,17 +131,15 @@ class Lines(Panel):
         for curve in self.curves:
             inside = (self.span[0] <= curve.x) & (curve.x <= self.span[1])  # the rest must not set the range
             x, y = curve.x[inside], curve.y[inside]
-            if curve.points:
-                points = 4.0 if len(x) <= 64 else 3.0 if len(x) <= 200 else 2.0
-                ax.plot(x, y, "o", color=COLOURS[0], markersize=points, mew=0, label=curve.label)
-            else:
-                ax.plot(x, y, "-", color=INK, linewidth=1.0, label=curve.label, zorder=1.5)
+            size_of_points = 4.0 if len(x) <= 64 else 3.0 if len(x) <= 200 else 2.0
+            style = MARKS | {"markersize": size_of_points} if curve.points else LINE
+            ax.plot(x, y, label=curve.label, **(curve.style or style))
         ax.set_xlim(*self.span)
         low, high = ax.get_ylim()
         short = self.least_range - (high - low)
         if short > 0:
             ax.set_ylim(low - short / 2, high + short / 2)
-        ax.set_xlabel(self.coordinate)
+        ax.set(xlabel=self.coordinate, ylabel=self.ylabel)
         ax.locator_params(nbins=5)
         gridded(ax)
         return ""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
-from halocline.io.picture import place
+from halocline.io.plane import place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

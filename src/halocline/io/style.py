@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import as_path
 from halocline.errors import InputError
 from halocline.run.host.files import write_file
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SUFFIXES = (".png", ".pdf", ".svg")  # of pictures
+DPI = 160  # of pictures of fields
 INK = "#1c2b33"
 MUTED = "#5f717c"
 FAINT = "#d7dfe4"
@@ -86,6 +89,14 @@ def save(figure: Figure, path: Path, **options: Any) -> None:
     drawn = BytesIO()
     figure.savefig(drawn, format=path.suffix.removeprefix("."), **options)
     write_file(path, drawn.getvalue())
+
+
+def picture_file(path: str | Path) -> Path:
+    """Return the path of a picture; InputError for a name that ends in none of `SUFFIXES`."""
+    target = as_path(path, "path")
+    if target.suffix not in SUFFIXES:
+        raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
+    return target
 
 
 def gridded(ax: Axes) -> None:

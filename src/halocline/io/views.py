@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from halocline.archive.files import whole
 from halocline.archive.reader import TIME, ArrayInfo, Store
 from halocline.errors import InputError, RunError
-from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, span, with_unit
+from halocline.io.plane import around_zero, colour_bar, draw_plane, place, span, with_unit
 from halocline.io.section import Section
 from halocline.io.spectra import spectrum
-from halocline.io.style import gridded, save, styled
+from halocline.io.style import DPI, SUFFIXES, gridded, save, styled
 from halocline.lang.grid import AXES, unknown
 from halocline.run.fields.interpolation import nearest
 
@@ -282,13 +282,14 @@ class _Panel:
     ) -> None:
         """Many points beside each other, and time downwards, as seismologists draw receivers."""
 
-        low, high = around_zero((float(np.nanmin(values)), float(np.nanmax(values))))
-        colours = "RdBu_r" if low == -high else "viridis"
-        points = np.arange(values.shape[1])
-        image = ax.pcolormesh(points, times, values, vmin=low, vmax=high, cmap=colours, rasterized=True)
+        points = np.arange(float(values.shape[1]))
+        lines = points, times
+        ends = tuple(span(line) for line in lines)
+        image = draw_plane(ax, Section(self.info.name, values.T, ("", ""), lines, ends, ()))
+        ax.set_aspect("auto")
         ax.invert_yaxis()
         colour_bar(figure, ax, image, self.info.units and f"[{self.info.units}]")
-        xlabel = f"point, 0 at {self._place(0)}, {points[-1]} at {self._place(points[-1])}"
+        xlabel = f"point, 0 at {self._place(0)}, {len(points) - 1} at {self._place(len(points) - 1)}"
         ax.set(xlabel=xlabel, ylabel=with_unit(axis, self._unit(axis)), title=self.label)
 
     def _place(self, number: int) -> str:

@@ -226,17 +226,14 @@ class Problem:
         return "iteration" if self.is_linear else "step"
 
     @property
-    def method(self) -> str:
-        """Order and scheme, as text."""
-        return method(self.order, self.scheme)
-
-    @property
     def title(self) -> str:
         """Heading of reports."""
         if self.is_linear and self.has_settings:
             what = f"{self.name.capitalize()} in {len(self.shape)}D, N = {self.shape[0]}"
             return f"{what}: {counted(self.grid.size, 'unknown')}, {self.scheme}"
-        return joined(self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", self.method)
+        return joined(
+            self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", method(self.order, self.scheme)
+        )
 
     @property
     def description(self) -> tuple[str, dict[str, Any]]:
