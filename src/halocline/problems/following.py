@@ -15,8 +15,13 @@ from halocline.lang import trace
 from halocline.problems.live import LiveLine
 from halocline.problems.place import FACTS, Place, ResumePoint, read_resume_point
 from halocline.problems.result import NOTHING, Runs, fields_of, now
-from halocline.problems.run_options import RunOptions, UnusedOptions, check_warm_up
-from halocline.problems.run_output import CommandOutput, without_end
+from halocline.problems.run_options import (
+    CommandOutput,
+    RunOptions,
+    UnusedOptions,
+    check_warm_up,
+    without_end,
+)
 from halocline.problems.step_bench import part_timing
 from halocline.ranges import STEPS
 from halocline.run.engine.prepared import NO_STEP, interruption
@@ -225,7 +230,8 @@ class Following(FileObserver):
 
     def _prepare(self, sim: Simulation, names: Names) -> None:
         """Prepare the first run of a simulation."""
-        counters.begin(sim, names.events)
+        if names.events:
+            counters.begin(sim, names.events)
         if sim.replay is not None:
             sim.replay.begin = names.start
         domain = sim.domain

@@ -303,9 +303,11 @@ def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: boo
 def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str, Any]:
     """Return the facts of the record of a simulation that follow from its fields and series."""
     arguments, series = runs.arguments, runs.series
-    events = getattr(sim, "events", None) or counters.counted(sim, names.events)
-    if names.events and sim.domain.comm.rank == 0:
-        counters.warn(names.events, events)
+    events = getattr(sim, "events", None) or {}
+    if names.events:
+        events = events or counters.counted(sim, names.events)
+        if sim.domain.comm.rank == 0:
+            counters.warn(names.events, events)
     row = series[-1] if series else now(sim, names)
     end = (sim.steps, arguments.steps) if arguments.until is None else (sim.time, arguments.until)
     return {
