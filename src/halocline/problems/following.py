@@ -115,9 +115,8 @@ class Following(FileObserver):
 
     def made(self, problem: Any) -> None:
         super().made(problem)
-        series = [] if self.options.series is None else self.options.series
-        series.clear()
-        self.runs = Runs(series)
+        self.options.series.clear()
+        self.runs = Runs(self.options.series)
 
     def facts(self, problem: Any) -> dict[str, Any]:
         place = self._places.get(problem)
@@ -133,18 +132,14 @@ class Following(FileObserver):
         if problem is self.problem:
             self.runs.arguments = own
         is_simulation = isinstance(problem, Simulation)
-        place = self._place(problem) if is_simulation else self._place_of_solve(problem)
+        place = self._place(problem, is_simulation=is_simulation)
         if self.options.only is not None and self.subject.has_settings:
             ends = (self.options.steps, self.subject.names.steps, own.steps)
             steps = next((steps for steps in ends if steps is not None), None)
             if steps is not None:
                 self.time_part(problem, steps)
                 raise EndedError
-        outcome = (self._simulate if is_simulation else self._solve)(problem, place, own, proceed)
-        if is_simulation and place.is_bounded:
-            is_end = outcome.reason in ("completed", NO_STEP)
-            place.end = (problem.steps, problem.time) if is_end else None
-        return outcome
+        return (self._simulate if is_simulation else self._solve)(problem, place, own, proceed)
 
     @property
     def finished(self) -> int | None:
@@ -157,7 +152,6 @@ class Following(FileObserver):
         self, sim: Simulation, place: Place, own: RunArguments, proceed: Callable[[RunArguments], Any]
     ) -> Any:
         names, options, runs = self.subject.names, self.options, self.runs
-        place.run += 1
         if place.run == 1:
             self._prepare(sim, names)
         arguments = self._arguments(sim, place, own)
@@ -174,8 +168,6 @@ class Following(FileObserver):
 
         def is_open() -> bool:
             """Return True where the run has not reached its end."""
-            if arguments.until is None and last is None:
-                return True
             is_early = arguments.until is None or sim.time < arguments.until
             return is_early and (last is None or sim.steps < last)
 
@@ -226,6 +218,8 @@ class Following(FileObserver):
         self._steps += steps
         if steps:
             self._idle = 0
+        if options.has_end:
+            place.end = (sim.steps, sim.time) if outcome.reason in ("completed", NO_STEP) else None
         return outcome
 
     def _prepare(self, sim: Simulation, names: Names) -> None:
@@ -254,15 +248,14 @@ class Following(FileObserver):
                     options.given["--resume"], self.subject.spelling, skipped,
                 )  # fmt: skip
             return NOTHING
-        ends = options.steps is not None or options.until is not None
-        if ends and place.end == (sim.steps, sim.time):
+        if options.has_end and place.end == (sim.steps, sim.time):
             self._count_idle()
             return NOTHING
-        place.is_bounded, place.began = ends, sim.steps
+        place.began = sim.steps
         if is_resumed and place.run == self._resume_point.first_run:
             self._resume(sim)
             place.began = self._resume_point.began
-        if ends:
+        if options.has_end:
             self.unused.discard("--steps", "--until")
             remaining = None if options.steps is None else max(0, options.steps - sim.steps)
             own = own._replace(until=options.until, steps=remaining)
@@ -358,11 +351,6 @@ class Following(FileObserver):
 
     # --- linear problems ---
 
-    def _place_of_solve(self, problem: Any) -> Place:
-        self._number += 1
-        place = self._places[problem] = Place(self._number, run=1)
-        return place
-
     def _solve(
         self, problem: Any, place: Place, own: RunArguments, proceed: Callable[[RunArguments], Any]
     ) -> Any:
@@ -428,13 +416,14 @@ class Following(FileObserver):
         self.unused.discard("--resume")
         self._has_resumed, self._steps = True, 0
 
-    def _place(self, problem: Any) -> Place:
-        """Return the place of a simulation that is about to run."""
-        if problem not in self._places:
+    def _place(self, problem: Any, *, is_simulation: bool) -> Place:
+        """Return the place of a problem that is about to run; each solve is a new problem."""
+        if not is_simulation or problem not in self._places:
             self._number += 1
-            self._simulations += 1
-            self._places[problem] = Place(self._number, self._simulations)
+            self._simulations += is_simulation
+            self._places[problem] = Place(self._number, self._simulations if is_simulation else 0)
         place = self._places[problem]
+        place.run += 1
         given = self.options.given
         options = [given[name] for name in ("--checkpoint", "--resume") if name in given]
         if place.number < self._number and options:

@@ -27,8 +27,6 @@ class Place:
         Number of the present run of the problem, from 1.
     began : int
         Step at which the present run began.
-    is_bounded : bool
-        Whether the command gives the end of the present run.
     end : (int, float), optional
         Step and time at which a run reached the end that the command gives.
     """
@@ -37,7 +35,6 @@ class Place:
     simulation: int = 0
     run: int = 0
     began: int = 0
-    is_bounded: bool = False
     end: tuple[int, float] | None = None
 
 

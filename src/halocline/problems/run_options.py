@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class RunOptions:
     overwrite: bool = False
     io_threads: int | None = None
     io_ranks: int = 0
-    series: list[dict[str, Any]] | None = None
+    series: list[dict[str, Any]] = field(default_factory=list)
     on_look: Callable[[Mapping[str, Any]], None] | None = None
     on_progress: Callable[..., None] | None = None
     share: bool = False
@@ -102,6 +102,11 @@ class RunOptions:
             check_warm_up(self.warm_up, self.steps)
         if self.only is not None and self.steps is not None:
             SOME_STEPS.check("steps", self.steps)
+
+    @property
+    def has_end(self) -> bool:
+        """True where the command gives the end of the runs."""
+        return self.steps is not None or self.until is not None
 
     @property
     def given(self) -> dict[str, str]:
