@@ -14,7 +14,7 @@ from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.values import as_name
 from halocline.problems.files import is_file, path_of
 from halocline.problems.following import EndedError, FileObserver, Following
-from halocline.problems.names import Names
+from halocline.problems.names import OF_EVERY_FILE, Names
 from halocline.problems.result import Result, fields_of, method_of, result_of
 from halocline.problems.run_options import RunOptions
 from halocline.problems.step_bench import StepBench
@@ -193,7 +193,8 @@ class Problem:
     @property
     def names(self) -> Names:
         """Names at the top of the file that commands use, as far as it has run."""
-        return Names.of(self.script.top, has_settings=self.has_settings)
+        known = [name.name for name in fields(Names)] if self.has_settings else OF_EVERY_FILE
+        return Names(**{name: self.script.top[name] for name in known if name in self.script.top})
 
     @property
     def shape(self) -> tuple[int, ...]:
