@@ -39,7 +39,7 @@ class Isolines:
     ----------
     section : Section
     levels : sequence of float
-        These values. Lines of negative ones are drawn like those of others.
+        Values of the lines. Lines of negative values are drawn like others.
     """
 
     section: Section
@@ -48,12 +48,12 @@ class Isolines:
 
 @dataclass(frozen=True)
 class Streamlines:
-    """Lines along a velocity, with arrows.
+    """Streamlines of a velocity, with arrows.
 
     Parameters
     ----------
     across, up : Section
-        Its components along the horizontal and the vertical axis, at the same points.
+        Components of the velocity along the horizontal and the vertical axis, at the same points.
     """
 
     across: Section

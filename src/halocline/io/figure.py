@@ -35,9 +35,9 @@ class Map(PlanePanel):
     Parameters
     ----------
     section : Section
-        The values, of two axes.
+        Values of two axes.
     title : str
-        What they are.
+        Name of the values.
     limits : (float, float), optional
         The values at both ends of the colours. Maps in one row with the same limits share a colour bar.
     label : str
@@ -72,15 +72,15 @@ class Map(PlanePanel):
 
 @dataclass(frozen=True)
 class Curve:
-    """Numbers over a coordinate, in a panel of them.
+    """Curve of a panel: numbers over a coordinate.
 
     Parameters
     ----------
     x, y : array
     label : str
-        For the legend, in which each label is shown once.
+        Label for the legend, which shows each label once.
     points : bool
-        A mark for each number, instead of a line.
+        True for a mark at each number, instead of a line.
     style : mapping, optional
         Options of matplotlib in place of the style of all such curves.
     """
@@ -100,13 +100,13 @@ class Lines(Panel):
     ----------
     curves : sequence of Curve
     title : str
-        What they are.
+        Name of the numbers.
     coordinate : str
-        The name of the horizontal axis.
+        Name of the horizontal axis.
     span : (float, float)
-        Where it begins and ends.
+        Ends of the horizontal axis.
     least_range : float
-        The vertical axis covers at least this much, so that rounding is not magnified.
+        Least length of the vertical axis, so that rounding errors are not magnified.
     ylabel : str
         Label of the vertical axis.
     """

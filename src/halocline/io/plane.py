@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def place(drawn: Section, unit: str = "") -> str:
-    """Where a section cuts the other axes, to stand behind a title."""
+    """Return the places at which a section cuts the other axes, as text behind a title."""
     return "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
 
 
 def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
-    """A bar beside an image as high as that, with points where values lie beyond its ends."""
+    """Draw a colour bar as high as an image beside it, with points where values lie beyond its ends."""
     low, high = image.get_clim()
     values = image.get_array()
     beyond = (bool((values < low).any()), bool((values > high).any()))
@@ -30,7 +30,7 @@ def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
 
 
 def around_zero(limits: tuple[float, float]) -> tuple[float, float]:
-    """Limits as far on both sides of zero, where values lie on both."""
+    """Return limits at the same distance from zero if values lie on both sides of zero, else the limits."""
     low, high = limits
     if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
         return -max(-low, high), max(-low, high)
@@ -45,10 +45,10 @@ def draw_plane(
     cmap: str | None = None,
     limits: tuple[float, float] | None = None,
 ) -> Any:
-    """Draw a section of two axes as an image into `ax`; returns what a colour bar needs."""
+    """Draw a section of two axes as an image, and return the image for a colour bar."""
     finite = drawn.values[np.isfinite(drawn.values)]
-    found = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    low, high = around_zero(found) if limits is None else limits
+    ends = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    low, high = around_zero(ends) if limits is None else limits
     if low == -high:
         cmap = cmap or "RdBu_r"
     across, up = (_edges(line) for line in drawn.coordinates)
@@ -67,7 +67,7 @@ def draw_plane(
 
 
 def _edges(line: Any) -> Any:
-    """Where the colours of points along an axis begin and end: halfway between them."""
+    """Return the edges between the colours of points along an axis: halfway between the points."""
     if len(line) == 1:
         return np.array([line[0] - 0.5, line[0] + 0.5])
     between = 0.5 * (line[1:] + line[:-1])
@@ -81,11 +81,11 @@ def span(line: Any) -> tuple[float, float]:
 
 
 def _even(edges: Any) -> bool:
-    """Whether all points are equally far apart."""
+    """Return True where all points have the same distance."""
     widths = np.diff(edges)
     return bool(np.ptp(widths) <= 1e-6 * widths.max())
 
 
 def with_unit(name: str, unit: str) -> str:
-    """An axis label: the name, and the unit where there is one."""
+    """Return the label of an axis: its name, and the unit if there is one."""
     return f"{name} [{unit}]" if unit else name
