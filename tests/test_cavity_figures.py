@@ -19,7 +19,7 @@ import halocline as hc
 from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.io.contours import Contours, Isolines, Planes, Streamlines, _border, _Scale
-from halocline.io.figure import Figure, Map, _canvas, draw
+from halocline.io.figure import Figure, Map, canvas_of, draw
 from halocline.io.section import Section
 from halocline.io.style import styled
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
@@ -317,7 +317,7 @@ def test_nothing_written_is_cut_off(shape: tuple[int, ...], tmp_path: Path) -> N
 
 def test_axes_in_space_have_names_and_ends() -> None:
     with styled():
-        canvas = _canvas(figure_of(standing((6, 7, 6)), "pressure-contours"), "a title")
+        canvas = canvas_of(figure_of(standing((6, 7, 6)), "pressure-contours"), "a title")
         canvas.draw_without_rendering()
     ax: Any = canvas.axes[0]
     assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x / L", "y / L", "z / L"]
@@ -330,7 +330,7 @@ def test_axes_in_space_have_names_and_ends() -> None:
 def test_contours_have_lines_a_bar_and_even_sides() -> None:
     done = standing((8, 8), {"T": 0.0})
     with styled():
-        canvas = _canvas(figure_of(done, "temperature-contours"), "a title")
+        canvas = canvas_of(figure_of(done, "temperature-contours"), "a title")
         canvas.draw_without_rendering()
     (ax,) = canvas.axes
     filled, lines = ax.collections
@@ -341,7 +341,7 @@ def test_contours_have_lines_a_bar_and_even_sides() -> None:
     (bar,) = ax.child_axes
     assert bar.get_ylabel() == "temperature T"
     with styled():
-        canvas = _canvas(figure_of(done, "streamlines"), "a title")
+        canvas = canvas_of(figure_of(done, "streamlines"), "a title")
     filled, lines = canvas.axes[0].collections
     assert len(filled.levels) == 21
     assert len(lines.levels) == 18
@@ -363,7 +363,7 @@ def test_levels_and_their_ticks() -> None:
     scale = _Scale.of(np.array([-0.15, 3.0]), 16)  # from -0.2 to 3 in steps of 0.2
     assert np.allclose(scale.levels, np.arange(-0.2, 3.1, 0.2))
     with styled():
-        canvas = _canvas(
+        canvas = canvas_of(
             Figure([Contours(plane(np.linspace(-0.5, 0.5, 9).reshape(3, 3)), "f", levels=40)], 1), ""
         )
         canvas.draw_without_rendering()
@@ -391,7 +391,7 @@ def test_streamlines_of_points_that_are_not_even() -> None:
     section = replace(plane(values), coordinates=(x, y), span=((0.0, 1.0), (0.0, 2.0)))
     panel = Contours(section, "one", over=Streamlines(section, section))
     with styled():
-        canvas = _canvas(Figure([panel], columns=1), "")
+        canvas = canvas_of(Figure([panel], columns=1), "")
         canvas.draw_without_rendering()
     lines = [c for c in canvas.axes[0].collections if hasattr(c, "get_segments")]
     ends = np.concatenate([np.concatenate(each.get_segments()) for each in lines])
@@ -407,7 +407,7 @@ def test_a_cavity_at_rest(shape: tuple[int, ...], tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
     assert contours(done, "streamlines").title.startswith("no streamlines: ")
     with styled():
-        canvas = _canvas(figure_of(done, "pressure-contours"), "")
+        canvas = canvas_of(figure_of(done, "pressure-contours"), "")
     assert canvas.axes[0].get_title("left") == "isobars, without the hydrostatic pressure: 0 everywhere"
 
 
@@ -416,12 +416,12 @@ def test_a_flow_that_only_rises_has_no_stream_function() -> None:
     panel = contours(standing((6, 6), {"V_x": 0.0}), "streamlines")
     assert panel.title == "no streamlines: ψ is 0 everywhere"
     with styled():
-        assert len(_canvas(Figure([panel], columns=1), "").axes[0].collections) == 1
+        assert len(canvas_of(Figure([panel], columns=1), "").axes[0].collections) == 1
 
 
 def test_values_that_are_not_finite_are_not_drawn() -> None:
     with styled():
-        canvas = _canvas(Figure([Contours(plane(np.full((3, 3), np.nan)), "f")], columns=1), "")
+        canvas = canvas_of(Figure([Contours(plane(np.full((3, 3), np.nan)), "f")], columns=1), "")
         canvas.draw_without_rendering()
     assert canvas.axes[0].get_title("left") == "f: no value is finite"
 
@@ -432,7 +432,7 @@ def test_contours_beside_others_share_what_they_have_in_common() -> None:
     solid = Planes([plane(values, at)], ("x", "y", "z"), "in space")
     flat = plane(values, at)
     with styled():
-        canvas = _canvas(Figure([Map(flat, "one"), Contours(flat, "two"), solid], columns=2), "all")
+        canvas = canvas_of(Figure([Map(flat, "one"), Contours(flat, "two"), solid], columns=2), "all")
         canvas.draw_without_rendering()
     one, two, three = canvas.axes[:3]
     assert canvas.get_suptitle() == "all, z = 0.25"

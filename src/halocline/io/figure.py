@@ -60,7 +60,7 @@ class Map(PlanePanel):
 
     @property
     def place(self) -> str:
-        return place(self.section, self.unit)
+        return place(self.section.at, self.unit)
 
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
         image = draw_plane(ax, self.section, unit=self.unit, cmap=self.cmap, limits=self.limits)
@@ -184,10 +184,10 @@ def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
     """
     target = picture_file(path)
     with styled():
-        save(_canvas(figure, title), target, dpi=DPI, bbox_inches="tight")
+        save(canvas_of(figure, title), target, dpi=DPI, bbox_inches="tight")
 
 
-def _canvas(figure: Figure, title: str) -> Canvas:
+def canvas_of(figure: Figure, title: str) -> Canvas:
     """Return the drawing of a figure, for a file that is cut to its contents."""
     from matplotlib.figure import Figure as Canvas
 
@@ -226,8 +226,13 @@ def _canvas(figure: Figure, title: str) -> Canvas:
         has_room = len(rows[-1]) < len(rows[0])  # in the last row
         _legend(canvas, canvas.add_subplot(grid[-1, len(rows[-1])]) if has_room else None)
     if title:
-        canvas.suptitle(title + (common or ""), x=0.02, ha="left", fontsize=TITLE_SIZE)
+        put_title(canvas, title + (common or ""))
     return canvas
+
+
+def put_title(canvas: Canvas, title: str) -> None:
+    """Set the title of a figure, or replace it."""
+    canvas.suptitle(title, x=0.02, ha="left", fontsize=TITLE_SIZE)
 
 
 def _share_colours(panel: Panel, other: Panel | None) -> bool:

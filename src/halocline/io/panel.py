@@ -50,7 +50,7 @@ class PlanePanel(Panel):
 
     @property
     def place(self) -> str | None:
-        return place(self.section)
+        return place(self.section.at)
 
     @property
     def axis_keys(self) -> tuple[Any, Any]:

@@ -171,7 +171,7 @@ def _draw(
         curves = [
             Curve(each.coordinates[0], each.values, each.name, style={"linestyle": "-"}) for each in sections
         ]
-        heading, xlabel = (title or names) + place(first, unit), with_unit(first.axes[0], unit)
+        heading, xlabel = (title or names) + place(first.at, unit), with_unit(first.axes[0], unit)
         draw(Figure([Lines(curves, heading, xlabel, first.span[0], ylabel=label or names)], 1), path)
         return
     maps = [

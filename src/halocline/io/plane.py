@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def place(drawn: Section, unit: str = "") -> str:
+def place(at: Sequence[tuple[str, float]], unit: str = "") -> str:
     """Return the places at which a section cuts the other axes, as text behind a title."""
-    return "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
+    return "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in at)
 
 
 def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
