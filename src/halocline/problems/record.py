@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from halocline.archive.arrays import Writing
-from halocline.compile.schedule import Schedule
 from halocline.lang.axes import per_axis, whole
 from halocline.lang.grid import Field
 from halocline.run.devices.devices import OnDevice
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
-from halocline.run.host.machine import resident_bytes
-from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import Energy
-from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 
 
@@ -200,70 +196,6 @@ def asked(how: Execution, axes: int) -> dict[str, Any]:
         "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
         **{name: getattr(how, name) for name in same},
     }
-
-
-def recorded(
-    fields: Fields,
-    measured: Timing,
-    facts: Mapping[str, Any],
-    *,
-    case: str,
-    order: int | None,
-    scheme: str | None,
-    parameters: Mapping[str, float | str],
-    schedule: Schedule,
-    bytes_per_step: float,
-    writing: Writing,
-) -> tuple[Record, float | None, float | None]:
-    """A record, and what it was compared with: the bandwidth of memory and the peak of operations on as many
-    ranks and threads, None where there is none to measure. All ranks call this.
-
-    Parameters
-    ----------
-    fields : Fields
-        Of the problem.
-    measured : Timing
-    facts : mapping
-        The rest of the record: what came of the run.
-    bytes_per_step : float
-        That must cross memory, all ranks together.
-    """
-    domain, cells, only = fields.domain, fields.grid.size, facts["only"]
-    memory, took = zip(*domain.comm.allgather((resident_bytes(), measured.seconds)), strict=True)
-    duration = duration_beside(max(took))
-    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
-    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
-    flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
-    seconds, energy = measured.loop_seconds, measured.energy
-    updates = cells * measured.steps
-    rate = updates / seconds if seconds and only != "exchange" else None
-    record = Record(
-        case=case,
-        shape=fields.grid.shape,
-        cells=cells,
-        order=order,
-        scheme=scheme,
-        **asked(domain.how, fields.grid.ndim),
-        seconds=measured.seconds,
-        ns_per_cell_step=1e9 * seconds / updates if seconds and updates else None,
-        ssspnt=1e-7 * rate / domain.cores_or_devices if rate else None,
-        flops_per_cell_step=flops,
-        bytes_per_cell_step=bytes_per_step / cells,
-        share_of_bound=bytes_per_step / cells * rate / reference if rate and reference else None,
-        share_of_peak=flops * rate / peak if rate and peak else None,
-        joules_per_cell_step=energy.joules / updates if energy and updates else None,
-        joules_of=energy.of if energy and updates else (),
-        parameters=dict(parameters),
-        ranks=domain.comm.size,
-        threads=domain.threads,
-        nodes=domain.nodes,
-        cores_or_devices=domain.cores_or_devices,
-        devices=fields.devices,
-        memory_bytes=sum(memory),
-        **written(domain.comm, writing),
-        **facts,
-    )
-    return record, reference, peak
 
 
 def written(comm: Communicator, writing: Writing) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halocline.archive.arrays import Writing
+from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.callables import arguments_taken
@@ -22,9 +23,12 @@ from halocline.lang.reductions import max as greatest
 from halocline.lang.values import real_array
 from halocline.problems.files import PLACES
 from halocline.problems.names import Names
-from halocline.problems.record import Record, Timing, checksums, recorded
+from halocline.problems.record import Record, Timing, asked, checksums, written
 from halocline.run.fields.fields import Fields
+from halocline.run.host.machine import resident_bytes
+from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import EnergyMeter
+from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import events as counters
 from halocline.run.simulation.checks import Check
@@ -270,19 +274,68 @@ def result_of(observer: Following) -> Result:
         order, scheme = None, problem.method
         writing = Writing() if runs.outcome is None else runs.outcome.writing
         bytes_per_pass = problem.prepared.bytes_per_pass * problem.unknown.grid.active_cells
+    facts: dict[str, Any]
     if runs.part is not None:
         facts, writing = dict.fromkeys(UNKNOWN), Writing()
     elif is_simulation:
         facts = _facts_of_simulation(problem, runs, names)
     else:
         facts = _facts_of_solve(problem, runs, names, has_settings=subject.has_settings)
-    facts |= {"steps": runs.steps, "warm_up": runs.warm_up, "only": observer.options.only}
-    record, reference, peak = recorded(
-        fields_of(problem), runs.timing, facts,
-        case=subject.name, order=order, scheme=scheme, parameters=subject.values,
-        schedule=problem.schedule, bytes_per_step=bytes_per_pass, writing=writing,
-    )  # fmt: skip
+    fields, only = fields_of(problem), observer.options.only
+    domain = fields.domain
+    memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before memory for measurements is taken
+    speed, reference, peak = _speed(fields, runs.timing, problem.schedule, bytes_per_pass, only)
+    record = Record(
+        case=subject.name,
+        shape=fields.grid.shape,
+        cells=fields.grid.size,
+        steps=runs.steps,
+        order=order,
+        scheme=scheme,
+        **asked(domain.how, fields.grid.ndim),
+        only=only,
+        warm_up=runs.warm_up,
+        **speed,
+        parameters=subject.values,
+        ranks=domain.comm.size,
+        threads=domain.threads,
+        nodes=domain.nodes,
+        cores_or_devices=domain.cores_or_devices,
+        devices=fields.devices,
+        memory_bytes=memory_bytes,
+        **written(domain.comm, writing),
+        **facts,
+    )
     return Result(record, reference, peak, observer, names)
+
+
+def _speed(
+    fields: Fields, timing: Timing, schedule: Schedule, bytes_per_pass: float, only: str | None
+) -> tuple[dict[str, Any], float | None, float | None]:
+    """Return the speed of a run by the names of a record, and the rates that it is compared with.
+
+    These rates are the bandwidth of memory and the peak of operations on as many ranks and threads. They are
+    None where there is none to measure. All ranks call this.
+    """
+    domain, cells = fields.domain, fields.grid.size
+    duration = duration_beside(max(domain.comm.allgather(timing.seconds)))
+    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
+    flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
+    seconds, energy, updates = timing.loop_seconds, timing.energy, cells * timing.steps
+    rate = updates / seconds if seconds and only != "exchange" else None
+    speed = {
+        "seconds": timing.seconds,
+        "ns_per_cell_step": 1e9 * seconds / updates if seconds and updates else None,
+        "ssspnt": 1e-7 * rate / domain.cores_or_devices if rate else None,
+        "flops_per_cell_step": flops,
+        "bytes_per_cell_step": bytes_per_pass / cells,
+        "share_of_bound": bytes_per_pass / cells * rate / reference if rate and reference else None,
+        "share_of_peak": flops * rate / peak if rate and peak else None,
+        "joules_per_cell_step": energy.joules / updates if energy and updates else None,
+        "joules_of": energy.of if energy and updates else (),
+    }
+    return speed, reference, peak
 
 
 def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: bool) -> dict[str, Any]:
