@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,13 +177,12 @@ def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
 def asked(how: Execution, axes: int) -> dict[str, Any]:
     """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
 
-    def words(value: int | str | Iterable[object] | None, between: str) -> str | None:
-        return value if value is None or isinstance(value, str) else between.join(map(str, numbers(value)))
-
-    def numbers(value: int | Iterable[object]) -> Iterable[object]:
+    def words(value: Any, between: str) -> str | None:
         if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
-            return per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
-        return (value,) if isinstance(value, int) else value
+            value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
+        if value is None or isinstance(value, str):
+            return value
+        return between.join(map(str, (value,) if isinstance(value, int) else value))
 
     same = (
         *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),

@@ -204,9 +204,13 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
         raise KeyboardInterrupt
     if done.returncode in (Terminated.exit_status, -15):
         raise Terminated
-    said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
-    kind = InputError if done.returncode == 2 else RunError
-    raise kind(f"{shlex.join(['halocline', *words])}:\n{said}")
+    raise failed(done, f"{shlex.join(['halocline', *words])}:")
+
+
+def failed(done: subprocess.CompletedProcess[str], what: str) -> InputError | RunError:
+    """Return the error of a command of Halocline that has failed, with its message."""
+    message = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
+    return (InputError if done.returncode == 2 else RunError)(f"{what}\n{message}")
 
 
 def as_csv(measurements: Iterable[Measurement]) -> str:
