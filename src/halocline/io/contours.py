@@ -171,7 +171,9 @@ class Planes(Panel):
 
     def draw(self, canvas: Canvas, ax: Any, size: tuple[float, float], *, bar: bool) -> str:
 
-        scale = _Scale.of(np.concatenate([np.ravel(each.values) for each in self.sections]), self.levels)
+        scale = _Scale.of(
+            np.concatenate([np.ravel(section.values) for section in self.sections]), self.levels
+        )
         # corner_mask: half of a cell with one NaN would be drawn, beyond the border
         colours: dict[str, Any] = {
             "cmap": _colours(COLOURS), "extend": scale.extend, "corner_mask": False
@@ -249,7 +251,8 @@ def _draw_streamlines(ax: Axes, lines: Streamlines, size: tuple[float, float]) -
     x, y = (np.linspace(line[0], line[-1], len(line)) for line in lines.across.coordinates)
     points = tuple(np.meshgrid(x, y, indexing="ij"))
     u, v = (
-        RegularGridInterpolator(each.coordinates, each.values)(points).T for each in (lines.across, lines.up)
+        RegularGridInterpolator(section.coordinates, section.values)(points).T
+        for section in (lines.across, lines.up)
     )
     if np.any(u) or np.any(v):
         density = (max(0.2, size[0] / DENSE), max(0.2, size[1] / DENSE))

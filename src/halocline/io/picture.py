@@ -169,13 +169,14 @@ def _draw(
     names = ", ".join(each.name for each in sections)
     if len(first.axes) == 1:
         curves = [
-            Curve(each.coordinates[0], each.values, each.name, style={"linestyle": "-"}) for each in sections
+            Curve(section.coordinates[0], section.values, section.name, style={"linestyle": "-"})
+            for section in sections
         ]
         heading, xlabel = (title or names) + place(first.at, unit), with_unit(first.axes[0], unit)
         draw(Figure([Lines(curves, heading, xlabel, first.span[0], ylabel=label or names)], 1), path)
         return
     maps = [
-        Map(each, title if title and count == 1 else each.name, limits, label or "", unit, cmap)
-        for each in sections
+        Map(section, title if title and count == 1 else section.name, limits, label or "", unit, cmap)
+        for section in sections
     ]
     draw(Figure(maps, columns=count), path, title=title if title and count > 1 else "")

@@ -339,8 +339,8 @@ class Following(FileObserver):
         if runs.numbers is None:
             with trace.order(sim.order):
                 runs.numbers = {} if names.diagnostics is None else dict(names.diagnostics())
-        found = sim.evaluate(*runs.numbers.values()) if runs.numbers else ()
-        values = found if isinstance(found, tuple) else (found,)
+        evaluated = sim.evaluate(*runs.numbers.values()) if runs.numbers else ()
+        values = evaluated if isinstance(evaluated, tuple) else (evaluated,)
         row = now(sim, names) | {
             name: value if math.isfinite(value) else None
             for name, value in zip(runs.numbers, values, strict=True)
