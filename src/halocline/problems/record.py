@@ -1,25 +1,17 @@
-"""What one run did and how fast: the keys of ``halocline run --json``."""
+"""Record of a run and its speed: the keys of ``halocline run --json``."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.archive.arrays import Writing
-from halocline.lang.axes import per_axis, whole
-from halocline.lang.grid import Field
 from halocline.run.devices.devices import OnDevice
-from halocline.run.domain.execution import Execution
-from halocline.run.fields.fields import Fields
 from halocline.run.measurements.energy import Energy
-from halocline.run.ranks.communicator import Communicator
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one run did, the same on all ranks; the keys of ``halocline run CASE --json``.
+    """Record of one run, the same on all ranks; the keys of ``halocline run CASE --json``.
 
     Attributes
     ----------
@@ -159,50 +151,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Timing:
-    """Of the steps that were timed: wall clock from barrier to barrier and of the loop, number, energy."""
+    """Timing of steps: wall clock from barrier to barrier and of the loop, number of steps, energy."""
 
     seconds: float
     loop_seconds: float
     steps: int
     energy: Energy | None
-
-
-def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
-    """A hash of each field's bits, and one of all of them, by the names of a record."""
-    found = {f.name: fields.checksum(f) for f in of}
-    whole = hashlib.blake2b(repr(found).encode(), digest_size=16).hexdigest()
-    return {"checksum": whole, "checksums": found}
-
-
-def asked(how: Execution, axes: int) -> dict[str, Any]:
-    """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
-
-    def words(value: Any, between: str) -> str | None:
-        if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
-            value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
-        if value is None or isinstance(value, str):
-            return value
-        return between.join(map(str, (value,) if isinstance(value, int) else value))
-
-    same = (
-        *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),
-        *("halo", "packing", "communication"),
-    )
-    return {
-        "decomposition": words(how.decomposition, "x"),
-        "patch": words(how.patch, ","),
-        "methods": words(how.methods, ","),
-        "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
-        **{name: getattr(how, name) for name in same},
-    }
-
-
-def written(comm: Communicator, writing: Writing) -> dict[str, Any]:
-    """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
-    every = comm.allgather(writing)
-    return {
-        "written_bytes": sum(one.bytes for one in every),
-        "writing_seconds": max(one.seconds for one in every),
-        "waiting_seconds": max(one.waited for one in every),
-        "io_ranks": 0 if comm.io_ranks is None else len(comm.io_ranks.ranks),
-    }

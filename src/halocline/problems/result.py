@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
@@ -15,6 +16,7 @@ from halocline.archive.arrays import Writing
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang import trace
+from halocline.lang.axes import per_axis, whole
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, Operators
 from halocline.lang.functions import abs as magnitude
@@ -23,12 +25,14 @@ from halocline.lang.reductions import max as greatest
 from halocline.lang.values import real_array
 from halocline.problems.files import PLACES
 from halocline.problems.names import Names
-from halocline.problems.record import Record, Timing, asked, checksums, written
+from halocline.problems.record import Record, Timing
+from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.measurements.peak import multiply_add_peak
+from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import events as counters
 from halocline.run.simulation.checks import Check
@@ -303,7 +307,7 @@ def result_of(observer: Following) -> Result:
         cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=memory_bytes,
-        **written(domain.comm, writing),
+        **_written(domain.comm, writing),
         **facts,
     )
     return Result(record, reference, peak, observer, names)
@@ -338,6 +342,47 @@ def _speed(
     return speed, reference, peak
 
 
+def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
+    """Return a hash of the bits of each field, and one of all of them, by the names of a record."""
+    checksums = {f.name: fields.checksum(f) for f in of}
+    checksum = hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest()
+    return {"checksum": checksum, "checksums": checksums}
+
+
+def asked(how: Execution, axes: int) -> dict[str, Any]:
+    """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
+
+    def words(value: Any, between: str) -> str | None:
+        if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
+            value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
+        if value is None or isinstance(value, str):
+            return value
+        return between.join(map(str, (value,) if isinstance(value, int) else value))
+
+    same = (
+        *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),
+        *("halo", "packing", "communication"),
+    )
+    return {
+        "decomposition": words(how.decomposition, "x"),
+        "patch": words(how.patch, ","),
+        "methods": words(how.methods, ","),
+        "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
+        **{name: getattr(how, name) for name in same},
+    }
+
+
+def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
+    """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
+    of_ranks = comm.allgather(writing)
+    return {
+        "written_bytes": sum(rank.bytes for rank in of_ranks),
+        "writing_seconds": max(rank.seconds for rank in of_ranks),
+        "waiting_seconds": max(rank.waited for rank in of_ranks),
+        "io_ranks": 0 if comm.io_ranks is None else len(comm.io_ranks.ranks),
+    }
+
+
 def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: bool) -> dict[str, Any]:
     """Return the facts of the record of a linear problem that follow from its fields and solution."""
     fields, solution = problem.fields, runs.outcome
@@ -348,7 +393,7 @@ def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: boo
         "series": [],
         "error": _error(problem, 0.0, names, is_at_end=True),
         "events": {},
-        **checksums(fields, results(fields)),
+        **_checksums(fields, results(fields)),
         "checksum": fields.checksum(problem.unknown),
     }
 
@@ -366,7 +411,7 @@ def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str,
     return {
         **{name: row[name] for name in ("time_step", "limiter")},
         "time": sim.time,
-        **checksums(sim, results(sim)),
+        **_checksums(sim, results(sim)),
         "diagnostics": {name: row[name] for name in list(row)[4:]},
         "series": series,
         "error": _error(sim, sim.time, names, is_at_end=end[0] == end[1]),
