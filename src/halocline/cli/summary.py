@@ -7,7 +7,7 @@ from typing import Any
 
 from halocline.cli.output import say
 from halocline.errors import InputError
-from halocline.io.table import Table
+from halocline.io.table import table_of
 from halocline.problems.problem import Problem
 from halocline.problems.record import Record
 from halocline.problems.result import Result
@@ -65,22 +65,18 @@ def judgement(checks: Sequence[Check]) -> str:
             return ""
         return "passed" if check.passed else "FAILED"
 
-    rows = tuple(
-        (
-            each.name,
-            each.about,
-            number(float(each.value)) if each.compared else "",
-            each.bound,
-            verdict(each),
-        )
-        for each in checks
-    )
-    failed = sum(not each.passed for each in checks)
-    left_out = sum(not each.compared for each in checks)
+    columns: dict[str, Callable[[Check], str]] = {
+        "check": lambda check: check.name,
+        "what it compares": lambda check: check.about,
+        "value": lambda check: number(float(check.value)) if check.compared else "",
+        "expected": lambda check: check.bound,
+        "result": verdict,
+    }
+    failed = sum(not check.passed for check in checks)
+    left_out = sum(not check.compared for check in checks)
     note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
     note += f" {left_out} could not be made." if left_out else ""
-    heads = ("check", "what it compares", "value", "expected", "result")
-    return Table("Checks", heads, rows, left=2, note=note).text().rstrip()
+    return table_of("Checks", checks, columns, left=2, note=note).text().rstrip()
 
 
 def event_lines(events: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:
