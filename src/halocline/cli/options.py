@@ -307,3 +307,27 @@ class Keeping:
 JSON = results("--json FILE", place("file", str), "Write the results as JSON; - prints them, and them alone.")
 CSV = results("--csv FILE", place("file"), "Write one line per run.")
 HTML = results("--html FILE", place("file"), "Write a page with tables and plots, complete in itself.")
+
+
+@dataclass
+class Results:
+    """Options of the results of a run, beside its state.
+
+    Attributes
+    ----------
+    csv
+        Write the series of diagnostics, one line for each time.
+    pictures
+        Draw each field at the end in that folder, or the quantities that the case derives from them, and
+        the figures of the case. For a file: the fields of its last problem.
+    check
+        Compare the result with what the case must satisfy, and exit with status 1 where it does not.
+    state
+        Write the fields of the last problem, as NumPy arrays.
+    """
+
+    json: Annotated[str | None, JSON] = None
+    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+    check: Annotated[bool, results("--check")] = False
+    state: Annotated[Path | None, results("--state FILE.npz", place("file.npz"))] = None

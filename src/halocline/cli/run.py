@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from halocline.cli.options import Results
 from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
@@ -33,7 +34,6 @@ from halocline.run.ranks.mpi import world
 from halocline.words import counted, joined
 
 if TYPE_CHECKING:
-    from halocline.cli.commands.run import Results
     from halocline.problems.result import Result
     from halocline.run.simulation.checks import Check
 

@@ -37,7 +37,6 @@ from halocline.words import counted
 
 if TYPE_CHECKING:
     from halocline.problems.names import Names
-    from halocline.problems.problem import Problem
 
 log = logging.getLogger("halocline")
 
@@ -54,12 +53,13 @@ class EndedError(BaseException):
 class FileObserver(Observer):
     """Observer of a problem file, which gives its problems the order and the scheme of the command."""
 
-    def __init__(self, subject: Problem, execution: Mapping[str, Any]) -> None:
+    def __init__(self, subject: Any, execution: Mapping[str, Any]) -> None:
         super().__init__(execution)
         self.subject = subject
 
     def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
-        return self.subject.replaced(function, options)
+        replaced: dict[str, Any] = self.subject.replaced(function, options)
+        return replaced
 
     def made(self, problem: Any) -> None:
         super().made(problem)
@@ -95,7 +95,7 @@ class Following(FileObserver):
     """
 
     def __init__(
-        self, subject: Problem, options: RunOptions, comm: Communicator, execution: Mapping[str, Any]
+        self, subject: Any, options: RunOptions, comm: Communicator, execution: Mapping[str, Any]
     ) -> None:
         super().__init__(subject, execution)
         self.options, self.runs = options, Runs()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import Tuned
 from halocline.solvers.linear import Solution
 from halocline.solvers.schemes import SCHEMES
-
-if TYPE_CHECKING:
-    from halocline.problems.following import Following
 
 CHECK = "check"  # name of the check of a file that asserts
 NOTHING = RunArguments(steps=0)  # a run that does no step, writes nothing and calls nothing
@@ -125,7 +122,7 @@ class Result:
     record: Record | None
     bandwidth: float | None
     peak: float | None
-    observer: Following = field(repr=False)
+    observer: Any = field(repr=False)
     names: Names = field(repr=False)
 
     @property
@@ -151,7 +148,8 @@ class Result:
     @property
     def arguments(self) -> RunArguments:
         """Arguments of the last run, as the file gives them."""
-        return self.observer.runs.arguments
+        runs: Runs = self.observer.runs
+        return runs.arguments
 
     @property
     def tuned(self) -> Tuned | None:
@@ -264,7 +262,7 @@ class Result:
             return function(*arguments)
 
 
-def result_of(observer: Following) -> Result:
+def result_of(observer: Any) -> Result:
     """Return the result of a run, when the file has ended; all ranks call this."""
     problem, runs, subject = observer.problem, observer.runs, observer.subject
     names = subject.names

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.commands import run as run_command
 from halocline.cli.options import how, problem, whole
 from halocline.errors import InputError
 
@@ -25,7 +24,7 @@ MAX_ITERATIONS = how("--max-iterations K", whole(ranges.STEPS), options.MOST_ITE
 
 
 @dataclass
-class Results(run_command.Results):
+class Results(options.Results):
     """Options of the results of a solve.
 
     Attributes
