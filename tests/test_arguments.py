@@ -38,8 +38,7 @@ from halocline.lang.values import as_real, real_array
 from halocline.plan.decompose import decompose
 from halocline.plan.patches import _explicit
 from halocline.plan.traffic import Traffic
-from halocline.problems.problem import difference
-from halocline.problems.record import asked
+from halocline.problems.result import asked, difference
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields

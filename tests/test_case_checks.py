@@ -289,7 +289,7 @@ def test_a_check_has_bounds():
 @pytest.mark.ranks(1, 2, long=(1,))
 def test_all_ranks_get_the_same_checks():
     ready = Problem("sink", given={"rate": "fast"})
-    checks = ready.check(ready.run(threads=1))
+    checks = ready.run(threads=1).check()
     assert [(each.name, each.passed) for each in checks] == [
         ("least u", True),
         ("loss", True),
@@ -358,10 +358,10 @@ def test_what_cannot_be_checked():
     assert told.startswith("--check: with --only compute")
     ready = Problem("decay")
     with pytest.raises(InputError, match="case decay has no check"):
-        ready.check(ready.run(threads=1))
+        ready.run(threads=1).check()
     ready = Problem("sink")
     with pytest.raises(InputError, match="a run of compute alone"):
-        ready.check(ready.run(only="compute", steps=2, threads=1))
+        ready.run(only="compute", steps=2, threads=1).check()
 
 
 # -- pictures and start --------------------------------------------------------------------------------

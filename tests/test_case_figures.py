@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import halocline as hc
 from halocline.cli.app import run as command
 from halocline.errors import InputError
-from halocline.io.figure import Curve, Figure, Lines, Map, _canvas, draw
+from halocline.io.figure import Curve, Figure, Lines, Map, canvas_of, draw
 from halocline.io.section import Section, cut
 from halocline.io.style import styled
 from halocline.physics.mhd_tvd import MHDSimulation, conserved, tubes
@@ -190,7 +190,7 @@ def some_figure() -> Figure:
 
 def test_panels_share_what_they_have_in_common() -> None:
     with styled():
-        canvas = _canvas(some_figure(), "a title")
+        canvas = canvas_of(some_figure(), "a title")
         canvas.draw_without_rendering()
     before, after, steep, flat = canvas.axes
     assert [ax.get_title("left") for ax in (before, after, steep, flat)] == [
@@ -214,14 +214,14 @@ def test_panels_share_what_they_have_in_common() -> None:
 def test_the_plane_of_all_maps_is_named_once() -> None:
     section = plane(np.ones((3, 3)), (("z", 0.25),))
     with styled():
-        canvas = _canvas(Figure([Map(section, "one"), Map(section, "two")], columns=2), "a title")
+        canvas = canvas_of(Figure([Map(section, "one"), Map(section, "two")], columns=2), "a title")
     assert canvas.get_suptitle() == "a title, z = 0.25"
     assert [ax.get_title("left") for ax in canvas.axes] == ["one", "two"]
 
 
 def test_a_place_without_a_panel_has_the_legend() -> None:
     figure = some_figure()
-    canvas = _canvas(Figure(figure.panels[2:3] * 3, columns=2), "")
+    canvas = canvas_of(Figure(figure.panels[2:3] * 3, columns=2), "")
     assert canvas.legends == []
     axes = canvas.axes
     assert [ax.get_legend() is not None for ax in axes] == [False, False, False, True]
@@ -510,8 +510,8 @@ def test_a_figure_and_a_quantity_of_one_name(folder: Path, tmp_path: Path) -> No
 def test_figures_and_derived_quantities_from_python() -> None:
     ready = Problem("decay")
     result = ready.run(threads=1)
-    (panel,) = ready.figures(result)["over_x"].panels  # type: ignore[union-attr]
-    u, square = result.simulation.gather("u"), result.simulation.gather(ready.pictures(result)["square"])
+    (panel,) = result.figures()["over_x"].panels  # type: ignore[union-attr]
+    u, square = result.simulation.gather("u"), result.simulation.gather(result.pictures()["square"])
     assert isinstance(panel, Lines)
     assert u is not None
     assert np.array_equal(panel.curves[0].y, u[:, 0])
@@ -519,4 +519,4 @@ def test_figures_and_derived_quantities_from_python() -> None:
     assert np.array_equal(square, u**2)
     assert square.max() > 0.1
     with pytest.raises(InputError, match=r"a run of compute alone .* nothing to check or draw"):
-        ready.figures(ready.run(only="compute", steps=2, threads=1))
+        ready.run(only="compute", steps=2, threads=1).figures()

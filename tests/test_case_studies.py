@@ -23,6 +23,7 @@ from halocline.compile.ir.statements import Statement, roots
 from halocline.errors import InputError
 from halocline.explanation.explain import explain_program
 from halocline.explanation.text import lines
+from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
 from halocline.problems.problem import Problem
 from halocline.run.measurements import energy
@@ -138,7 +139,7 @@ def test_what_travels_in_a_step_of_the_benchmark():
     for direction, weight in weights.items():
         assert weight == 3 * 8 * (8 * 3 if sum(map(abs, direction)) == 1 else 4 * 3 * 3)
     with pytest.raises(InputError, match="cannot be cut into 100000 subdomains"):
-        own.check((16, 16, 16), 100000, "optimal")
+        lay_out((16, 16, 16), 100000, traffic=own.traffic, thickness=own.thickness, periodic=own.periodic)
 
 
 # -- tables --------------------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
     name: str, n: list[int], given: dict[str, float], options: dict[str, int]
 ) -> None:
     ready = Problem(name, n, given, **options)
-    checks = ready.check(ready.run(threads=1))
+    checks = ready.run(threads=1).check()
     assert [each.name for each in checks] == ["error", {"heat": "heat made", "wave": "air lost"}[name]]
     assert all(each.passed for each in checks), checks
 

@@ -127,9 +127,9 @@ def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...
 def test_a_case_checks_itself(name: str) -> None:
     ready = Problem(name, (20,), {"Ra": 1e4})
     result = ready.run(steps=100_000, threads=1)
-    found = {c.name: c for c in ready.check(result)}
+    found = {c.name: c for c in result.check()}
     assert all(c.passed for c in found.values()), found
-    early = {c.name: c for c in ready.check(ready.run(steps=200, threads=1))}
+    early = {c.name: c for c in ready.run(steps=200, threads=1).check()}
     assert not early["residual"].passed
 
 
@@ -137,7 +137,7 @@ def test_a_case_checks_itself(name: str) -> None:
 @pytest.mark.parametrize(("n", "rayleigh"), [((12,), 2e3), ((8, 12), 1e4)])
 def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh: float) -> None:
     ready = Problem("cavity-2d", n, {"Ra": rayleigh})
-    (last,) = [c for c in ready.check(ready.run(steps=100_000, threads=1)) if c.name == "nusselt_hot"]
+    (last,) = [c for c in ready.run(steps=100_000, threads=1).check() if c.name == "nusselt_hot"]
     assert last == Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape")
 
 

@@ -179,11 +179,12 @@ def test_options_of_an_execution_are_taken_out_of_all() -> None:
 
 
 def test_options_to_keep_results_are_those_of_a_run() -> None:
-    from halocline.cli.keeping import kept
+    from halocline.cli.texts import keeping_of
+    from halocline.problems.run_options import RunOptions
 
-    assert [str(path) for path in kept(**ran(["--output", "heat.zarr"], options.Keeping)).stores] == [
-        "heat.zarr"
-    ]
+    keeping = keeping_of(ran(["--output", "heat.zarr", "--io-threads", "2"], options.Keeping))
+    assert RunOptions(**keeping).given == {"--output": "--output heat.zarr", "--io-threads": "--io-threads 2"}
+    assert (keeping["output"].io_threads, keeping["checkpoint"]) == (2, None)
 
 
 def test_help_imports_no_study() -> None:

@@ -176,7 +176,7 @@ def test_the_reference_names_every_option_of_every_command(command_reference):
 def test_the_reference_names_every_result_of_a_solve():
     case = Problem("poisson", [8])
     _, _, section = RESULTS.read_text().partition("## Results of halocline solve poisson\n")
-    for name in some(case.findings(case.run(threads=1))):
+    for name in some(case.run(threads=1).findings()):
         assert f"`{name}`" in section.partition("\n## ")[0], name
 
 

@@ -46,7 +46,7 @@ def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **ho
 def checked(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None) -> dict[str, Check]:
     """What a case checks of itself, all of which must pass."""
     ready = Problem(name, n, given)
-    found = {check.name: check for check in ready.check(ready.run(threads=1))}
+    found = {check.name: check for check in ready.run(threads=1).check()}
     assert all(check.passed for check in found.values()), [c for c in found.values() if not c.passed]
     return found
 
@@ -56,7 +56,7 @@ def checked_until(
 ) -> dict[str, Check]:
     """The same at another time than the case's own."""
     ready = Problem(name, n, given)
-    found = {check.name: check for check in ready.check(ready.run(until=until, threads=1))}
+    found = {check.name: check for check in ready.run(until=until, threads=1).check()}
     assert all(check.passed for check in found.values()), [c for c in found.values() if not c.passed]
     return found
 
@@ -69,7 +69,7 @@ def wave_error(n: tuple[int, ...], given: dict[str, Any]) -> float:
 @functools.cache
 def known_wave_error(n: tuple[int, ...], **given: Any) -> float:
     ready = Problem("linear-wave", n, given)
-    return next(c.value for c in ready.check(ready.run(threads=1)) if c.name == "error")
+    return next(c.value for c in ready.run(threads=1).check() if c.name == "error")
 
 
 # -- waves -------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_wave_across_the_grid_converges(
 def test_a_polarised_wave_of_any_amplitude_converges(axes: int) -> None:
     def error(n: int) -> float:
         ready = Problem("cp-alfven", (2 * n, *(n,) * (axes - 1)))
-        return next(c.value for c in ready.check(ready.run(threads=1)) if c.name == "error")
+        return next(c.value for c in ready.run(threads=1).check() if c.name == "error")
 
     coarse, fine = error(32), error(64)
     assert abs(math.log2(coarse / fine) - 2.0) < 0.3
@@ -152,7 +152,7 @@ def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: fl
     errors = []
     for n in (16, 32, 64):
         ready = Problem("cp-alfven", (2 * n, n))
-        found = {c.name: c for c in ready.check(ready.run(until=periods, threads=1))}
+        found = {c.name: c for c in ready.run(until=periods, threads=1).check()}
         errors.append(found["error"].value)
         assert found["error"].passed, found["error"]
         assert found["scatter"].value < 1e-13
@@ -163,7 +163,7 @@ def test_a_polarised_wave_keeps_its_fronts_and_its_order_for_periods(periods: fl
 @pytest.mark.long
 def test_a_polarised_wave_keeps_its_fronts_in_space() -> None:
     ready = Problem("cp-alfven", (32, 16, 16))
-    found = {c.name: c.value for c in ready.check(ready.run(until=5.0, threads=1))}
+    found = {c.name: c.value for c in ready.run(until=5.0, threads=1).check()}
     assert found["scatter"] < 1e-13
 
 
@@ -176,7 +176,7 @@ def test_a_polarised_wave_in_the_plane() -> None:
 def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
     """It has come round by the time 1/(1 + v)."""
     ready = Problem("cp-alfven", (32,), {"v": v}, dim=1)
-    found = {c.name: c for c in ready.check(ready.run(threads=1))}
+    found = {c.name: c for c in ready.run(threads=1).check()}
     assert found["error"].passed
     assert found["error"].value < 0.1
 
@@ -219,7 +219,7 @@ OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
 def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
     """So that the check of the error holds where a run does not end after whole periods."""
     ready = Problem("linear-wave", (64,), {"wave": wave, "direction": direction})
-    found = {check.name: check for check in ready.check(ready.run(until=0.3, threads=1))}
+    found = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
     assert found["error"].passed, found["error"]
 
 
@@ -233,7 +233,7 @@ def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> 
     until = ready.known.until
     assert until is not None
     once, often = (
-        {c.name: c for c in ready.check(ready.run(until=until * n, threads=1))}["error"] for n in (1, periods)
+        {c.name: c for c in ready.run(until=until * n, threads=1).check()}["error"] for n in (1, periods)
     )
     assert often.passed, often
     assert once.most is not None
@@ -244,7 +244,7 @@ def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> 
 @pytest.mark.parametrize("v", [0.5, *(pytest.param(v, marks=pytest.mark.long) for v in (0.0, -0.5))])
 def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
     ready = Problem("cp-alfven", (64,), {"v": v}, dim=1)
-    found = {check.name: check for check in ready.check(ready.run(until=0.3, threads=1))}
+    found = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
     assert found["error"].passed, found["error"]
 
 
@@ -436,7 +436,7 @@ def test_gas_that_stays_is_no_blast() -> None:
     ready = Problem("blast", (50, 75))
     result = ready.run(steps=1, threads=1)
     result.simulation.restart(time=0.02)
-    found = {c.name: c for c in ready.check(result)}
+    found = {c.name: c for c in result.check()}
     assert not found["kinetic energy"].passed
 
 
@@ -489,7 +489,7 @@ def test_a_blast_of_less_pressure_has_no_bound() -> None:
 def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
     """The pressure floor heats gas, and moves none; a floor that has yet to act fails a check."""
     ready = Problem("orszag-tang", (24, 24), {"pressure_floor": 0.2})
-    found = {check.name: check for check in ready.check(ready.run(steps=2, threads=1))}
+    found = {check.name: check for check in ready.run(steps=2, threads=1).check()}
     assert found["energy kept"].about == "not compared: the pressure floor has acted"
     for name in ("mass kept", "momentum_x kept", "flux_y kept"):
         assert found[name].compared
@@ -497,7 +497,7 @@ def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
     assert found["rho_min"].passed
     assert not found["p_min"].passed
     ready = Problem("orszag-tang", (24, 24), {"density_floor": 0.3})
-    found = {check.name: check for check in ready.check(ready.run(steps=2, threads=1))}
+    found = {check.name: check for check in ready.run(steps=2, threads=1).check()}
     assert not found["mass kept"].compared
     assert not found["energy kept"].compared
     assert found["flux_x kept"].passed

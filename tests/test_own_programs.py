@@ -203,7 +203,7 @@ def test_a_problem_is_known_before_it_takes_memory(heat: Path) -> None:
     assert (found.name, found.shape, found.order, found.scheme) == ("heat.py", (30_000, 30_000), 4, "rk3")
     assert found.values["kappa"] == 0.2
     heat.write_text(SOLVE)
-    assert (Problem(str(heat)).scheme, Problem(str(heat)).one_pass) == ("cg-fused", "an iteration")
+    assert (Problem(str(heat)).scheme, Problem(str(heat)).unit) == ("cg-fused", "iteration")
 
 
 # -- commands ------------------------------------------------------------------------------------------------

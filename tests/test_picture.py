@@ -8,7 +8,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.io.picture import picture, plot_lines
-from halocline.io.section import section
+from halocline.io.section import cut
 from halocline.run.ranks.mpi import world
 
 
@@ -30,7 +30,7 @@ def test_a_section_is_every_kth_point():
     sim, f = simulation((11, 13))
     sim[f] = numbers((11, 13))
     for most in (1024, 4, 1):
-        found = section(sim, f, most=most)
+        found = cut(sim, f, most=most)
         if world().rank:
             assert found is None
             continue
@@ -47,7 +47,7 @@ def test_a_plane_of_three_dimensions():
     sim, f = simulation(shape)
     sim[f] = numbers(shape)
     for axis, at, index in [(None, None, 3), ("z", 0.5, 0), ("x", 4.4, 4), ("y", None, 2)]:
-        found = section(sim, "f", axis=axis, at=at)
+        found = cut(sim, "f", {axis or "z": at})
         if world().rank == 0:
             normal = "xyz".index(axis or "z")
             assert np.array_equal(found.values, numbers(shape).take(index, axis=normal))
@@ -61,19 +61,19 @@ def test_expressions_leave_nothing_behind():
     sim[f] = numbers((8, 6))
     before = set(sim.grid.fields)
     for _ in range(2):
-        found = section(sim, f[1, 0] - 2.0 * f)
+        found = cut(sim, f[1, 0] - 2.0 * f)
         if found is not None:
             values = numbers((8, 6))
             assert np.array_equal(found.values, np.roll(values, -1, 0) - 2 * values)
     sim[f] = 0.0
-    section(sim, 1.0 / f)  # not finite, and not the simulation's concern
+    cut(sim, 1.0 / f)  # not finite, and not the simulation's concern
     sim.run(steps=1)
     assert set(sim.grid.fields) == before
 
 
 def test_staggered_fields_lie_on_faces():
     sim, f = simulation((4,), location="face-x", periodic=False)
-    found = section(sim, f)
+    found = cut(sim, f)
     assert np.array_equal(found.coordinates[0], np.arange(5.0))
     assert found.values.shape == (5,)
 

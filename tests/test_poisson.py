@@ -73,7 +73,7 @@ def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace
     given = {name: options.pop(name) for name in ("method", "rtol") if name in options}
     case = Problem("poisson", [n], given, dim=dim)
     result = case.run(steps=max_iterations, **options)
-    return SimpleNamespace(**asdict(result.record) | case.findings(result)), result
+    return SimpleNamespace(**asdict(result.record) | result.findings()), result
 
 
 def record_of(n, dim=2, **options) -> SimpleNamespace:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import halocline as hc
-from halocline.io.picture import draw_plane
-from halocline.io.section import section
+from halocline.io.plane import draw_plane
+from halocline.io.section import cut
 from loops import some
 
 
@@ -309,7 +309,7 @@ def test_a_picture_shows_points_where_they_are(tmp_path: Path) -> None:
     hc.picture(sim, u, tmp_path / "u.png")
     assert (tmp_path / "u.png").stat().st_size > 1000
     axes = Figure().subplots()
-    drawn = section(sim, u)
+    drawn = cut(sim, u)
     assert drawn is not None
     mesh = draw_plane(axes, drawn).get_coordinates()
     for axis, line in enumerate(u.positions):  # of each cell, between its edges

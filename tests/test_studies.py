@@ -29,9 +29,9 @@ from halocline.papers.published import FOLDER, published
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.plan.machine import load_machine
 from halocline.problems.files import case_names
-from halocline.problems.following import PARTS
 from halocline.problems.problem import Problem, problem_of
 from halocline.problems.record import Record
+from halocline.problems.run_options import PARTS
 from halocline.study import joining, registry
 from halocline.study.engine import plan, reported
 from halocline.study.measurement import CONDITIONS, joined_repeats

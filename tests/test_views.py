@@ -18,8 +18,9 @@ from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.io import views
+from halocline.io.figure import put_title
 from halocline.io.spectra import spectrum
-from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, _put_title, _title, view
+from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, _title, view
 
 PLACES = [(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)]
 
@@ -240,7 +241,7 @@ def test_each_frame_of_a_film_is_that_of_its_time(stores: Path) -> None:
         (panel,), (other,) = panels(store, wanted), panels(store, wanted)
         figure, again = _figure(store, [panel], 0), _figure(store, [other], 2)
         panel.show(2)
-        _put_title(figure, _title(store, 2))
+        put_title(figure, _title(store, 2))
         titles = [each._suptitle for each in (figure, again)]
         assert len({(each.get_text(), each.get_position(), each.get_size()) for each in titles}) == 1
         shown, expected = figure.axes[0], again.axes[0]

@@ -10,7 +10,7 @@ import math
 
 import halocline as hc
 from halocline.io.figure import Figure, Map
-from halocline.io.section import section
+from halocline.io.section import cut
 from halocline.physics import mhd_tvd
 from halocline.physics.mhd_tvd.checks import general
 from halocline.physics.mhd_tvd.gas import squared
@@ -116,7 +116,7 @@ def maps(sim):
     """Draw B² at the start and now, in space in the middle of the z axis (Figure 21)."""
     solution = exact(0.0)
     at_start = squared(at_cells(hc.Vector(solution[f] for f in gas.b), axes))
-    before, after = (section(sim, what) for what in (at_start, 2.0 * pictures()["p_magnetic"]))
+    before, after = (cut(sim, what) for what in (at_start, 2.0 * pictures()["p_magnetic"]))
     if before is None or after is None:
         return None
     limits = (0.0, amplitude**2)  # within the loop the field is as strong as that

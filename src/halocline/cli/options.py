@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from halocline import ranges
-from halocline.errors import InputError
 from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.transfer import METHODS as TRANSFERS
 from halocline.ranges import Range, is_whole
@@ -22,40 +21,48 @@ from halocline.run.output.every import Every
 # -- texts of options ----------------------------------------------------------------------------------------
 
 
-def one_of(*values: str) -> Callable[[Any], Any]:
-    """Return a reader of one of some words or numbers."""
+def reader(expected: object, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a reader of the value of an option, which rejects a text that cannot be converted."""
 
     def read(text: Any) -> Any:
-        if str(text) not in values:
-            raise typer.BadParameter(f"{text}; expected {' or '.join(values)}")
-        return int(text) if is_whole(str(text)) else text
+        try:
+            return convert(text)
+        except (LookupError, ValueError):  # an InputError is a ValueError
+            raise typer.BadParameter(f"{text}; expected {expected}") from None
 
     return read
+
+
+def one_of(*values: str) -> Callable[[Any], Any]:
+    """Return a reader of one of some words or numbers."""
+    meanings = {value: int(value) if is_whole(value) else value for value in values}
+    return reader(" or ".join(values), lambda text: meanings[str(text)])
 
 
 def whole(numbers: Range) -> Callable[[Any], int]:
     """Return a reader of a whole number of a range."""
-
-    def read(text: Any) -> int:
-        try:
-            return numbers.check("", int(text) if is_whole(str(text)) else text)
-        except InputError:
-            raise typer.BadParameter(f"{text}; expected {numbers}") from None
-
-    return read
+    return reader(numbers, lambda text: numbers.check("", int(text) if is_whole(str(text)) else text))
 
 
 def step_interval(numbers: Range) -> Callable[[Any], int]:
     """Return a reader of a whole number of steps, also with the unit: "5" or "5 steps"."""
 
-    def read(text: Any) -> int:
-        try:
-            interval = Every.parse("", text if "step" in str(text) else f"{text} steps")
-            return numbers.check("", interval.steps)
-        except InputError:
-            raise typer.BadParameter(f"{text}; expected {numbers}, or a text such as '5 steps'") from None
+    def convert(text: Any) -> int:
+        interval = Every.parse("", text if "step" in str(text) else f"{text} steps")
+        return numbers.check("", interval.steps)
 
-    return read
+    return reader(f"{numbers}, or a text such as '5 steps'", convert)
+
+
+def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], float]:
+    """Return a reader of a finite number that fulfils a condition."""
+
+    def convert(text: Any) -> float:
+        if not (math.isfinite(number := float(text)) and accepts(number)):
+            raise ValueError
+        return number
+
+    return reader(expected, convert)
 
 
 def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
@@ -65,21 +72,6 @@ def place(noun: str, kind: Callable[[str], Any] = Path) -> Callable[[str], Any]:
         if not text or "\0" in text:
             raise typer.BadParameter(f"it is empty; expected the name of a {noun}")
         return kind(text)
-
-    return read
-
-
-def finite(expected: str, accepts: Callable[[float], bool]) -> Callable[[Any], float]:
-    """Return a reader of a finite number that fulfils a condition."""
-
-    def read(text: Any) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and accepts(number)):
-            raise typer.BadParameter(f"{text}; expected {expected}")
-        return number
 
     return read
 
@@ -315,3 +307,27 @@ class Keeping:
 JSON = results("--json FILE", place("file", str), "Write the results as JSON; - prints them, and them alone.")
 CSV = results("--csv FILE", place("file"), "Write one line per run.")
 HTML = results("--html FILE", place("file"), "Write a page with tables and plots, complete in itself.")
+
+
+@dataclass
+class Results:
+    """Options of the results of a run, beside its state.
+
+    Attributes
+    ----------
+    csv
+        Write the series of diagnostics, one line for each time.
+    pictures
+        Draw each field at the end in that folder, or the quantities that the case derives from them, and
+        the figures of the case. For a file: the fields of its last problem.
+    check
+        Compare the result with what the case must satisfy, and exit with status 1 where it does not.
+    state
+        Write the fields of the last problem, as NumPy arrays.
+    """
+
+    json: Annotated[str | None, JSON] = None
+    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
+    check: Annotated[bool, results("--check")] = False
+    state: Annotated[Path | None, results("--state FILE.npz", place("file.npz"))] = None

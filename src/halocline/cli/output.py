@@ -42,7 +42,7 @@ def check_files(*targets: str | Path | None) -> None:
 
 def check_pictures(*targets: Path | None) -> None:
     """Raise InputError where a file's name says nothing that can be drawn."""
-    from halocline.io.picture import SUFFIXES
+    from halocline.io.style import SUFFIXES
 
     for target in targets:
         if target is not None and target.suffix not in SUFFIXES:

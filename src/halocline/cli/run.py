@@ -7,20 +7,22 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from halocline.cli.options import Results
 from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
 from halocline.cli.summary import judgement, part_line, rows_of, summary
-from halocline.cli.texts import check_part
+from halocline.cli.texts import check_part, refuse
 from halocline.errors import InputError
 from halocline.explanation.timeline import draw_timeline
-from halocline.problems.problem import CHECK, Problem
+from halocline.problems.problem import Problem
+from halocline.problems.result import CHECK, fields_of
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host import process
@@ -32,7 +34,6 @@ from halocline.run.ranks.mpi import world
 from halocline.words import counted, joined
 
 if TYPE_CHECKING:
-    from halocline.cli.keeping import Kept
     from halocline.problems.result import Result
     from halocline.run.simulation.checks import Check
 
@@ -41,52 +42,47 @@ ENVIRONMENT = ("threads", "device")  # options that a file without a problem may
 
 def run(
     name: str,
+    of_problem: Mapping[str, Any],
+    of_runs: Mapping[str, Any],
+    results: Results,
     *,
-    n: Sequence[int] | None = None,
-    given: Mapping[str, float | str] | None = None,
-    dim: int | None = None,
-    order: int | None = None,
-    scheme: str | None = None,
-    steps: int | None = None,
-    until: float | None = None,
-    every: int | None = None,
-    warm_up: int = 0,
-    only: str | None = None,
     ranks: int | None = None,
-    json: str | None = None,
-    csv: Path | None = None,
-    pictures: Path | None = None,
-    check: bool = False,
-    state: Path | None = None,
     arguments: Sequence[str] = (),
     execution: Mapping[str, Any],
-    kept: Kept,
 ) -> None:
-    """Run a file or a case, print how it went, and end with status 1 where its check fails."""
-    options: dict[str, Any] = {"dim": dim, "order": order, "scheme": scheme}
-    try:
-        if kept.resume is None:
-            problem = Problem(name, n, given, **options)
-        else:
-            problem = Problem.of_checkpoint(name, kept.resume, n, given, **options)
-    except InputError as error:
-        if isinstance(error.__cause__, SyntaxError):  # reported as `python FILE` does
-            error.__cause__.__traceback__ = None
-            raise SystemExit(report(error.__cause__)) from None
-        raise
+    """Run a file or a case, print how it went, and end with status 1 where its check fails.
+
+    Parameters
+    ----------
+    name : str
+        Name of a case, or path of a file.
+    of_problem : mapping
+        Options of `halocline.problems.problem.Problem`.
+    of_runs : mapping
+        Options of `halocline.problems.run_options.RunOptions`.
+    results : Results
+    ranks : int, optional
+    arguments : sequence of str
+        Arguments of the file.
+    execution : mapping
+        Options of `halocline.Execution` that are given.
+    """
+    until, every, only, resume, io_ranks = (
+        of_runs.get(key) for key in ("until", "every", "only", "resume", "io_ranks")
+    )
+    problem = _problem(name, resume, of_problem)
     trace, device, threads = (execution.get(key) for key in ("trace", "device", "threads"))
     choice = chosen_devices(device)
     Execution(**{key: value for key, value in execution.items() if key != "gpudirect"})
-    _check_options(problem, check=check, csv=csv)
+    json, csv, pictures, state = results.json, results.csv, results.pictures, results.state
+    _check_options(problem, check=results.check, csv=csv)
     if only is not None:
-        others = {
-            "--until": until, "--every": every, "--csv": csv, "--pictures": pictures, "--state": state,
-            "--trace": trace, **kept.given, "--check": check or None,
-        }  # fmt: skip
-        check_part(only, others)
-    if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or kept.io_ranks):
+        others = {"until": until, "every": every, "csv": csv, "pictures": pictures, "state": state}
+        kept = {key: of_runs[key].path for key in ("output", "checkpoint") if of_runs[key] is not None}
+        check_part(only, {**others, "trace": trace, **kept, "resume": resume, "check": results.check})
+    if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
         _ = problem.program  # wrong parameters are found before ranks are started
-    spread(ranks, kept.io_ranks)
+    spread(ranks, io_ranks or 0)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
     check_files(
@@ -107,33 +103,22 @@ def run(
     try:
         with _environment(environment), devices_in_use() as met, line as on_progress:
             result = problem.run(
-                arguments, steps=steps, until=until, every=every, warm_up=warm_up, only=only, series=series,
-                on_look=rows_of(problem) if has_rows else None, on_progress=on_progress,
-                share=world().bcast(has_line and terminal() is not None), **kept.options(),
-                change=tuple(given or ()), **execution,
+                arguments, series=series, on_look=rows_of(problem) if has_rows else None,
+                on_progress=on_progress, share=world().bcast(has_line and terminal() is not None),
+                change=tuple(of_problem.get("given") or ()), **of_runs, **execution,
             )  # fmt: skip
-            if check:
-                checks = problem.check(result)
+            if results.check:
+                checks = result.check()
     except BaseException as error:
         if every is not None and series:  # what led to the end is what one wants to see of a run that failed
             _write_series(csv, series)
-        if not problem.is_file or not isinstance(error, Exception):
-            raise
-        if isinstance(error, OSError) and is_lost_output(error):
-            raise
-        # the story begins where the user's own text does
-        step = error.__traceback__
-        while step is not None and step.tb_frame.f_code.co_filename != str(problem.script.file):
-            step = step.tb_next
-        if step is None:  # before the file began, or after its end
-            raise
-        error.__traceback__ = step
-        raise SystemExit(report(error)) from None
-    kept = _note_nothing(problem, result, kept, steps=steps, until=until)
+        _report_of_file(problem, error)
+        raise
+    observer, has_problem = result.observer, result.problem is not None
+    _note_nothing(problem, result, of_runs)
     if json != "-":
         _say(problem, result, checks, has_rows=has_rows, only=only)
     # results are written before the errors about options without effect, so that none is lost
-    has_problem = result.observer.problem is not None
     if state is not None and has_problem:
         result.write_state(state)
     if json is not None:
@@ -143,15 +128,51 @@ def run(
         write_json(json, _as_json(problem, result, checks, facts))
     if result.record is not None and result.record.series is not None:
         _write_series(csv, result.record.series)
-    stores = [] if result.observer.finished is not None else result.observer.stores
     drawn = [] if pictures is None or not has_problem else _draw(problem, result, pictures, trace is not None)
+    is_finished = observer.finished is not None
+    stores = [] if is_finished else observer.output.stores
     written([json, csv, *([state, trace] if has_problem else []), *drawn, *stores])
-    if "--checkpoint" not in result.observer.unused:
-        kept.note_checkpoints()
-    result.observer.check_used()
-    _check_problem(problem, result, {**execution, "state": state, "pictures": pictures})
+    checkpoint = of_runs.get("checkpoint")
+    if checkpoint is not None and "--checkpoint" not in observer.unused and not is_finished:
+        note(f"checkpoints are in {checkpoint.path}; go on with --resume {checkpoint.path}")
+    observer.unused.check(problem.spelling)
+    if not has_problem:
+        refuse(
+            {
+                **{key: value for key, value in execution.items() if key not in ENVIRONMENT},
+                **{"state": state, "pictures": pictures},
+            },
+            f"{problem.spelling} makes no simulation and no linear problem, so the option has no effect: "
+            "leave it out",
+        )
     if checks is not None and not all(each.passed for each in checks):
         raise typer.Exit(1)
+
+
+def _problem(name: str, resume: Path | None, options: Mapping[str, Any]) -> Problem:
+    """Return the problem of a name, or that of a checkpoint; SystemExit for a file that is no Python."""
+    try:
+        if resume is None:
+            return Problem(name, **options)
+        from halocline.problems.checkpointed import problem_of_checkpoint
+
+        return problem_of_checkpoint(name, resume, **options)
+    except InputError as error:
+        if isinstance(error.__cause__, SyntaxError):  # reported as `python FILE` does
+            error.__cause__.__traceback__ = None
+            raise SystemExit(report(error.__cause__)) from None
+        raise
+
+
+def _report_of_file(problem: Problem, error: BaseException) -> None:
+    """Report an error that a line of a user's file raised, from that line on, and raise SystemExit."""
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code.co_filename != str(problem.script.file):
+        step = step.tb_next
+    is_lost = isinstance(error, OSError) and is_lost_output(error)
+    if problem.is_file and isinstance(error, Exception) and not is_lost and step is not None:
+        error.__traceback__ = step
+        raise SystemExit(report(error)) from None
 
 
 def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
@@ -168,38 +189,25 @@ def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
         )
 
 
-def _check_problem(problem: Problem, result: Result, options: Mapping[str, Any]) -> None:
-    """Raise InputError for an option that needs a problem, if the file has made none."""
-    for name, value in options.items():
-        if value is not None and name not in ENVIRONMENT and result.observer.problem is None:
-            raise InputError(
-                f"--{name.replace('_', '-')} {value}: {problem.spelling} makes no simulation and no linear "
-                "problem, so the option has no effect: leave it out"
-            )
-
-
 def _heading(problem: Problem) -> str:
     """Return the name of a problem, with its cells where they are known."""
     return joined(problem.name, " x ".join(map(str, problem.shape)) if problem.is_known else "")
 
 
-def _note_nothing(
-    problem: Problem, result: Result, kept: Kept, *, steps: int | None, until: float | None
-) -> Kept:
-    """Note a run without a step, and return what it leaves on disk."""
+def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) -> None:
+    """Note a run without a step."""
     record, finished = result.record, result.observer.finished
     if finished is not None:
         time = "" if record is None or record.time is None else f" (time {record.time:g})"
-        note(f"nothing was done: {kept.resume} is at step {finished:,}{time} already")
-        return replace(kept, output=[], checkpoint=None)
-    if problem.has_settings and record is not None and record.time is not None and record.steps == 0:
+        note(f"nothing was done: {of_runs['resume']} is at step {finished:,}{time} already")
+    elif problem.has_settings and record is not None and record.time is not None and record.steps == 0:
         outcome = result.outcome
         if outcome is not None and outcome.reason in (problem.names.ends or ()):
             end = f"it is {outcome.reason} there, which"
         else:
-            end = f"step {steps}" if until is None else f"time {until:g}"
+            until = of_runs.get("until")
+            end = f"step {of_runs.get('steps')}" if until is None else f"time {until:g}"
         note(f"nothing was done: the run begins at time {record.time:g}, and {end} is its end")
-    return kept
 
 
 def _say(
@@ -232,7 +240,7 @@ def _as_json(
     if problem.is_file:
         data = {**facts, **machine, "run": record}
     else:
-        data = {**(record or {}), **problem.findings(result), **machine}
+        data = {**(record or {}), **result.findings(), **machine}
     if checks is not None and _is_assertion(checks):
         data["checks"] = [{"name": CHECK, "passed": each.passed, "about": each.about} for each in checks]
     elif checks is not None:
@@ -257,16 +265,16 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
     """Draw pictures, figures and the time line of the threads; return the files."""
     from halocline.io.picture import picture
 
-    fields, files = result.fields_of_problem, []
+    fields, files = fields_of(result.problem), []
     about = f"{problem.name}, {' x '.join(map(str, fields.grid.shape))} cells"
     about = joined(about, _when(problem, result))
-    pictures = problem.pictures(result)
+    pictures = result.pictures()
     for name in pictures.keys() & result.names.figures.keys():
         raise InputError(f"{folder / name}.png is to hold two things: give a figure another name")
     for name, quantity in pictures.items():
         files.append(folder / f"{name}.png")
         picture(fields, quantity, files[-1], title=f"{name}, {about}", label=name)
-    for name, figure in problem.figures(result).items():
+    for name, figure in result.figures().items():
         from halocline.io.figure import draw
 
         files.append(folder / f"{name}.png")

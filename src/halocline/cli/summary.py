@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from halocline.cli.output import say
-
-if TYPE_CHECKING:
-    from halocline.problems.problem import Problem
-    from halocline.problems.record import Record
-    from halocline.problems.result import Result
-    from halocline.run.simulation.checks import Check
-    from halocline.solvers.linear import Solution
+from halocline.errors import InputError
+from halocline.io.table import table_of
+from halocline.problems.problem import Problem
+from halocline.problems.record import Record
+from halocline.problems.result import Result
+from halocline.problems.run_options import PARTS
+from halocline.run.devices.devices import where
+from halocline.run.measurements.bandwidth import yardstick
+from halocline.run.simulation.checks import Check
+from halocline.solvers.linear import Solution
+from halocline.words import amount, counted, duration
 
 WIDEST = 11  # characters of a number: -1.2346e-05
 
@@ -44,9 +48,6 @@ def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
 
 def part_line(problem: Problem, result: Result, only: str) -> str:
     """Return a line on the time of a part of the steps."""
-    from halocline.errors import InputError
-    from halocline.problems.following import PARTS
-    from halocline.words import counted, duration
 
     record = result.record
     if record is None:
@@ -58,35 +59,28 @@ def part_line(problem: Problem, result: Result, only: str) -> str:
 
 def judgement(checks: Sequence[Check]) -> str:
     """Return the table of checks."""
-    from halocline.io.table import Table
-    from halocline.words import counted
 
     def verdict(check: Check) -> str:
         if not check.compared:
             return ""
         return "passed" if check.passed else "FAILED"
 
-    rows = tuple(
-        (
-            each.name,
-            each.about,
-            number(float(each.value)) if each.compared else "",
-            each.bound,
-            verdict(each),
-        )
-        for each in checks
-    )
-    failed = sum(not each.passed for each in checks)
-    left_out = sum(not each.compared for each in checks)
+    columns: dict[str, Callable[[Check], str]] = {
+        "check": lambda check: check.name,
+        "what it compares": lambda check: check.about,
+        "value": lambda check: number(float(check.value)) if check.compared else "",
+        "expected": lambda check: check.bound,
+        "result": verdict,
+    }
+    failed = sum(not check.passed for check in checks)
+    left_out = sum(not check.compared for check in checks)
     note = f"{counted(failed, 'check')} of {len(checks)} failed." if failed else "All checks passed."
     note += f" {left_out} could not be made." if left_out else ""
-    heads = ("check", "what it compares", "value", "expected", "result")
-    return Table("Checks", heads, rows, left=2, note=note).text().rstrip()
+    return table_of("Checks", checks, columns, left=2, note=note).text().rstrip()
 
 
 def event_lines(events: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:
     """Return a line for each event that happened, or one for all that did not."""
-    from halocline.words import counted
 
     def told(event: Mapping[str, Any]) -> str:
         cells = counted(event["count"], "cell")
@@ -103,11 +97,6 @@ def event_lines(events: Mapping[str, Mapping[str, Any]], steps: int) -> list[str
 
 def summary(problem: Problem, result: Result) -> str:
     """Return the results of a run, and its speed."""
-    from halocline.cli.keeping import writing_lines
-    from halocline.problems.following import PARTS
-    from halocline.run.devices.devices import where
-    from halocline.solvers.linear import Solution
-    from halocline.words import amount
 
     r, whole = result.record, result.outcome
     assert r is not None
@@ -132,7 +121,7 @@ def summary(problem: Problem, result: Result) -> str:
         lines.append(f"{'patches':13} {text_of(result.tuned)}")
     if r.ranks > 1 and whole is not None:
         lines.append(f"{'overlap':13} {whole.overlap}")
-    lines += writing_lines(r)
+    lines += _writing(r)
     of = " of the host" if r.devices else ""
     lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
     if r.checksum is not None:
@@ -141,7 +130,6 @@ def summary(problem: Problem, result: Result) -> str:
 
 
 def _after(problem: Problem, record: Record) -> str:
-    from halocline.words import counted
 
     not_timed = f", {record.warm_up} of them not timed" if record.warm_up else ""
     return counted(record.steps, problem.unit) + not_timed
@@ -162,14 +150,13 @@ def _reached(problem: Problem, record: Record) -> list[str]:
 
 def _solved(solution: Solution, result: Result) -> list[str]:
     """Return lines on the convergence of a linear problem."""
-    from halocline.words import counted
 
     how = "converged" if solution.converged else "not converged"
     reason = ", since rounding errors are the rest" if solution.reason == "rounding limit" else ""
     return [
         f"{how:13} after {counted(solution.iterations, 'iteration')}, residual "
         f"{solution.residual_relative:.3g} times the right-hand side (asked for: "
-        f"{result.rtol:g})",
+        f"{result.arguments.rtol:g})",
         f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the right-hand side"
         f"{reason}",
     ]
@@ -177,8 +164,6 @@ def _solved(solution: Solution, result: Result) -> list[str]:
 
 def _speed(result: Result, unit: str) -> list[str]:
     """Return lines on times of a step or iteration, and rates beside those of processors and memory."""
-    from halocline.run.measurements.bandwidth import yardstick
-    from halocline.words import duration
 
     r, whole, lines = result.record, result.outcome, []
     assert r is not None
@@ -212,3 +197,16 @@ def _speed(result: Result, unit: str) -> list[str]:
         whose = " and ".join(r.joules_of)
         lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and {unit}, of {whose}")
     return lines
+
+
+def _writing(record: Record) -> list[str]:
+    """Return a line on output and checkpoints, if there are any."""
+
+    if not record.written_bytes:
+        return []
+    by = f" by {counted(record.io_ranks, 'I/O rank')}" if record.io_ranks else ""
+    return [
+        f"{'written':13} {amount(record.written_bytes)} of output and checkpoints{by}; the run paused "
+        f"{duration(record.writing_seconds)} for it, {duration(record.waiting_seconds)} of that to wait for "
+        "the disk"
+    ]

@@ -1,14 +1,24 @@
-"""What the text of an option means."""
+"""Values that the texts of options mean."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from halocline.cli.options import Execution, take
+from halocline.cli.options import Execution, Keeping, take
 from halocline.errors import InputError
 from halocline.ranges import POINTS, is_whole
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.output import Output
 from halocline.run.tuning.patches import BY_CACHES, TUNE
+
+
+def refuse(options: Mapping[str, object], why: str) -> None:
+    """Raise InputError for the first option with a value; None and False mean that it is not given."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            text = "" if value is True else f" {value}"
+            raise InputError(f"--{name.replace('_', '-')}{text}: {why}")
 
 
 def cells_of(text: str | None) -> list[int] | None:
@@ -22,19 +32,14 @@ def cells_of(text: str | None) -> list[int] | None:
 
 
 def check_part(only: str, others: Mapping[str, object]) -> None:
-    """Raise InputError where --only names no part of a step, or something stands beside it that takes a
-    result: options with their values, None for those that are not given."""
-    from halocline.problems.following import PARTS
+    """Raise InputError where --only names no part of a step, or for another option that needs a result."""
+    from halocline.problems.run_options import PARTS
 
     if only not in PARTS:
         raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
     for option, value in others.items():
-        if value is not None:
-            text = "" if value is True else f" {value}"
-            raise InputError(
-                f"{option}{text}: with --only {only} a fixed number of steps is timed, and the fields hold "
-                f"nonsense; leave {option} out"
-            )
+        why = f"with --only {only} a fixed number of steps is timed, and the fields hold nonsense"
+        refuse({option: value}, f"{why}; leave --{option} out")
 
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
@@ -63,3 +68,60 @@ def patch_edges(text: str | None) -> list[int] | int | str | None:
         raise InputError(f"--patch {text}: {expected}")
     edges = [POINTS.check(f"--patch {text}: an edge", int(part)) for part in parts]
     return edges[0] if len(edges) == 1 else edges
+
+
+def keeping_of(values: dict[str, Any], *, of_file: bool = False) -> dict[str, Any]:
+    """Remove the options of `Keeping` from the values of all options, and return those of `RunOptions`.
+
+    Parameters
+    ----------
+    values : dict
+    of_file : bool
+        True for the options of a file, which may have output and checkpoints of its own.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, or an option has no effect without another one.
+    """
+    asked = Keeping(**take(Keeping, values))
+    of_both = {name: getattr(asked, name) or None for name in ("overwrite", "io_threads", "io_ranks")}
+    of_checkpoints = {name: getattr(asked, name) for name in ("checkpoint_every", "keep", "time_limit")}
+    if asked.output is None:
+        refuse({"output_every": asked.output_every}, "give --output STORE.zarr too")
+    if asked.checkpoint is None:
+        refuse(of_checkpoints, "give --checkpoint FOLDER too")
+    if not (of_file or asked.output or asked.checkpoint):
+        refuse(of_both, "give --output STORE.zarr or --checkpoint FOLDER too")
+    how: dict[str, Any] = {"overwrite": asked.overwrite}
+    if asked.io_threads is not None:
+        how["io_threads"] = asked.io_threads
+    of_checkpoints["every"] = often(of_checkpoints.pop("checkpoint_every"))
+    if asked.keep is None:
+        del of_checkpoints["keep"]
+    return {
+        "output": _made(Output, "output", asked.output, how | {"every": often(asked.output_every)}),
+        "checkpoint": _made(Checkpoint, "checkpoint", asked.checkpoint, how | of_checkpoints),
+        **{name: getattr(asked, name) for name in ("resume", "overwrite", "io_threads", "io_ranks")},
+    }
+
+
+def _made(kind: type[Any], option: str, path: Any, how: dict[str, Any]) -> Any:
+    """Return the output or the checkpoints that an option asks for; None where it is not given."""
+    try:
+        return None if path is None else kind(path, **how)
+    except InputError as error:
+        raise InputError(f"--{option} {path}: {error}") from None
+
+
+def often(text: str | None) -> int | float | str | None:
+    """Return the interval of an option: "50" and "50 steps" count steps, "0.5" is simulated time.
+
+    Any other text is returned as it is, such as the wall-clock time "30 min".
+    """
+    if text is None or text.strip().isdecimal():
+        return None if text is None else int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text

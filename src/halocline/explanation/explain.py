@@ -42,7 +42,7 @@ from halocline.words import shown
 
 
 class Explanation(Explained):
-    """What ``print`` shows as text."""
+    """Program on one rank, which ``print`` shows as text."""
 
     def __str__(self) -> str:
         return "\n".join(lines(self, self.bound()))

@@ -69,7 +69,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Explained:
-    """A program on one rank: everything that `halocline explain` prints.
+    """Program on one rank: everything that `halocline explain` prints.
 
     Attributes
     ----------

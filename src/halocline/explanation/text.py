@@ -42,26 +42,26 @@ SECOND = """A field has a second buffer, its next values, where it is written wh
 The two change places after the sweep."""
 
 
-def lines(explained: Explained, bound: Bound | None) -> Iterator[str]:
+def lines(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     """Yield the lines of an explanation."""
-    yield from _cut(explained)
+    yield from _cut(explanation)
     yield ""
-    yield from _routes(explained)
-    yield from _fields(explained)
-    if explained.on is not None:
+    yield from _routes(explanation)
+    yield from _fields(explanation)
+    if explanation.on is not None:
         yield ""
-        yield from _devices(explained.on, _placement(explained))
-    if explained.halo == "uniform":
+        yield from _devices(explanation.on, _placement(explanation))
+    if explanation.halo == "uniform":
         yield "Halos are uniform: every exchange carries all fields that are ever exchanged, as wide as the"
         yield "widest, with all edges and corners, whether that is read or not"
     yield ""
     yield "Operations"
     number = 0
-    for step in explained.steps:
+    for step in explanation.steps:
         number += step.kind == "sweep"
-        yield from _step(step, number, corners=explained.halo == "uniform")
+        yield from _step(step, number, corners=explanation.halo == "uniform")
     yield ""
-    yield from _totals(explained, bound)
+    yield from _totals(explanation, bound)
 
 
 def _table(
@@ -75,16 +75,18 @@ def _by(shape: Iterable[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _cut(explained: Explained) -> Iterator[str]:
+def _cut(explanation: Explained) -> Iterator[str]:
     """Yield the decomposition, the subdomains of the rank and their patches."""
-    plan, cut, layout = explained.plan, explained.plan.decomposition, explained.plan.layout
+    plan, cut, layout = explanation.plan, explanation.plan.decomposition, explanation.plan.layout
     workers = f"of {counted(plan.threads, 'thread')}"
-    if explained.on is not None:
-        workers = f"with {counted(len(explained.on.devices), 'device')}{' each' if layout.ranks > 1 else ''}"
+    if explanation.on is not None:
+        workers = (
+            f"with {counted(len(explanation.on.devices), 'device')}{' each' if layout.ranks > 1 else ''}"
+        )
     nodes = f" on {counted(layout.nodes, 'node')}" if layout.nodes > 1 else ""
     subdomains = f"{_by(cut.parts)} subdomain{'' if cut.count == 1 else 's'}, {cut.strategy}"
     yield f"{counted(layout.ranks, 'rank')} {workers}{nodes}: {subdomains}"
-    slabs = explained.alternative
+    slabs = explanation.alternative
     if slabs and slabs.parts != cut.parts and cut.cost and layout.nodes == 1:
         moved = f"  moves {amount(cut.cost)} into and out of a subdomain"
         yield f"{moved}; slabs, {_by(slabs.parts)}, would move {slabs.cost / cut.cost:.3g} times that"
@@ -97,20 +99,20 @@ def _cut(explained: Explained) -> Iterator[str]:
         name = f"subdomain {own.number}" if several else f"rank {plan.rank}"
         yield f"  {name} at ({place}): {_by(own.box.shape)} cells, {where}"
     shapes = [tuple(map(int, patch[1] - patch[0])) for own in plan.subdomains for patch in own.patches.table]
-    if explained.schedule.blocks is not None:
+    if explanation.schedule.blocks is not None:
         cells = sum(own.box.size for own in plan.subdomains)
         yield f"  {sum(map(prod, shapes)):,} of these {cells:,} cells are in active blocks"
     sizes = [_by(shape) for shape in sorted(set(shapes), reverse=True)]
     listed = ", ".join(sizes[:3]) + (", ..." if len(sizes) > 3 else "")
     count = f"{len(shapes):,} patch{'' if len(shapes) == 1 else 'es'}"
     waits = any(own.neighbours for own in plan.subdomains)
-    ready = f"; {explained.inner_patches} of them wait for no message" if waits else ""
-    yield f"  {count} ({listed} cells), {explained.patches_by}{ready}"
+    ready = f"; {explanation.inner_patches} of them wait for no message" if waits else ""
+    yield f"  {count} ({listed} cells), {explanation.patches_by}{ready}"
 
 
-def _routes(explained: Explained) -> Iterator[str]:
+def _routes(explanation: Explained) -> Iterator[str]:
     """Yield where halos come from, and how."""
-    routes, layout = explained.routes, explained.plan.layout
+    routes, layout = explanation.routes, explanation.plan.layout
     if not routes:
         return
     several = layout.subdomains_per_rank > 1
@@ -130,18 +132,18 @@ def _routes(explained: Explained) -> Iterator[str]:
     yield ""
 
 
-def _fields(explained: Explained) -> Iterator[str]:
+def _fields(explanation: Explained) -> Iterator[str]:
     """Yield the fields of the rank, their halos and memory."""
     rows, note = [], ""
-    plans = (subdomain.fields for subdomain in explained.plan.subdomains)
-    for info, *fields in zip(explained.schedule.fields, *plans, strict=True):
+    plans = (subdomain.fields for subdomain in explanation.plan.subdomains)
+    for info, *fields in zip(explanation.schedule.fields, *plans, strict=True):
         name = info.name
         if name.endswith("'"):
             name, note = f"{name}  (next {name[:-1]})", SECOND
-        sizes = (field.bytes if explained.on is None else storage_bytes(field) for field in fields)
+        sizes = (field.bytes if explanation.on is None else storage_bytes(field) for field in fields)
         halo = (f"{lower}, {upper}" for lower, upper in info.halo)
         rows.append([name, info.dtype, *halo, amount(sum(sizes))])
-    halos = (f"halo {axis}-, {axis}+" for axis in AXES[: explained.schedule.ndim])
+    halos = (f"halo {axis}-, {axis}+" for axis in AXES[: explanation.schedule.ndim])
     yield from _table("Fields of this rank", ["field", "type", *halos, "memory"], rows, 2, note)
 
 
@@ -177,14 +179,14 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     yield from _table("Kernels of this rank", heads, kernels, 3, note)
 
 
-def _placement(explained: Explained) -> str:
+def _placement(explanation: Explained) -> str:
     """Why the subdomains of a node lie on the devices that they do."""
-    slots, worth = explained.plan.layout.slots, explained.link_time
+    slots, worth = explanation.plan.layout.slots, explanation.link_time
     said = "Subdomains of a node lie on its devices in order"
     if worth is not None:
         said = f"Subdomains of a node lie on slots {', '.join(map(str, slots))} of its devices"
-    if explained.links.why:
-        said += f": {explained.links.why}"
+    if explanation.links.why:
+        said += f": {explanation.links.why}"
     if worth is not None:
         said += f"; their messages load the links {worth:.3g} times as long as in order"
     return f"{said}."
@@ -297,32 +299,32 @@ def _halo(halo: Halo, fields: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def _totals(explained: Explained, bound: Bound | None) -> Iterator[str]:
+def _totals(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     """Yield the costs of one pass of the loop, its bound, and the transfer methods."""
     yield "One pass of the loop, this rank"
-    costs = f"{explained.bytes_per_cell:g} bytes and {explained.flops_per_cell:g} flops a cell"
-    yield f"  {counted(explained.sweeps_per_pass, 'sweep')}: {costs}"
-    sent = _sent(explained.total("bytes_sent"), explained.total("bytes_not_packed"))
-    reductions = counted(sum(bool(step.reductions) for step in explained.loop), "reduction")
-    yield f"  {counted(explained.total('messages'), 'message')}, {sent}; {reductions} over all ranks"
-    if explained.on is not None:
-        counts = dict(explained.on.launches)
+    costs = f"{explanation.bytes_per_cell:g} bytes and {explanation.flops_per_cell:g} flops a cell"
+    yield f"  {counted(explanation.sweeps_per_pass, 'sweep')}: {costs}"
+    sent = _sent(explanation.total("bytes_sent"), explanation.total("bytes_not_packed"))
+    reductions = counted(sum(bool(step.reductions) for step in explanation.loop), "reduction")
+    yield f"  {counted(explanation.total('messages'), 'message')}, {sent}; {reductions} over all ranks"
+    if explanation.on is not None:
+        counts = dict(explanation.on.launches)
         counts["cells"] += counts["halo"]
         launched = [f"{count:,} {LAUNCHES[kind]}" for kind, count in counts.items() if count]
         yield f"  launches: {', '.join(launched) or 'none'}"
-    yield f"  memory of its fields: {amount(explained.memory)}"
-    yield from _bound(explained, bound)
-    methods = dict.fromkeys(route["method"] for route in explained.routes)
-    packing = explained.plan.transfers.packing
+    yield f"  memory of its fields: {amount(explanation.memory)}"
+    yield from _bound(explanation, bound)
+    methods = dict.fromkeys(route["method"] for route in explanation.routes)
+    packing = explanation.plan.transfers.packing
     for method in methods:
         yield f"  {method}: {METHODS[method]}"
         if method in BY_MPI and packing != "all":
             yield f"    but packed is {PACKING[packing]}"
     if not COPIED.issuperset(methods):
-        yield "  " + OVERLAP[explained.overlap]
+        yield "  " + OVERLAP[explanation.overlap]
 
 
-def _bound(explained: Explained, bound: Bound | None) -> Iterator[str]:
+def _bound(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     if bound is None:
         yield "  bound by memory: not known, since this machine does not have the devices"
         return
@@ -330,9 +332,9 @@ def _bound(explained: Explained, bound: Bound | None) -> Iterator[str]:
         f"  bound by memory: {duration(bound.seconds_per_pass)} a pass of the largest subdomain, at "
         f"{bound.bandwidth / 1e9:.1f} GB/s a rank"
     )
-    if explained.on is not None:
-        names = ", ".join(device["device"] for device in explained.on.devices)
-        shared = max(device["ranks"] for device in explained.on.devices)
+    if explanation.on is not None:
+        names = ", ".join(device["device"] for device in explanation.on.devices)
+        shared = max(device["ranks"] for device in explanation.on.devices)
         together = f"; {shared} ranks share it" if shared > 1 else ""
         yield f"  (copies within {names}, measured now{together})"
         return

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import InputError
+from halocline.io.panel import Panel, PlanePanel, check_plane
+from halocline.io.style import INK
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure as Canvas
-    from numpy.typing import NDArray
 
     from halocline.io.section import Section
 
 LEVELS = 12  # by default, about
 COLOURS = "viridis"
-LINE = 0.7  # width of lines, in points
-# inches
-BAR, LEAST_BAR = 0.12, 1.3  # width of a colour bar, and its least height
-BAR_TICK, TICK = 0.24, 0.42  # of a colour bar and of an axis for each tick, at least
-NAME = 0.5  # from an axis in space to its name
-DENSE = 4.0  # a panel where streamlines are as dense as matplotlib draws them
-# where the eye is that sees planes in space, around z from x and above the plane of x and y: it sees the
-# sides x+, y- and z+
-AZIMUTH, ELEVATION = math.radians(-58.0), math.radians(24.0)
-TO_THE_RIGHT = (-math.sin(AZIMUTH), math.cos(AZIMUTH), 0.0)
-UPWARDS = (
-    -math.sin(ELEVATION) * math.cos(AZIMUTH),
-    -math.sin(ELEVATION) * math.sin(AZIMUTH),
-    math.cos(ELEVATION),
-)
+LINES: dict[str, Any] = {"colors": INK, "linewidths": 0.5, "linestyles": "solid"}
+BAR, LEAST_BAR, BESIDE = 0.12, 1.3, 0.12  # inches: width and least height of a colour bar, gap to its axes
+BAR_TICK = 0.24  # inches between ticks of a colour bar, at least
+DENSE = 4.0  # a panel where streamlines are as dense as matplotlib draws them, in inches
+TICK = 0.42  # inches between ticks of an axis, at least
+SPACE, SPACE_ALONE = 3.6, 4.8  # inches, of axes in space
+VIEW = {"elev": 24.0, "azim": -58.0}  # degrees: planes in space are seen from beyond x+, y- and z+
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class Isolines:
     ----------
     section : Section
     levels : sequence of float
-        These values. Lines of negative ones are drawn like those of others.
+        Values of the lines. Lines of negative values are drawn like others.
     """
 
     section: Section
@@ -54,12 +48,12 @@ class Isolines:
 
 @dataclass(frozen=True)
 class Streamlines:
-    """Lines along a velocity, with arrows.
+    """Streamlines of a velocity, with arrows.
 
     Parameters
     ----------
     across, up : Section
-        Its components along the horizontal and the vertical axis, at the same points.
+        Components of the velocity along the horizontal and the vertical axis, at the same points.
     """
 
     across: Section
@@ -67,21 +61,21 @@ class Streamlines:
 
 
 @dataclass(frozen=True)
-class Contours:
-    """A panel of contours over a plane: one colour between two levels, and a line at each level.
+class Contours(PlanePanel):
+    """Panel of contours over a plane: one colour between two levels, and a line at each level.
 
     Parameters
     ----------
     section : Section
-        The values, of two axes. They are drawn between the first and the last point: where these lie on
-        walls, up to the walls.
+        Values of two axes. They are drawn between the first and the last point: where these lie on walls, up
+        to the walls.
     title : str
     label : str
-        Of the colour bar.
+        Label of the colour bar.
     levels : int or sequence of float
-        Where the colours change; or about how many levels there are, at round numbers.
+        Values at which the colours change; or their approximate number, at round values.
     colours : str
-        A colour map of matplotlib.
+        Colour map of matplotlib.
     over : Isolines or Streamlines, optional
         Lines that are drawn instead of those at the levels; the colours are faint then.
     """
@@ -93,26 +87,52 @@ class Contours:
     colours: str = COLOURS
     over: Isolines | Streamlines | None = None
 
+    sides: ClassVar[float] = 1.8
+
     def __post_init__(self) -> None:
         over = self.over
         beside = (over.section,) if isinstance(over, Isolines) else (over.across, over.up) if over else ()
         for section in (self.section, *beside):
-            _check_plane(section, f"contours {self.title!r}")
+            check_plane(section, f"contours {self.title!r}")
+
+    def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
+        section, over = self.section, self.over
+        x, y = section.coordinates
+        scale = _Scale.of(section.values, self.levels)
+        colours = _colours(self.colours, faint=over is not None)
+        filled = ax.contourf(x, y, section.values.T, scale.levels, cmap=colours, extend=scale.extend)
+        if isinstance(over, Streamlines):
+            _draw_streamlines(ax, over, size)
+        elif over is not None and len(over.levels):
+            ax.contour(*over.section.coordinates, over.section.values.T, over.levels, **LINES)
+        elif over is None and not scale.note:
+            ax.contour(x, y, section.values.T, scale.levels, alpha=0.6, **LINES)
+        (across, up), (xlabel, ylabel) = section.span, section.axes
+        ax.set(xlim=across, ylim=up, xlabel=xlabel, ylabel=ylabel)
+        ax.set_aspect("equal", anchor="W")
+        ax.spines[:].set_visible(True)  # walls
+        ticks = [min(5, max(1, int(inches / TICK))) for inches in size]
+        ax.locator_params(axis="x", nbins=ticks[0])
+        ax.locator_params(axis="y", nbins=ticks[1])
+        (width, height), high = size, max(size[1], LEAST_BAR)
+        place = 1.0 + BESIDE / width, 0.5 - 0.5 * high / height, BAR / width, high / height
+        _colour_bar(canvas, filled, scale, self.label, high, cax=ax.inset_axes(place))
+        return scale.note
 
 
 @dataclass(frozen=True)
-class Planes:
-    """A panel in space: contours on planes across axes, as an eye beyond x+, y- and z+ sees them.
+class Planes(Panel):
+    """Panel in space: contours on planes across axes.
 
     Parameters
     ----------
     sections : sequence of Section
-        The values on each plane, which lies across the one axis that is cut. Points whose value is NaN are
-        left out, and so are the cells that they belong to. Later planes are drawn over earlier ones.
+        Values on each plane, which lies across the one axis that is cut. Points whose value is NaN are left
+        out, and so are the cells that they belong to. Later planes are drawn over earlier ones.
     axes : (str, str, str)
-        The names of the axes.
-    title, label, levels, colours
-        As of `Contours`; the levels are those of all planes together.
+        Names of the axes.
+    title, label, levels
+        See `Contours`; the levels are those of all planes together.
     """
 
     sections: Sequence[Section]
@@ -120,13 +140,14 @@ class Planes:
     title: str
     label: str = ""
     levels: int | Sequence[float] = LEVELS
-    colours: str = COLOURS
+
+    projection: ClassVar[str | None] = "3d"
 
     def __post_init__(self) -> None:
         if not self.sections:
             raise InputError(f"planes {self.title!r}: there are none")
         for section in self.sections:
-            _check_plane(section, f"planes {self.title!r}")
+            check_plane(section, f"planes {self.title!r}")
             named = {*section.axes, *(name for name, _ in section.at)}
             if named != set(self.axes):
                 raise InputError(
@@ -136,252 +157,111 @@ class Planes:
 
     @property
     def spans(self) -> tuple[tuple[float, float], ...]:
-        """Where the domain begins and ends along each axis."""
+        """First and last coordinate of the domain along each axis."""
         ends: dict[str, list[float]] = {name: [] for name in self.axes}
-        for each in self.sections:
-            for name, span in zip(each.axes, each.span, strict=True):
+        for section in self.sections:
+            for name, span in zip(section.axes, section.span, strict=True):
                 ends[name] += span
-            for name, at in each.at:
+            for name, at in section.at:
                 ends[name].append(at)
         return tuple((min(each), max(each)) for each in ends.values())
 
+    def size(self, *, alone: bool) -> tuple[float, float]:
+        return (SPACE_ALONE if alone else SPACE,) * 2
 
-def _check_plane(section: Section, what: str) -> None:
-    if len(section.axes) != 2:
-        raise InputError(f"{what}: expected a section of two axes; this one has {len(section.axes)}")
+    def draw(self, canvas: Canvas, ax: Any, size: tuple[float, float], *, bar: bool) -> str:
+
+        scale = _Scale.of(
+            np.concatenate([np.ravel(section.values) for section in self.sections]), self.levels
+        )
+        # corner_mask: half of a cell with one NaN would be drawn, beyond the border
+        colours: dict[str, Any] = {
+            "cmap": _colours(COLOURS), "extend": scale.extend, "corner_mask": False
+        }  # fmt: skip
+        ax.computed_zorder = False  # the order of the planes counts
+        filled = None
+        for order, section in enumerate(self.sections):
+            ((name, at),) = section.at
+            how = {"levels": scale.levels, "zdir": "xyz"[self.axes.index(name)], "offset": at}
+            lines = dict(zip(section.axes, np.meshgrid(*section.coordinates, indexing="ij"), strict=True))
+            values = np.ma.masked_invalid(section.values)
+            places = [lines.get(axis, values) for axis in self.axes]
+            filled = ax.contourf(*places, zorder=order + 1.0, **how, **colours)
+            if not scale.note:
+                ax.contour(*places, zorder=order + 1.3, alpha=0.6, corner_mask=False, **how, **LINES)
+            for ends in np.moveaxis(_border(section), 0, 1):
+                edge = dict(zip(section.axes, ends, strict=True)) | {name: (at, at)}
+                ax.plot(*(edge[axis] for axis in self.axes), color=INK, lw=1.0, zorder=order + 1.6)
+        ax.view_init(**VIEW)
+        ax.set_proj_type("ortho")
+        ax.set_box_aspect([high - low or 1.0 for low, high in self.spans])
+        ax.grid(False)
+        for axis, label, (low, high) in zip("xyz", self.axes, self.spans, strict=True):
+            getattr(ax, f"{axis}axis").pane.set_visible(False)
+            apart = 0.0 if low < high else 0.5
+            ax.set(**{f"{axis}label": label, f"{axis}lim": (low - apart, high + apart)})
+        _colour_bar(canvas, filled, scale, self.label, 0.6 * size[1], ax=ax, shrink=0.6, pad=0.12)
+        return scale.note
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """Levels and colours of some values."""
+    """Levels and colours of some values.
+
+    Attributes
+    ----------
+    levels : array
+    extend : str
+        Ends of the levels beyond which values lie, as matplotlib takes it.
+    note : str
+        Reason why there are no contours, for a title.
+    """
 
     levels: NDArray[np.float64]
-    ticks: NDArray[np.float64]
-    extend: str
-    note: str  # what to say where there are no contours
+    extend: str = "neither"
+    note: str = ""
 
     @classmethod
     def of(cls, values: NDArray[Any], wanted: int | Sequence[float]) -> _Scale:
-        import numpy as np
         from matplotlib.ticker import MaxNLocator
 
         finite = values[np.isfinite(values)]
         if not finite.size:
-            return cls(np.array([0.0, 1.0]), np.array([]), "neither", ": no value is finite")
+            return cls(np.array([0.0, 1.0]), note=": no value is finite")
         low, high = float(finite.min()), float(finite.max())
-        same = high - low <= 1e-12 * max(abs(low), abs(high))
-        note = f": {low:.4g} everywhere" if same else ""
+        is_constant = high - low <= 1e-12 * max(abs(low), abs(high))
+        note = f": {low:.4g} everywhere" if is_constant else ""
         if not isinstance(wanted, int):
             levels = np.asarray(wanted, dtype=np.float64)
-            slack = 1e-9 * float(levels[-1] - levels[0])  # what rounding leaves beyond the ends is not beyond
+            slack = 1e-9 * float(levels[-1] - levels[0])  # rounding errors beyond the ends do not count
             ends = (bool(low < levels[0] - slack), bool(high > levels[-1] + slack))
             extend = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(ends, "neither")
-            return cls(levels, levels, extend, note)
-        if same:
-            apart = 0.5 * (abs(low) or 1.0)
-            return cls(np.array([low - apart, low + apart]), np.array([low]), "neither", note)
-        levels = np.asarray(MaxNLocator(wanted, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-        return cls(levels, levels, "neither", note)
-
-    def few_ticks(self, most: float) -> NDArray[np.float64]:
-        """At most a number of the ticks: every second, fifth, tenth ... of them, round numbers where there
-        are some."""
-        import numpy as np
-
-        numbers = np.arange(len(self.ticks))
-        if len(self.ticks) > 1:
-            first = self.ticks[0] / (self.ticks[1] - self.ticks[0])
-            numbers += round(first) if abs(first - round(first)) < 1e-6 else 0
-        steps = (1, 2, 5, 10, 20, 50, 100, max(1, len(self.ticks)))
-        apart = next(k for k in steps if len(self.ticks) <= k * most + 1)
-        found: NDArray[np.float64] = self.ticks[numbers % apart == 0]
-        return found
-
-
-def frame(panel: Contours | Planes, longer: float) -> tuple[float, float]:
-    """Width and height of what a panel draws, without ticks and names; `longer` is the larger of the two."""
-    if isinstance(panel, Planes):
-        across, up = (high - low for low, high in zip(*_corners(panel), strict=True))
-    else:
-        across, up = (high - low for low, high in panel.section.span)
-    scale = longer / max(across, up)
-    return float(scale * across), float(scale * up)
-
-
-def draw_contours(
-    canvas: Canvas, ax: Axes, panel: Contours | Planes, title: str, size: tuple[float, float]
-) -> None:
-    """Draw a panel into axes of this width and height, and its colour bar beside it."""
-    if isinstance(panel, Planes):
-        scale = _draw_planes(canvas, ax, panel, size)
-    else:
-        scale = _draw_plane(canvas, ax, panel, size)
-    ax.set_aspect("equal", anchor="W")
-    ax.set_title(title + scale.note)
-
-
-def _draw_plane(canvas: Canvas, ax: Axes, panel: Contours, size: tuple[float, float]) -> _Scale:
-    section = panel.section
-    x, y = section.coordinates
-    scale = _Scale.of(section.values, panel.levels)
-    colours = _colours(panel.colours, faint=panel.over is not None)
-    filled = ax.contourf(x, y, section.values.T, scale.levels, cmap=colours, extend=scale.extend)
-    pen = _pen(min(size))
-    if isinstance(panel.over, Streamlines):
-        _draw_streamlines(ax, panel.over, size)
-    elif panel.over is not None:
-        over = panel.over.section
-        if len(panel.over.levels):
-            ax.contour(*over.coordinates, over.values.T, panel.over.levels, **pen)
-    elif not scale.note:
-        ax.contour(x, y, section.values.T, scale.levels, alpha=0.6, **pen)
-    ax.set_xlim(*section.span[0])
-    ax.set_ylim(*section.span[1])
-    ax.set_xlabel(section.axes[0])
-    ax.set_ylabel(section.axes[1])
-    ax.spines[:].set_visible(True)  # walls
-    ax.locator_params(axis="x", nbins=_ticks(size[0]))
-    ax.locator_params(axis="y", nbins=_ticks(size[1]))
-    _colour_bar(canvas, ax, filled, scale, panel.label, size, 0.12, max(size[1], LEAST_BAR))
-    return scale
-
-
-def _pen(inches: float) -> dict[str, Any]:
-    """How lines are drawn: finer ones into a narrow panel."""
-    from halocline.io.style import INK
-
-    return {"colors": INK, "linewidths": LINE * min(1.0, max(0.3, inches / 2.0)), "linestyles": "solid"}
-
-
-def _ticks(inches: float) -> int:
-    """The number of steps between ticks of an axis."""
-    return min(5, max(1, int(inches / TICK)))
+            return cls(levels, extend, note)
+        if is_constant:
+            low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+        return cls(
+            np.asarray(MaxNLocator(wanted, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)), note=note
+        )
 
 
 def _draw_streamlines(ax: Axes, lines: Streamlines, size: tuple[float, float]) -> None:
-    import numpy as np
+    """Draw streamlines, for which matplotlib takes velocities at evenly spaced points."""
+    from scipy.interpolate import RegularGridInterpolator
 
-    from halocline.io.style import INK
-
-    given = lines.across.coordinates
-    # matplotlib wants points that are equally far apart
-    x, y = (np.linspace(line[0], line[-1], len(line)) for line in given)
-    u, v = (_onto((x, y), given, each.values).T for each in (lines.across, lines.up))
+    x, y = (np.linspace(line[0], line[-1], len(line)) for line in lines.across.coordinates)
+    points = tuple(np.meshgrid(x, y, indexing="ij"))
+    u, v = (
+        RegularGridInterpolator(section.coordinates, section.values)(points).T
+        for section in (lines.across, lines.up)
+    )
     if np.any(u) or np.any(v):
         density = (max(0.2, size[0] / DENSE), max(0.2, size[1] / DENSE))
-        ax.streamplot(x, y, u, v, color=INK, linewidth=LINE, arrowsize=0.8, density=density)
-
-
-def _onto(
-    wanted: Sequence[NDArray[np.float64]], given: Sequence[NDArray[np.float64]], values: NDArray[Any]
-) -> NDArray[Any]:
-    """The values at other coordinates, linear between the given ones."""
-    import numpy as np
-
-    for axis, (new, old) in enumerate(zip(wanted, given, strict=True)):
-        lines = [np.interp(new, old, line) for line in np.moveaxis(values, axis, -1)]
-        values = np.moveaxis(np.array(lines), -1, axis)
-    return values
-
-
-def _draw_planes(canvas: Canvas, ax: Axes, panel: Planes, size: tuple[float, float]) -> _Scale:
-    import numpy as np
-    from matplotlib.collections import LineCollection
-
-    from halocline.io.style import INK
-
-    values = np.concatenate([np.ravel(each.values) for each in panel.sections])
-    scale, filled = _Scale.of(values, panel.levels), None
-    # corner_mask: half of a cell with one NaN would be drawn, beyond the border
-    colours: dict[str, Any] = {"cmap": _colours(panel.colours), "extend": scale.extend, "corner_mask": False}
-    pen = _pen(min(size)) | {"alpha": 0.6, "corner_mask": False}
-    for order, section in enumerate(panel.sections):
-        known = np.ma.masked_invalid(section.values)
-        points = _seen(panel, section, *np.meshgrid(*section.coordinates, indexing="ij"))
-        x, y = points[..., 0], points[..., 1]
-        filled = ax.contourf(x, y, known, scale.levels, zorder=order + 1.0, **colours)
-        if not scale.note:
-            ax.contour(x, y, known, scale.levels, zorder=order + 1.3, **pen)
-        border = list(_seen(panel, section, *_border(section)))
-        ax.add_collection(
-            LineCollection(border, colors=INK, linewidths=1.0, capstyle="round", zorder=order + 1.6)
-        )
-    for axis in range(3):
-        _draw_axis(ax, panel, axis, size)
-    low, high = _corners(panel)
-    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    ax.set_axis_off()
-    _colour_bar(canvas, ax, filled, scale, panel.label, size, 0.5, max(0.75 * size[1], LEAST_BAR))
-    return scale
-
-
-def _projected(points: Any) -> NDArray[np.float64]:
-    """Points in space as the eye sees them from afar: with two coordinates instead of three."""
-    import numpy as np
-
-    found: NDArray[np.float64] = np.asarray(points) @ np.array([TO_THE_RIGHT, UPWARDS]).T
-    return found
-
-
-def _seen(panel: Planes, section: Section, *coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points of a plane, given by their coordinates along its axes, as the eye sees them."""
-    import numpy as np
-
-    ((name, at),) = section.at
-    places = dict(zip(section.axes, coordinates, strict=True)) | {name: np.full_like(coordinates[0], at)}
-    return _projected(np.stack([places[axis] for axis in panel.axes], axis=-1))
-
-
-def _corners(panel: Planes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The lower left and the upper right corner of the picture of the domain."""
-    import numpy as np
-
-    seen = _projected(np.stack(np.meshgrid(*panel.spans, indexing="ij"), axis=-1)).reshape(-1, 2)
-    return seen.min(axis=0), seen.max(axis=0)
-
-
-def _draw_axis(ax: Axes, panel: Planes, axis: int, size: tuple[float, float]) -> None:
-    """Ticks and the name of an axis along an edge that nothing is drawn beyond: that of x below the side y-,
-    that of y below the side x+, that of z to the left of the side y-."""
-    import numpy as np
-    from matplotlib.ticker import MaxNLocator, ScalarFormatter
-
-    from halocline.io.style import INK, MUTED
-
-    start = np.array([span[0] for span in panel.spans])
-    if axis == 1:
-        start[0] = panel.spans[0][1]
-    outwards = _projected(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), np.negative(TO_THE_RIGHT))[axis])
-    outwards = outwards / np.hypot(*outwards)
-    left, right = _corners(panel)
-    inch = float(right[0] - left[0]) / size[0]
-    low, high = panel.spans[axis]
-    along = _projected(np.eye(3)[axis] * (high - low))
-    locator = MaxNLocator(_ticks(float(np.hypot(*along)) / inch), steps=[1, 2, 5, 10])
-    slack = 1e-9 * (high - low)
-    ticks = [float(t) for t in locator.tick_values(low, high) if low - slack <= t <= high + slack]
-    form = ScalarFormatter()
-    form.create_dummy_axis()
-    pen: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False}
-    across, up = (("right", "top"), ("left", "top"), ("right", "center"))[axis]
-    for tick, text in zip(ticks, form.format_ticks(ticks), strict=True):
-        start[axis] = tick
-        here = _projected(start)
-        end = here + 0.05 * inch * outwards
-        ax.plot(*zip(here, end, strict=True), color=MUTED, linewidth=0.8, clip_on=False)
-        above = "bottom" if axis == 2 and tick <= low + slack else up  # the first tick of x is just below
-        look: dict[str, Any] = {"color": INK, "fontsize": 9.0, "ha": across, "va": above}
-        ax.annotate(text, (end[0], end[1]), 2.0 * outwards, **look, **pen)
-    start[axis] = 0.5 * (low + high)
-    middle, away = _projected(start), NAME * 72.0 * outwards
-    pen |= {"ha": "center", "va": "center", "rotation": 90.0 if axis == 2 else 0.0}
-    ax.annotate(panel.axes[axis], (middle[0], middle[1]), (away[0], away[1]), **pen)
+        ax.streamplot(x, y, u, v, color=INK, linewidth=0.7, arrowsize=0.8, density=density)
 
 
 def _border(section: Section) -> NDArray[np.float64]:
-    """The edges around the cells that are drawn: along each axis the coordinates of both ends of each."""
-    import numpy as np
-
+    """Return the edges around the cells that are drawn: for each axis, the coordinates of both ends of each
+    edge."""
     known = np.isfinite(section.values)
     cells = known[1:, 1:] & known[1:, :-1] & known[:-1, 1:] & known[:-1, :-1]
     x, y = section.coordinates
@@ -395,29 +275,20 @@ def _border(section: Section) -> NDArray[np.float64]:
 
 
 def _colours(name: str, *, faint: bool = False) -> Colormap:
-    """A colour map; a faint one is nearly half white."""
+    """Return a colour map; a faint one is nearly half white."""
     import matplotlib
-    import numpy as np
     from matplotlib.colors import ListedColormap
 
     known = matplotlib.colormaps[name]
     return ListedColormap(0.45 + 0.55 * known(np.linspace(0.0, 1.0, 256))) if faint else known
 
 
-def _colour_bar(
-    canvas: Canvas,
-    ax: Axes,
-    filled: Any,
-    scale: _Scale,
-    label: str,
-    size: tuple[float, float],
-    apart: float,
-    high: float,
-) -> None:
-    """A bar so far to the right of axes of this size, and so high; all in inches."""
-    width, height = size
-    place = ax.inset_axes((1.0 + apart / width, 0.5 - 0.5 * high / height, BAR / width, high / height))
-    bar = canvas.colorbar(filled, cax=place, ticks=scale.few_ticks(max(2.0, high / BAR_TICK)))
+def _colour_bar(canvas: Canvas, filled: Any, scale: _Scale, label: str, inches: float, **where: Any) -> None:
+    """Draw the colour bar of filled contours, so many inches high, with as many ticks as fit."""
+    from matplotlib.ticker import FixedLocator
+
+    ticks = FixedLocator(list(scale.levels), max(2, int(inches / BAR_TICK)))
+    bar = canvas.colorbar(filled, ticks=ticks, **where)
     bar.ax.minorticks_off()
     bar.outline.set_linewidth(0.5)
     bar.set_label(label)

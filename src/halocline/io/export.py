@@ -7,16 +7,16 @@ from contextlib import ExitStack
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.archive.files import whole, whole_folder
 from halocline.archive.reader import ArrayInfo, Store
 from halocline.errors import InputError, RunError
 from halocline.io import vtk, xdmf
 from halocline.lang.grid import unknown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Groups = Mapping[tuple[str, ...], Sequence[ArrayInfo]]  # arrays with the same dimensions
 SUFFIXES = (".pvd", ".vtr", ".xdmf")
@@ -185,8 +185,6 @@ def _last(store: Store, target: Path, groups: Groups, n: int) -> list[Path]:
 
 def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:
     """Write the arrays of a group at one time."""
-    import numpy as np
-
     lines = [store.coordinates(d, infos[0]) if isinstance(d, str) else np.array([d]) for d in _axes(infos[0])]
     vtk.write_grid(file, lines, [(info, _slabs(store, info, n)) for info in infos])
 

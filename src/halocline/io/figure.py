@@ -2,90 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import InputError
-from halocline.io.contours import LEAST_BAR, Contours, Planes, draw_contours, frame
-from halocline.io.style import SETTINGS
+from halocline.io.panel import Panel, PlanePanel, check_plane
+from halocline.io.plane import colour_bar, draw_plane, place
+from halocline.io.style import COLOURS, DPI, INK, gridded, picture_file, save, styled
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-    from numpy.typing import NDArray
 
     from halocline.io.section import Section
 
-    Panel: TypeAlias = "Map | Contours | Planes | Lines"
-
-# inches, of what is drawn alone
-LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # a panel of curves: among others, and one by itself
-MAP, MAP_ALONE = 3.2, 4.4  # the longer side of a map or of contours; of contours by themselves
-SPACE, SPACE_ALONE = 3.6, 4.8  # both sides of axes in space
-# inches, of what stands around that
-MAP_SIDES, CONTOURS_SIDES, SPACE_SIDES, LINES_SIDES = 0.95, 1.8, 2.3, 0.5
-ROW, NAMES = 0.55, 0.25  # title and ticks of a row; names of the lowest axes
-SPACE_BELOW = 0.35  # less than that is below axes in space
-TITLE, LEGEND, BEFORE_TITLE = 0.4, 0.35, 0.7
+LINES, ALONE = (3.2, 2.2), (5.6, 3.4)  # inches, of a panel of curves: among others, and one by itself
+ROW, TITLE = 0.8, 0.4  # inches, of title and ticks of a row, and of the title of a figure
 TITLE_SIZE = 12.0  # points
+LINE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "zorder": 1.5}
+MARKS: dict[str, Any] = {"marker": "o", "linestyle": "", "color": COLOURS[0], "mew": 0}
 
 
 @dataclass(frozen=True)
-class Map:
-    """A panel of colours over a plane.
+class Map(PlanePanel):
+    """Panel of colours over a plane.
 
     Parameters
     ----------
     section : Section
-        The values, of two axes.
+        Values of two axes.
     title : str
-        What they are.
+        Name of the values.
     limits : (float, float), optional
         The values at both ends of the colours. Maps in one row with the same limits share a colour bar.
+    label : str
+        Label of the colour bar.
+    unit : str
+        Unit of the coordinates.
+    cmap : str, optional
+        Colour map of matplotlib; by default one for quantities of one sign, or one around zero.
     """
 
     section: Section
     title: str
     limits: tuple[float, float] | None = None
+    label: str = ""
+    unit: str = ""
+    cmap: str | None = None
+
+    def __post_init__(self) -> None:
+        check_plane(self.section, f"map {self.title!r}")
+
+    @property
+    def place(self) -> str:
+        return place(self.section.at, self.unit)
+
+    def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
+        image = draw_plane(ax, self.section, unit=self.unit, cmap=self.cmap, limits=self.limits)
+        if bar:
+            colour_bar(canvas, ax, image, self.label)
+        ax.locator_params(nbins=5)
+        return ""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Numbers over a coordinate, in a panel of them.
+    """Curve of a panel: numbers over a coordinate.
 
     Parameters
     ----------
     x, y : array
     label : str
-        For the legend, in which each label is shown once.
+        Label for the legend, which shows each label once.
     points : bool
-        A mark for each number, instead of a line.
+        True for a mark at each number, instead of a line.
+    style : mapping, optional
+        Options of matplotlib in place of the style of all such curves.
     """
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     label: str
     points: bool = False
+    style: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Lines:
-    """A panel of curves.
+class Lines(Panel):
+    """Panel of curves.
 
     Parameters
     ----------
     curves : sequence of Curve
     title : str
-        What they are.
+        Name of the numbers.
     coordinate : str
-        The name of the horizontal axis.
+        Name of the horizontal axis.
     span : (float, float)
-        Where it begins and ends.
+        Ends of the horizontal axis.
     least_range : float
-        The vertical axis covers at least this much, so that rounding is not magnified.
+        Least length of the vertical axis, so that rounding errors are not magnified.
+    ylabel : str
+        Label of the vertical axis.
     """
 
     curves: Sequence[Curve]
@@ -93,6 +116,33 @@ class Lines:
     coordinate: str
     span: tuple[float, float]
     least_range: float = 0.0
+    ylabel: str = ""
+
+    sides: ClassVar[float] = 0.5
+
+    @property
+    def axis_keys(self) -> tuple[Any, Any]:
+        return (Lines, self.coordinate, self.span), None
+
+    def size(self, *, alone: bool) -> tuple[float, float]:
+        return ALONE if alone else LINES
+
+    def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
+        for curve in self.curves:
+            inside = (self.span[0] <= curve.x) & (curve.x <= self.span[1])  # the rest must not set the range
+            x, y = curve.x[inside], curve.y[inside]
+            size_of_points = 4.0 if len(x) <= 64 else 3.0 if len(x) <= 200 else 2.0
+            style = MARKS | {"markersize": size_of_points} if curve.points else LINE
+            ax.plot(x, y, label=curve.label, **(curve.style or style))
+        ax.set_xlim(*self.span)
+        low, high = ax.get_ylim()
+        short = self.least_range - (high - low)
+        if short > 0:
+            ax.set_ylim(low - short / 2, high + short / 2)
+        ax.set(xlabel=self.coordinate, ylabel=self.ylabel)
+        ax.locator_params(nbins=5)
+        gridded(ax)
+        return ""
 
 
 @dataclass(frozen=True)
@@ -115,10 +165,6 @@ class Figure:
             raise InputError("a figure without panels")
         if self.columns < 1:
             raise InputError(f"columns is {self.columns}; expected a whole number from 1")
-        for panel in self.panels:
-            if isinstance(panel, Map) and len(panel.section.axes) != 2:
-                axes = len(panel.section.axes)
-                raise InputError(f"map {panel.title!r}: expected a section of two axes; this one has {axes}")
 
     @property
     def rows(self) -> list[Sequence[Panel]]:
@@ -136,159 +182,75 @@ def draw(figure: Figure, path: str | Path, *, title: str = "") -> None:
     InputError
         A name with another end, or a folder that cannot be made.
     """
-    from halocline.io.picture import DPI, picture_file
-    from halocline.io.style import save, styled
-
     target = picture_file(path)
     with styled():
-        save(_canvas(figure, title), target, dpi=DPI)
+        save(canvas_of(figure, title), target, dpi=DPI, bbox_inches="tight")
 
 
-def _canvas(figure: Figure, title: str) -> Canvas:
+def canvas_of(figure: Figure, title: str) -> Canvas:
+    """Return the drawing of a figure, for a file that is cut to its contents."""
     from matplotlib.figure import Figure as Canvas
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    from halocline.io.picture import place
-
-    rows = figure.rows
-    places = {place(panel.section) for panel in figure.panels if isinstance(panel, (Map, Contours))}
-    common = places.pop() if title and len(places) == 1 else None  # said once, above all maps
-    alone = len(figure.panels) == 1
-    sizes = [[_size(panel, alone) for panel in row] for row in rows]
+    rows, alone = figure.rows, len(figure.panels) == 1
+    places = {panel.place for panel in figure.panels} - {None}
+    common = places.pop() if title and len(places) == 1 else None  # said once, above all panels
+    sizes = [[panel.size(alone=alone) for panel in row] for row in rows]
     heights = [max(height for _, height in row) for row in sizes]
-    widths = [max(row[column][0] for row in sizes if column < len(row)) for column in range(len(rows[0]))]
-    named = len({curve.label for panel in figure.panels for curve in _curves(panel)}) > 1
-    room = len(rows[-1]) < len(rows[0])  # for the legend, in the last row
-    height = sum(heights) + ROW * len(rows) + NAMES + TITLE * bool(title) + LEGEND * (named and not room)
-    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06)
-    canvas = Canvas(figsize=(sum(widths), height), layout=layout)
-    axes = canvas.subplots(len(rows), len(rows[0]), squeeze=False, width_ratios=widths, height_ratios=heights)
+    widths = [
+        max(
+            row[column][0] + panels[column].sides
+            for row, panels in zip(sizes, rows, strict=True)
+            if column < len(row)
+        )
+        for column in range(len(rows[0]))
+    ]
+    labels = {curve.label for panel in figure.panels if isinstance(panel, Lines) for curve in panel.curves}
+    height = sum(heights) + ROW * len(rows) + TITLE * bool(title)
+    canvas = Canvas(figsize=(sum(widths), height), layout="constrained")
+    grid = canvas.add_gridspec(len(rows), len(rows[0]), width_ratios=widths, height_ratios=heights)
     for r, row in enumerate(rows):
         below = rows[r + 1] if r + 1 < len(rows) else ()
         for c, panel in enumerate(row):
-            ax = axes[r][c]
-            where = place(panel.section) if common is None and isinstance(panel, (Map, Contours)) else ""
-            if isinstance(panel, (Contours, Planes)):
-                draw_contours(canvas, ax, panel, panel.title + where, _frame(panel, alone))
-            elif isinstance(panel, Map):
-                bar = not (c + 1 < len(row) and _same_colours(panel, row[c + 1]))
-                _draw_map(canvas, ax, panel, panel.title + where, bar=bar)
-            else:
-                _draw_lines(ax, panel)
-            if c < len(below) and _horizontal(panel) == _horizontal(below[c]):
+            ax: Axes = canvas.add_subplot(grid[r, c], projection=panel.projection)
+            following = row[c + 1] if c + 1 < len(row) else None
+            note = panel.draw(canvas, ax, sizes[r][c], bar=not _share_colours(panel, following))
+            ax.set_title(panel.title + (panel.place or "" if common is None else "") + note, loc="left")
+            (across, up), beside = panel.axis_keys, row[c - 1] if c else None
+            if across is not None and c < len(below) and across == below[c].axis_keys[0]:
                 ax.set_xlabel("")
                 ax.tick_params(labelbottom=False)
-            if c and not isinstance(panel, Lines) and _vertical(panel) == _vertical(row[c - 1]):
+            if up is not None and beside is not None and up == beside.axis_keys[1]:
                 ax.set_ylabel("")
                 ax.tick_params(labelleft=False)
-    for ax in axes[-1][len(rows[-1]) :]:
-        ax.set_axis_off()
-    if named:
-        _legend(canvas, axes, axes[-1][len(rows[-1])] if room else None)
-    titles = [(ax.get_title("left"), width) for row in axes for ax, width in zip(row, widths, strict=True)]
-    needed = [_width(text, SETTINGS["axes.titlesize"]) / width for text, width in titles]
+    if len(labels) > 1:
+        has_room = len(rows[-1]) < len(rows[0])  # in the last row
+        _legend(canvas, canvas.add_subplot(grid[-1, len(rows[-1])]) if has_room else None)
     if title:
-        canvas.suptitle(title + (common or ""), x=0.02, ha="left", fontsize=TITLE_SIZE)
-        needed.append(_width(title + (common or ""), TITLE_SIZE) / sum(widths))
-    canvas.set_figwidth(sum(widths) * max(1.0, *needed))
+        put_title(canvas, title + (common or ""))
     return canvas
 
 
-def _width(text: str, points: float) -> float:
-    """Of a title with what stands before it, in inches; nothing of none."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
-
-    if not text.strip():
-        return 0.0
-    drawn = TextPath((0.0, 0.0), text, size=points, prop=FontProperties()).get_extents()
-    return float(drawn.width) / 72.0 + BEFORE_TITLE
+def put_title(canvas: Canvas, title: str) -> None:
+    """Set the title of a figure, or replace it."""
+    canvas.suptitle(title, x=0.02, ha="left", fontsize=TITLE_SIZE)
 
 
-def _size(panel: Panel, alone: bool) -> tuple[float, float]:
-    """Width with what stands beside it, and height, in inches."""
-    if isinstance(panel, Lines):
-        width, height = ALONE if alone else LINES
-        return width + LINES_SIDES, height
-    if isinstance(panel, (Contours, Planes)):
-        width, height = _frame(panel, alone)
-        if isinstance(panel, Planes):
-            return width + SPACE_SIDES, max(height, LEAST_BAR) - SPACE_BELOW
-        return width + CONTOURS_SIDES, max(height, LEAST_BAR)
-    across, up = (high - low for low, high in panel.section.span)
-    longer = max(across, up)
-    return MAP * max(across / longer, 0.4) + MAP_SIDES, MAP * max(up / longer, 0.4)
+def _share_colours(panel: Panel, other: Panel | None) -> bool:
+    """Return True for maps with the same limits, which share a colour bar."""
+    if not (isinstance(panel, Map) and isinstance(other, Map)):
+        return False
+    return panel.limits is not None and panel.limits == other.limits
 
 
-def _frame(panel: Contours | Planes, alone: bool) -> tuple[float, float]:
-    """Width and height of what is drawn without what stands beside it, in inches."""
-    space, plane = (SPACE_ALONE, MAP_ALONE) if alone else (SPACE, MAP)
-    return frame(panel, space if isinstance(panel, Planes) else plane)
-
-
-def _curves(panel: Panel) -> Sequence[Curve]:
-    return panel.curves if isinstance(panel, Lines) else ()
-
-
-def _same_colours(one: Map, other: Panel) -> bool:
-    return isinstance(other, Map) and one.limits is not None and one.limits == other.limits
-
-
-def _horizontal(panel: Panel) -> tuple[Any, ...] | None:
-    """What a panel has along its horizontal axis, for a panel below that has the same."""
-    if isinstance(panel, Planes):
-        return None
-    if isinstance(panel, Lines):
-        return Lines, panel.coordinate, panel.span
-    return Map, panel.section.axes[0], panel.section.span[0]
-
-
-def _vertical(panel: Panel) -> tuple[Any, ...] | None:
-    if isinstance(panel, Planes):
-        return None
-    return (Lines,) if isinstance(panel, Lines) else (Map, panel.section.axes[1], panel.section.span[1])
-
-
-def _draw_map(canvas: Canvas, ax: Axes, panel: Map, title: str, *, bar: bool) -> None:
-    from halocline.io.picture import colour_bar, draw_plane
-
-    image = draw_plane(ax, panel.section, limits=panel.limits)
-    if bar:
-        colour_bar(canvas, ax, image)
-    ax.set_title(title)
-    ax.locator_params(nbins=5)
-
-
-def _draw_lines(ax: Axes, panel: Lines) -> None:
-    from halocline.io.style import COLOURS, INK, gridded
-
-    for curve in panel.curves:
-        inside = (panel.span[0] <= curve.x) & (curve.x <= panel.span[1])  # the rest must not set the range
-        x, y = curve.x[inside], curve.y[inside]
-        if curve.points:
-            size = 4.0 if len(x) <= 64 else 3.0 if len(x) <= 200 else 2.0
-            ax.plot(x, y, "o", color=COLOURS[0], markersize=size, mew=0, label=curve.label)
-        else:
-            ax.plot(x, y, "-", color=INK, linewidth=1.0, label=curve.label, zorder=1.5)
-    ax.set_xlim(*panel.span)
-    low, high = ax.get_ylim()
-    short = panel.least_range - (high - low)
-    if short > 0:
-        ax.set_ylim(low - short / 2, high + short / 2)
-    ax.set_xlabel(panel.coordinate)
-    ax.set_title(panel.title)
-    ax.locator_params(nbins=5)
-    gridded(ax)
-
-
-def _legend(canvas: Canvas, axes: Any, empty: Axes | None) -> None:
-    """Each label once: in the place that no panel takes, or below all of them."""
-    found: dict[str, Any] = {}
-    for ax in axes.flat:
+def _legend(canvas: Canvas, empty: Axes | None) -> None:
+    """Draw a legend with each label once: in axes that no panel takes, or below all panels."""
+    handles: dict[Any, Any] = {}
+    for ax in canvas.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    handles, labels = list(found.values()), list(found)
+            handles.setdefault(label, handle)
+    entries = list(handles.values()), list(handles)
     if empty is not None:
-        empty.legend(handles, labels, loc="center", fontsize=10.0, markerscale=1.5)
+        empty.set_axis_off()
+        empty.legend(*entries, loc="center", fontsize=10.0, markerscale=1.5)
     else:
-        canvas.legend(handles, labels, loc="outside lower center", ncols=len(found), markerscale=1.5)
+        canvas.legend(*entries, loc="outside lower center", ncols=len(handles), markerscale=1.5)

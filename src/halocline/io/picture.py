@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from halocline.archive.files import as_path
 from halocline.errors import InputError
-from halocline.io.section import Section, fields_of, section
-from halocline.io.style import INK, gridded, save, styled
+from halocline.io.figure import Curve, Figure, Lines, Map, draw
+from halocline.io.plane import place, with_unit
+from halocline.io.section import Section, cut, fields_of
+from halocline.io.style import INK, picture_file
 from halocline.lang.grid import component_names
 from halocline.lang.values import plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-SUFFIXES = (".png", ".pdf", ".svg")
-Curve = tuple[str, Any, Any, dict[str, Any]]  # label, abscissas, ordinates, style
-
-DPI = 160  # of pictures of fields
-LABEL = 0.4  # inches, of the name beside a colour bar
 
 
 def picture(
@@ -77,13 +68,16 @@ def picture(
     target, fields = picture_file(path), fields_of(source)
     parts = fields.components(what)
     axis, at = plain(axis), plain(at)
-    drawn = [section(fields, part, axis=axis, at=at) for part in ((what,) if parts is None else parts)]
+    cuts = None if axis is None and at is None else {"z" if axis is None else axis: at}
+    if cuts is not None and fields.grid.ndim != 3:
+        raise InputError(
+            f"axis and at choose a plane of a grid of three axes; this one has {fields.grid.ndim}"
+        )
+    drawn = [cut(fields, part, cuts) for part in ((what,) if parts is None else parts)]
     with fields.domain.comm.agreement(f"draw {target}"):
         sections = [each for each in drawn if each is not None]
         if sections:
-            with styled():
-                figure = _figure(sections, title, label, unit, cmap, plain(limits))
-                save(figure, target, dpi=DPI)
+            _draw(sections, target, title, label, unit, cmap, plain(limits))
 
 
 def plot_lines(
@@ -141,166 +135,48 @@ def plot_lines(
             raise InputError(
                 f"line {name!r} has shape {tuple(array.shape)}, but the grid has shape {fields.grid.shape}"
             )
-    drawn = {n: section(fields, w) for n, w in named.items() if n not in arrays}
+    drawn = {n: cut(fields, w) for n, w in named.items() if n not in arrays}
     with fields.domain.comm.agreement(f"draw {target}"):
         if fields.domain.comm.rank == 0:
             grid = fields.grid
             (points,) = grid.positions()
-            curves: list[Curve] = []
+            curves = []
             for name in named:
-                found = drawn.get(name)
-                if found is None:
-                    style = {"linestyle": "--", "linewidth": 1.2, "color": INK, "zorder": 3}
-                    curves.append((name, points, arrays[name], style))
+                computed = drawn.get(name)
+                if computed is None:
+                    dashed = {"linestyle": "--", "linewidth": 1.2, "color": INK, "zorder": 3}
+                    curves.append(Curve(points, arrays[name], name, style=dashed))
                 else:
-                    style = {"marker": "." if len(found.values) <= 256 else "", "markersize": 3.5}
-                    curves.append((name, found.coordinates[0], found.values, style))
+                    x, y = computed.coordinates[0], computed.values
+                    marked = {"marker": "." if len(y) <= 256 else "", "markersize": 3.5}
+                    curves.append(Curve(x, y, name, style=marked))
             span = grid.origin[0], grid.origin[0] + grid.extent[0]
-            with styled():
-                figure = _diagram(curves, span, with_unit("x", unit), label, title or "")
-                save(figure, target, dpi=DPI)
+            panel = Lines(curves, title or "", with_unit("x", unit), span, ylabel=label)
+            draw(Figure([panel], columns=1), target)
 
 
-def picture_file(path: str | Path) -> Path:
-    """The path; InputError where its name says nothing that can be drawn."""
-    target = as_path(path, "path")
-    if target.suffix not in SUFFIXES:
-        raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
-    return target
-
-
-def _figure(
+def _draw(
     sections: Sequence[Section],
+    path: Path,
     title: str | None,
     label: str | None,
     unit: str,
     cmap: str | None,
     limits: tuple[float, float] | None,
-) -> Figure:
+) -> None:
     """Draw sections side by side, or as lines of one diagram."""
-    from matplotlib.figure import Figure
-
     first, count = sections[0], len(sections)
     names = ", ".join(each.name for each in sections)
     if len(first.axes) == 1:
-        curves: list[Curve] = [(drawn.name, drawn.coordinates[0], drawn.values, {}) for drawn in sections]
-        xlabel = with_unit(first.axes[0], unit)
-        return _diagram(curves, first.span[0], xlabel, label or names, (title or names) + place(first, unit))
-    width, height = _size(first)
-    figure = Figure(figsize=(count * (width + (LABEL if label else 0.0)), height), layout="constrained")
-    for drawn, ax in zip(sections, figure.subplots(1, count, squeeze=False)[0], strict=True):
-        image = draw_plane(ax, drawn, unit=unit, cmap=cmap, limits=limits)
-        colour_bar(figure, ax, image, label or "")
-        ax.set_title((title if title and count == 1 else drawn.name) + place(drawn, unit))
-    if title and count > 1:
-        figure.suptitle(title)
-    return figure
-
-
-def place(drawn: Section, unit: str = "") -> str:
-    """Where a section cuts the other axes, to stand behind a title."""
-    return "".join(f", {a} = {x:.4g}{' ' + unit if unit else ''}" for a, x in drawn.at)
-
-
-def colour_bar(figure: Figure, ax: Axes, image: Any, label: str = "") -> None:
-    """A bar beside an image as high as that, with points where values lie beyond its ends."""
-    low, high = image.get_clim()
-    values = image.get_array()
-    beyond = (bool((values < low).any()), bool((values > high).any()))
-    extend = {(True, False): "min", (False, True): "max", (True, True): "both"}.get(beyond, "neither")
-    bar = figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)), extend=extend)
-    bar.outline.set_visible(False)
-    bar.set_label(label)
-
-
-def around_zero(limits: tuple[float, float]) -> tuple[float, float]:
-    """Limits as far on both sides of zero, where values lie on both."""
-    low, high = limits
-    if low < 0 < high and min(-low, high) > 0.1 * max(-low, high):
-        return -max(-low, high), max(-low, high)
-    return limits
-
-
-def draw_plane(
-    ax: Axes,
-    drawn: Section,
-    *,
-    unit: str = "",
-    cmap: str | None = None,
-    limits: tuple[float, float] | None = None,
-) -> Any:
-    """Draw a section of two axes as an image into `ax`; returns what a colour bar needs."""
-    import numpy as np
-
-    finite = drawn.values[np.isfinite(drawn.values)]
-    found = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    low, high = around_zero(found) if limits is None else limits
-    if low == -high:
-        cmap = cmap or "RdBu_r"
-    across, up = (_edges(line) for line in drawn.coordinates)
-    colours: dict[str, Any] = {"cmap": cmap or "viridis", "vmin": low, "vmax": high}
-    if _even(across) and _even(up):
-        extent = (across[0], across[-1], up[0], up[-1])
-        image: Any = ax.imshow(
-            drawn.values.T, origin="lower", extent=extent, interpolation="nearest", **colours
-        )
-    else:
-        image = ax.pcolormesh(across, up, drawn.values.T, rasterized=True, **colours)
-    xlabel, ylabel = (with_unit(axis, unit) for axis in drawn.axes)
-    ax.set(aspect="equal", xlim=drawn.span[0], ylim=drawn.span[1], xlabel=xlabel, ylabel=ylabel)
-    ax.spines[:].set_visible(False)
-    return image
-
-
-def _edges(line: Any) -> Any:
-    """Where the colours of points along an axis begin and end: halfway between them."""
-    import numpy as np
-
-    if len(line) == 1:
-        return np.array([line[0] - 0.5, line[0] + 0.5])
-    between = 0.5 * (line[1:] + line[:-1])
-    return np.array([2 * line[0] - between[0], *between, 2 * line[-1] - between[-1]])
-
-
-def span(line: Any) -> tuple[float, float]:
-    """Return the places where the cells of the points along an axis begin and end."""
-    edges = _edges(line)
-    return float(edges[0]), float(edges[-1])
-
-
-def _even(edges: Any) -> bool:
-    """Whether all points are equally far apart."""
-    import numpy as np
-
-    widths = np.diff(edges)
-    return bool(np.ptp(widths) <= 1e-6 * widths.max())
-
-
-def _size(drawn: Section) -> tuple[float, float]:
-    """Of a figure whose image has the proportions of the domain, in inches."""
-    spans = [float(line[-1] - line[0]) or 1.0 for line in drawn.coordinates]
-    ratio = min(4.0, max(0.25, spans[1] / spans[0]))
-    width, height = (4.5, 4.5 * ratio) if ratio <= 1 else (4.5 / ratio, 4.5)
-    return max(width, 2.6) + 1.6, max(height, 1.6) + 0.8
-
-
-def _diagram(
-    curves: Sequence[Curve], span: tuple[float, float], xlabel: str, ylabel: str, title: str
-) -> Figure:
-    """Draw curves into one diagram."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    ax = figure.subplots()
-    for name, xs, ys, style in curves:
-        ax.plot(xs, ys, label=name, **style)
-    ax.set(xlabel=xlabel, ylabel=ylabel, xlim=span, title=title)
-    gridded(ax)
-    if len(curves) > 1:
-        ax.legend()
-    return figure
-
-
-def with_unit(name: str, unit: str) -> str:
-    """An axis label: the name, and the unit where there is one."""
-    return f"{name} [{unit}]" if unit else name
+        curves = [
+            Curve(section.coordinates[0], section.values, section.name, style={"linestyle": "-"})
+            for section in sections
+        ]
+        heading, xlabel = (title or names) + place(first.at, unit), with_unit(first.axes[0], unit)
+        draw(Figure([Lines(curves, heading, xlabel, first.span[0], ylabel=label or names)], 1), path)
+        return
+    maps = [
+        Map(section, title if title and count == 1 else section.name, limits, label or "", unit, cmap)
+        for section in sections
+    ]
+    draw(Figure(maps, columns=count), path, title=title if title and count > 1 else "")

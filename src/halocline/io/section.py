@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.lang.axes import AXES, axis_number
@@ -12,10 +15,6 @@ from halocline.lang.grid import Field, Grid
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.interpolation import nearest
 from halocline.run.fields.regions import period
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -46,36 +45,9 @@ class Section:
     at: tuple[tuple[str, float], ...]
 
 
-def section(
-    source: Any, what: Any, *, axis: int | str | None = None, at: float | None = None, most: int = 1024
+def cut(
+    source: Any, what: Any, at: Mapping[int | str, float | None] | None = None, *, most: int = 1024
 ) -> Section | None:
-    """Gather a field for a picture; all ranks call this, and the first gets the section, the others None.
-
-    Parameters
-    ----------
-    source : Simulation, LinearProblem, Solution or Fields
-    what : Field, str or expression
-    axis : int or {"x", "y", "z"}, optional
-        In three dimensions: the axis that the plane is normal to, z by default.
-    at : float, optional
-        Coordinate of the plane on that axis; the middle by default. The section takes the nearest points.
-    most : int
-        Points along an axis beyond which only every second, third, ... is taken.
-
-    Raises
-    ------
-    InputError
-    """
-    fields = fields_of(source)
-    axes = fields.grid.ndim
-    if axes == 3:
-        return cut(fields, what, {"z" if axis is None else axis: at}, most=most)
-    if axis is not None or at is not None:
-        raise InputError(f"axis and at choose a plane of a grid of three axes; this one has {axes}")
-    return cut(fields, what, {}, most=most)
-
-
-def cut(source: Any, what: Any, at: Mapping[int | str, float | None], *, most: int = 1024) -> Section | None:
     """Gather a field along one or two axes; all ranks call this, and the first gets the section, the others
     None.
 
@@ -83,9 +55,10 @@ def cut(source: Any, what: Any, at: Mapping[int | str, float | None], *, most: i
     ----------
     source : Simulation, LinearProblem, Solution or Fields
     what : Field, str or expression
-    at : mapping of int or str to float or None
-        Coordinates of the cuts by number or name of the axis; None for the middle. The section takes the
-        nearest points, and the lower one of two equally near points.
+    at : mapping of int or str to float or None, optional
+        Coordinates of the cuts by number or name of the axis; None for the middle. By default a grid of three
+        axes is cut in the middle of z. The section takes the nearest points, and the lower one of two equally
+        near points.
     most : int
         Points along an axis beyond which only every second, third, ... is taken.
 
@@ -99,6 +72,8 @@ def cut(source: Any, what: Any, at: Mapping[int | str, float | None], *, most: i
     """
     fields = fields_of(source)
     ndim = fields.grid.ndim
+    if at is None:
+        at = {"z": None} if ndim == 3 else {}
     cuts = {AXES[axis_number(axis, ndim)]: coordinate for axis, coordinate in at.items()}
     if not 1 <= ndim - len(cuts) <= 2:
         raise InputError(f"a section has one or two axes; that of {ndim} axes holds {len(cuts)} of them")
@@ -153,8 +128,6 @@ def _gather(
     fields: Fields, field: Field, points: tuple[int, ...], cut: dict[int, int], steps: dict[int, int]
 ) -> NDArray[Any] | None:
     """The chosen points of all ranks, on the first rank."""
-    import numpy as np
-
     mine = []
     for origin, view in fields.views(field):
         chosen: list[Any] = []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import InputError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def spectrum(
@@ -36,8 +35,6 @@ def spectrum(
     InputError
         Points are not evenly spaced.
     """
-    import numpy as np
-
     steps = []
     for line in lines:
         widths = np.diff(line)

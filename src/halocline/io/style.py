@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halocline.archive.files import as_path
 from halocline.errors import InputError
 from halocline.run.host.files import write_file
 
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SUFFIXES = (".png", ".pdf", ".svg")  # of pictures
+DPI = 160  # of pictures of fields
 INK = "#1c2b33"
 MUTED = "#5f717c"
 FAINT = "#d7dfe4"
 # told apart without colour vision too (Okabe and Ito 2008), in an order that keeps neighbours apart
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b7780")
+CLOSE = 30.0  # ratio of the ends of a logarithmic axis below which its marks are closer
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 SETTINGS: dict[str, Any] = {
@@ -87,6 +91,14 @@ def save(figure: Figure, path: Path, **options: Any) -> None:
     write_file(path, drawn.getvalue())
 
 
+def picture_file(path: str | Path) -> Path:
+    """Return the path of a picture; InputError for a name that ends in none of `SUFFIXES`."""
+    target = as_path(path, "path")
+    if target.suffix not in SUFFIXES:
+        raise InputError(f"picture {str(path)!r}: expected a name that ends in {', '.join(SUFFIXES)}")
+    return target
+
+
 def gridded(ax: Axes) -> None:
     """Faint lines behind the data."""
     ax.grid(True, which="major")
@@ -102,9 +114,15 @@ def doubling(ax: Axes, ticks: Sequence[int]) -> None:
 
 
 def logarithmic(ax: Axes, text: Callable[[float], str]) -> None:
-    """A logarithmic y axis, marked at 1, 2, 5, 10 ...; `text` says a value."""
-    from matplotlib.ticker import LogLocator
+    """Make the y axis logarithmic when all lines are drawn, with marks at 1, 2, 5, 10 ... or closer.
+
+    `text` returns the text of a mark.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
 
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = ax.get_ylim()
+    marks = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < CLOSE else (1.0, 2.0, 5.0)
+    ax.yaxis.set_major_locator(LogLocator(subs=marks))
+    ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(lambda value, _: text(value))

@@ -9,21 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from halocline.archive.files import whole
 from halocline.archive.reader import TIME, ArrayInfo, Store
 from halocline.errors import InputError, RunError
-from halocline.io.picture import DPI, SUFFIXES, around_zero, colour_bar, draw_plane, place, span, with_unit
+from halocline.io.figure import Figure, canvas_of, put_title
+from halocline.io.panel import MAP, MAP_ALONE, Panel
+from halocline.io.plane import around_zero, colour_bar, draw_plane, place, span, with_unit
 from halocline.io.section import Section
 from halocline.io.spectra import spectrum
-from halocline.io.style import gridded, save, styled
+from halocline.io.style import DPI, SUFFIXES, gridded, save, styled
 from halocline.lang.grid import AXES, unknown
 from halocline.run.fields.interpolation import nearest
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import NDArray
+    from matplotlib.figure import Figure as Canvas
 
 FILMS = (".gif", ".mp4")
 ABREAST = 3  # panels beside each other
@@ -32,11 +35,8 @@ MOST_CURVES = 8  # of points in one diagram; more are drawn as a picture
 FRAMES_A_SECOND = 8
 MOST_FRAMES = 500  # of a film: a minute of it
 FILM_DPI = 96
-PANEL = 4.2  # inches across, of a panel beside others
-SIDES = 1.2, 0.95  # of these what stands beside an image, and below and above it
 FLATTEST, STEEPEST = 0.12, 1.5  # proportions of images
 CURVES = 0.7  # that of panels of curves
-ALONE = 6.2  # inches across, of a panel with a row for itself
 ROUNDED = 10.0  # power below this multiple of that of rounding errors is not drawn
 WIDE = 0.3  # an image flatter than that takes a row of its own
 
@@ -115,7 +115,7 @@ def view(
         raise InputError(f"every {wanted.every} is of the frames of films, but {target.name} is a picture")
     with styled():
         figure = _figure(store, panels, _number(store, wanted.time))
-        save(figure, target, dpi=DPI)
+        save(figure, target, dpi=DPI, bbox_inches="tight")
 
 
 def _chosen(store: Store, wanted: Wanted) -> list[ArrayInfo]:
@@ -166,8 +166,6 @@ def _check(store: Store, info: ArrayInfo) -> None:
 
 def _number(store: Store, time: float | None) -> int | None:
     """Return the number of the nearest time; None for a store without times."""
-    import numpy as np
-
     times = store.times
     if times is None and time is not None:
         raise InputError(f"time {time:g} is asked for, but {store.path} has no times: leave it out")
@@ -184,16 +182,35 @@ def _number(store: Store, time: float | None) -> int | None:
     return int(np.argmin(np.abs(times - time)))
 
 
-class _Panel:
-    """One array, ready to be drawn at any time."""
+class _Panel(Panel):
+    """Panel of one array, which can be drawn at any time.
+
+    Attributes
+    ----------
+    n : int, optional
+        Number of the time to draw.
+    ends : (float, float), optional
+        Least and greatest value to draw.
+    show : callable
+        ``show(n)`` changes a drawing to another time.
+    """
 
     def __init__(self, store: Store, info: ArrayInfo, wanted: Wanted) -> None:
         self.store, self.info, self.wanted = store, info, wanted
         self.series = not info.space or info.is_points
         self.lines = {d: store.coordinates(d, info) for d in info.space}
-        self.label = with_unit(info.name, info.units)
-        self.show: Callable[[int], None] = lambda _: None  # another time, when it has been drawn
+        self.n: int | None = None
+        self.ends: tuple[float, float] | None = None
+        self.show: Callable[[int], None] = lambda _: None
         self.cuts = {} if self.series or wanted.spectrum else self._cuts()
+        if self.series:
+            self.title = with_unit(info.name, info.units)
+        elif wanted.spectrum:
+            walls = [d[0] for d in info.space if not self._periodic(d)]
+            self.title = f"spectrum of {info.name}"
+            self.title += f", as if periodic along {', '.join(walls)}" if walls else ""
+        else:
+            self.title = info.name + place(self._places(), self._unit(info.space[0]))
 
     def _cuts(self) -> dict[str, int]:
         """Return the number of the point at each cut, by dimension."""
@@ -219,7 +236,7 @@ class _Panel:
         return cuts
 
     def section(self, n: int | None) -> Section:
-        """The plane or line that is drawn."""
+        """Return the plane or line that is drawn at a time."""
         cuts, space = self.cuts, self.info.space
         lo = [cuts.get(d, 0) for d in space]
         hi = [cuts[d] + 1 if d in cuts else len(self.lines[d]) for d in space]
@@ -227,21 +244,24 @@ class _Panel:
         kept = [d for d in space if d not in cuts]
         values = values.reshape([len(self.lines[d]) for d in kept])
         coordinates = tuple(self.lines[d] for d in kept)
-        at = tuple((d[0], float(self.lines[d][number])) for d, number in cuts.items())
-        return Section(
-            self.info.name, values, tuple(d[0] for d in kept), coordinates,
-            tuple(span(line) for line in coordinates),
-            at + self._place_of_slice(),
-        )  # fmt: skip
+        spans = tuple(span(line) for line in coordinates)
+        return Section(self.info.name, values, tuple(d[0] for d in kept), coordinates, spans, self._places())
 
-    def _place_of_slice(self) -> tuple[tuple[str, float], ...]:
-        """Where the array itself is a cut, as output of a slice is."""
+    def _places(self) -> tuple[tuple[str, float], ...]:
+        """Return the places of the cuts, and those of an array that is a cut itself, such as a slice."""
         places = self.info.attributes
-        return tuple((a, float(places[a])) for a in AXES if isinstance(places.get(a), (int, float)))
+        return (
+            *((d[0], float(self.lines[d][number])) for d, number in self.cuts.items()),
+            *((a, float(places[a])) for a in AXES if isinstance(places.get(a), (int, float))),
+        )
+
+    def size(self, *, alone: bool) -> tuple[float, float]:
+        width = MAP_ALONE if alone else MAP
+        return width, width * self.proportion
 
     @property
     def proportion(self) -> float:
-        """Height over width of what is drawn."""
+        """Height of the axes over their width."""
         lines = [line for d, line in self.lines.items() if d not in self.cuts]
         if self.series or self.wanted.spectrum or len(lines) != 2:
             return CURVES
@@ -249,65 +269,62 @@ class _Panel:
         return min(max(up / across, FLATTEST), STEEPEST)
 
     def limits(self, frames: Sequence[int]) -> tuple[float, float]:
-        """The least and greatest value at some times, of what is drawn."""
-        import numpy as np
+        """Return the least and the greatest value that is drawn at some times."""
 
         found = [self.section(n).values for n in frames]
         return float(min(np.nanmin(v) for v in found)), float(max(np.nanmax(v) for v in found))
 
-    def draw(self, figure: Figure, ax: Axes, n: int | None, limits: tuple[float, float] | None) -> None:
-        """Draw it at a time."""
+    def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
         if self.series:
-            self._draw_series(figure, ax)
+            self._draw_series(canvas, ax)
         elif self.wanted.spectrum:
-            self._draw_spectrum(ax, n)
+            self._draw_spectrum(ax)
         else:
-            self._draw_field(figure, ax, n, limits)
+            self._draw_field(canvas, ax)
+        return ""
 
-    def _draw_series(self, figure: Figure, ax: Axes) -> None:
+    def _draw_series(self, canvas: Canvas, ax: Axes) -> None:
         values = self.store.whole(self.info.name)
         times: Any = self.store.times
         axis = self.store.axis or TIME
         if values.ndim == 2 and values.shape[1] > MOST_CURVES and len(times) > 1:
-            self._draw_record(figure, ax, values, times, axis)
+            self._draw_record(canvas, ax, values, times, axis)
             return
         for number, line in enumerate(values.T if values.ndim == 2 else [values]):
             label = None if values.ndim == 1 else self._place(number)
             ax.plot(times, line, label=label)
-        ax.set(xlabel=with_unit(axis, self._unit(axis)), title=self.label)
+        ax.set_xlabel(with_unit(axis, self._unit(axis)))
         gridded(ax)
         if values.ndim == 2:
             ax.legend()
 
     def _draw_record(
-        self, figure: Figure, ax: Axes, values: NDArray[Any], times: NDArray[np.float64], axis: str
+        self, canvas: Canvas, ax: Axes, values: NDArray[Any], times: NDArray[np.float64], axis: str
     ) -> None:
-        """Many points beside each other, and time downwards, as seismologists draw receivers."""
-        import numpy as np
+        """Draw many points beside each other, and time downwards, as seismologists draw receivers."""
 
-        low, high = around_zero((float(np.nanmin(values)), float(np.nanmax(values))))
-        colours = "RdBu_r" if low == -high else "viridis"
-        points = np.arange(values.shape[1])
-        image = ax.pcolormesh(points, times, values, vmin=low, vmax=high, cmap=colours, rasterized=True)
+        points = np.arange(float(values.shape[1]))
+        lines = points, times
+        ends = tuple(span(line) for line in lines)
+        image = draw_plane(ax, Section(self.info.name, values.T, ("", ""), lines, ends, ()))
+        ax.set_aspect("auto")
         ax.invert_yaxis()
-        colour_bar(figure, ax, image, self.info.units and f"[{self.info.units}]")
-        xlabel = f"point, 0 at {self._place(0)}, {points[-1]} at {self._place(points[-1])}"
-        ax.set(xlabel=xlabel, ylabel=with_unit(axis, self._unit(axis)), title=self.label)
+        colour_bar(canvas, ax, image, self.info.units and f"[{self.info.units}]")
+        xlabel = f"point, 0 at {self._place(0)}, {len(points) - 1} at {self._place(len(points) - 1)}"
+        ax.set(xlabel=xlabel, ylabel=with_unit(axis, self._unit(axis)))
 
     def _place(self, number: int) -> str:
         lines = [self.store.whole(a) for a in AXES if a in self.store.arrays]
         return "(" + ", ".join(f"{line[number]:.3g}" for line in lines) + ")"
 
-    def _draw_field(
-        self, figure: Figure, ax: Axes, n: int | None, limits: tuple[float, float] | None
-    ) -> None:
-        drawn = self.section(n)
+    def _draw_field(self, canvas: Canvas, ax: Axes) -> None:
+        drawn, limits = self.section(self.n), self.ends
         unit = self._unit(self.info.space[0])
         if len(drawn.axes) == 2:
             image = draw_plane(ax, drawn, unit=unit, limits=limits)
             put = getattr(image, "set_data", image.set_array)
             self.show = lambda n: put(self.section(n).values.T)
-            colour_bar(figure, ax, image, self.info.units and f"[{self.info.units}]")
+            colour_bar(canvas, ax, image, self.info.units and f"[{self.info.units}]")
         else:
             (curve,) = ax.plot(drawn.coordinates[0], drawn.values)
             self.show = lambda n: curve.set_ydata(self.section(n).values)
@@ -315,18 +332,14 @@ class _Panel:
             if limits is not None and limits[0] < limits[1]:
                 ax.set_ylim(*limits)
             gridded(ax)
-        ax.set_title(self.info.name + place(drawn, unit))
 
-    def _draw_spectrum(self, ax: Axes, n: int | None) -> None:
-        (curve,) = ax.loglog(*self._spectrum(n))
+    def _draw_spectrum(self, ax: Axes) -> None:
+        (curve,) = ax.loglog(*self._spectrum(self.n))
         unit = self._unit(self.info.space[0])
         ax.set_xlabel(with_unit("wavenumber |k|", f"rad/{unit}" if unit else ""))
         units = self.info.units
         square = f"{units}²" if units.isalpha() else units and f"({units})²"
         ax.set_ylabel(with_unit("power in shells of |k|", square))
-        walls = [d[0] for d in self.info.space if not self._periodic(d)]
-        beyond = f", as if periodic along {', '.join(walls)}" if walls else ""
-        ax.set_title(f"spectrum of {self.info.name}{beyond}")
         gridded(ax)
 
         def show(n: int) -> None:
@@ -338,7 +351,6 @@ class _Panel:
 
     def _spectrum(self, n: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wavenumbers and power, but what is of rounding alone."""
-        import numpy as np
 
         values = self.store.read(self.info.name, n)
         k, power = spectrum(values, [self.lines[d] for d in self.info.space])
@@ -373,27 +385,12 @@ def _figure(
     panels: Sequence[_Panel],
     n: int | None,
     limits: Sequence[tuple[float, float] | None] | None = None,
-) -> Figure:
-    from matplotlib.figure import Figure
-
-    across = min(1 if all(panel.proportion < WIDE for panel in panels) else ABREAST, len(panels))
-    down = math.ceil(len(panels) / across)
-    width = PANEL if across > 1 else ALONE
-    inner = width - SIDES[0]
-    rows = [panels[at : at + across] for at in range(0, len(panels), across)]
-    heights = [inner * max(panel.proportion for panel in row) + SIDES[1] for row in rows]
-    figure = Figure(figsize=(width * across + 0.4, sum(heights) + 0.5), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False, height_ratios=heights).ravel()
-    for panel, ax, own in zip(panels, axes, limits or [None] * len(panels), strict=False):
-        panel.draw(figure, ax, n, own)
-    for ax in axes[len(panels) :]:
-        ax.set_axis_off()
-    _put_title(figure, _title(store, None if all(p.series for p in panels) else n))
-    return figure
-
-
-def _put_title(figure: Figure, title: str) -> None:
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+) -> Canvas:
+    """Return the drawing of panels at a time, in rows."""
+    for panel, ends in zip(panels, limits or [None] * len(panels), strict=True):
+        panel.n, panel.ends = n, ends
+    columns = 1 if all(panel.proportion < WIDE for panel in panels) else ABREAST
+    return canvas_of(Figure(panels, columns), _title(store, None if all(p.series for p in panels) else n))
 
 
 def _title(store: Store, n: int | None) -> str:
@@ -447,7 +444,7 @@ def _film(
                 for done, n in enumerate(frames, 1):
                     for panel in panels if n else ():
                         panel.show(n)
-                    _put_title(figure, _title(store, n))
+                    put_title(figure, _title(store, n))
                     writer.grab_frame()
                     if on_progress is not None:
                         on_progress(done)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from halocline.archive.reader import ArrayInfo
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from halocline.archive.reader import ArrayInfo
 
 TYPES = {"float64": "Float64", "float32": "Float32", "int64": "Int64"}
 
@@ -32,8 +31,6 @@ def write_grid(
     values : sequence of (ArrayInfo, iterable of (int, array))
         Each array with its slabs, in the order of its last axis, which comes first in a slab.
     """
-    import numpy as np
-
     lines = [np.asarray(line, dtype="<f8") for line in coordinates]
     shape = [len(line) for line in lines]
     extent = " ".join(f"0 {n - 1}" for n in shape)

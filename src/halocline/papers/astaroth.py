@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -56,29 +57,22 @@ def _efficiency(value: float, first: float, row: Row) -> str:
     return f"  ({first / value / row['devices']:.1%})"
 
 
-def _figure(number: str, title: str, about: str, study: str, **more: Any) -> Paper:
-    """Return a figure of nanoseconds of a cell and step over devices of Puhti."""
-    return Paper(
-        f"astaroth-fig{number}",
-        title,
-        about,
-        study,
-        "mhd-benchmark",
-        **{
-            "options": {"steps": 10},
-            "here": {"n": "32,64", "ranks": "1,2", "threads": "1"},
-            "machine": "puhti",
-            "places": [_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
-            "scale": _ns,
-            "on_one": 1e-9 * published("astaroth-fig10").values("ns_per_cell_step", devices=1)[0],
-            "rows": "n",
-            "columns": "devices",
-            "by": "grid",
-            "text": q.nanoseconds,
-            "unit": "ns a cell and step",
-            **more,
-        },
-    )
+# nanoseconds of a cell and step over devices of Puhti
+_figure = partial(
+    Paper,
+    problem="mhd-benchmark",
+    options={"steps": 10},
+    here={"n": "32,64", "ranks": "1,2", "threads": "1"},
+    machine="puhti",
+    places=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
+    scale=_ns,
+    on_one=1e-9 * published("astaroth-fig10").values("ns_per_cell_step", devices=1)[0],
+    rows="n",
+    columns="devices",
+    by="grid",
+    text=q.nanoseconds,
+    unit="ns a cell and step",
+)
 
 
 PAPERS = (
@@ -98,14 +92,14 @@ PAPERS = (
         unit="cells",
     ),
     _figure(
-        "10",
+        "astaroth-fig10",
         "Strong scaling",
         "Devices varied for each size; behind times is the efficiency.",
         "strong",
         compared=_efficiency,
     ),
     _figure(
-        "11",
+        "astaroth-fig11",
         "Strong scaling and its formula",
         "The formula, and the model's execution of plans.",
         "strong",
@@ -113,7 +107,7 @@ PAPERS = (
         compared=_efficiency,
     ),
     _figure(
-        "12",
+        "astaroth-fig12",
         "A step and its parts",
         "Computing and exchange apart, 256³ cells.",
         "parts",
@@ -124,7 +118,7 @@ PAPERS = (
         rows="part",
     ),
     _figure(
-        "13",
+        "astaroth-fig13",
         "Weak scaling",
         "As many cells for each device.",
         "weak",
@@ -135,7 +129,7 @@ PAPERS = (
         unit="ns a step and cell of a device",
     ),
     _figure(
-        "14",
+        "astaroth-fig14",
         "Orders",
         "Order of differences varied, 256³ cells.",
         "orders",
@@ -145,10 +139,13 @@ PAPERS = (
         rows="order",
     ),
     _figure(
-        "15a", "Against a CPU solver", "Over the Pencil Code; predicted is Astaroth's time alone.", "strong"
+        "astaroth-fig15a",
+        "Against a CPU solver",
+        "Over the Pencil Code; predicted is Astaroth's time alone.",
+        "strong",
     ),
     _figure(
-        "15b",
+        "astaroth-fig15b",
         "Energy",
         "Cell updates a joule, of the design power of devices.",
         "strong",

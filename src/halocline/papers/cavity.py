@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -61,20 +62,13 @@ def _efficiency(value: float, first: float, row: Row) -> str:
     return f" ({value / first / row['devices']:.1%})"
 
 
-# the paper's code takes forward Euler steps (Section 2), whatever the grid
-def _study(name: str, title: str, about: str, study: str, **more: Any) -> Paper:
-    return Paper(
-        f"cavity-{name}",
-        title,
-        about,
-        study,
-        "cavity",
-        **{
-            "options": {"steps": 20, "settings": ("stages=1",)},
-            "here": {"n": "32", "ranks": "1,2", "threads": "1"},
-            **more,
-        },
-    )
+_study = partial(
+    Paper,
+    problem="cavity",
+    # the paper's code takes forward Euler steps (Section 2), whatever the grid
+    options={"steps": 20, "settings": ("stages=1",)},
+    here={"n": "32", "ranks": "1,2", "threads": "1"},
+)
 
 
 _SSSPNT: dict[str, Any] = {  # of all devices together, as the tables have it
@@ -90,7 +84,7 @@ _WEAK = [row for kind in (1, 2) for row in _growth(kind)]
 PAPERS = (
     *(
         _study(
-            f"table{kind}",
+            f"cavity-table{kind}",
             f"Growth {kind}",
             "Cells of the grid by decomposition and processors.",
             "weak",
@@ -108,7 +102,7 @@ PAPERS = (
     ),
     *(
         _study(
-            f"table{number}",
+            f"cavity-table{number}",
             f"ssspnt, {scaling}",
             f"{what}; ssspnt of all together, measured here of each. {PLACE}.",
             scaling,
@@ -121,7 +115,7 @@ PAPERS = (
         )
     ),
     _study(
-        "fig5",
+        "cavity-fig5",
         "Ranks of a node",
         "Ranks of a node varied at a fixed number; Stampede2 in the place of the paper's clusters.",
         "nodes",
@@ -142,7 +136,7 @@ PAPERS = (
         unit="seconds of an iteration",
     ),
     _study(
-        "fig10",
+        "cavity-fig10",
         "Growth 1 and 2",
         f"Weak scaling by growth and decomposition; ssspnt and efficiency. {PLACE}.",
         "weak",
@@ -153,7 +147,7 @@ PAPERS = (
         **_SSSPNT,
     ),
     _study(
-        "fig11",
+        "cavity-fig11",
         "MPI libraries, strong",
         f"Predicted without what a library adds. {PLACE}.",
         "libraries",
@@ -162,7 +156,7 @@ PAPERS = (
         **_SSSPNT,
     ),
     _study(
-        "fig12",
+        "cavity-fig12",
         "MPI libraries, weak",
         f"Growth 2, predicted without what a library adds. {PLACE}.",
         "libraries",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from halocline.papers.paper import Paper, Row
@@ -39,26 +40,17 @@ def _places(
     ]
 
 
-def _figure(number: str, title: str, about: str, places: list[Row], **more: Any) -> Paper:
-    return Paper(
-        f"pearson-fig{number}",
-        title,
-        about,
-        "exchange",
-        "exchange",
-        **{
-            "here": {"n": "64", "ranks": "2", "threads": "1"},
-            "machine": "summit",
-            "places": places,
-            "make": _exchange,
-            "rows": "transfer",
-            "text": duration,
-            "unit": "seconds of an exchange",
-            **more,
-        },
-    )
-
-
+_figure = partial(
+    Paper,
+    study="exchange",
+    problem="exchange",
+    here={"n": "64", "ranks": "2", "threads": "1"},
+    machine="summit",
+    make=_exchange,
+    rows="transfer",
+    text=duration,
+    unit="seconds of an exchange",
+)
 _ON_A_NODE: dict[str, Any] = {
     "rows": "nodes",
     "columns": "transfer",
@@ -66,36 +58,36 @@ _ON_A_NODE: dict[str, Any] = {
 }
 PAPERS = (
     _figure(
-        "11",
+        "pearson-fig11",
         "Placement",
         "One node; behind times is the speed-up over the trivial placement.",
-        _places(None, PLACEMENTS, (1,), placement=PLACEMENTS),
+        places=_places(None, PLACEMENTS, (1,), placement=PLACEMENTS),
         **{**_ON_A_NODE, "columns": "placement"},
     ),
     _figure(
-        "12a",
+        "pearson-fig12a",
         "Transfer methods on one node",
         f"Methods added in turn, speed-ups over MPI alone; {ALIKE}.",
-        _places(WEAK, METHODS, (1,), methods=METHODS),
+        places=_places(WEAK, METHODS, (1,), methods=METHODS),
         **_ON_A_NODE,
     ),
     _figure(
-        "12b",
+        "pearson-fig12b",
         "Weak scaling of the exchange",
         f"As many cells for each device; {ALIKE}.",
-        _places(WEAK, METHODS, methods=METHODS),
+        places=_places(WEAK, METHODS, methods=METHODS),
     ),
     _figure(
-        "12c",
+        "pearson-fig12c",
         "Weak scaling, MPI aware of devices",
         f"The same by MPI from device memory; {ALIKE}.",
-        _places(WEAK, AWARE, methods=AWARE),
+        places=_places(WEAK, AWARE, methods=AWARE),
     ),
     _figure(
-        "13",
+        "pearson-fig13",
         "Strong scaling of the exchange",
         f"The same grid; {ALIKE}.",
-        _places(STRONG, METHODS, methods=METHODS),
+        places=_places(STRONG, METHODS, methods=METHODS),
         here={"n": "64", "ranks": "2", "threads": "1", "scaling": "strong"},
     ),
 )

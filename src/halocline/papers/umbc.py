@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from halocline.papers.paper import Paper, Row
@@ -49,28 +50,21 @@ def _cores(row: Row) -> str:
     return f"{counted(row['nodes'], 'node')}\n{cores}"
 
 
-def _grid(name: str, what: str, study: str = "strong", **more: object) -> Paper:
-    """Return a table with processes of a node in rows, and nodes in columns."""
-    return Paper(
-        f"umbc-{name}",
-        what,
-        "Nodes and processes per node varied, for each N.",
-        study,
-        "poisson",
-        **{  # type: ignore[arg-type]
-            "options": {"method": "cg"},
-            "here": {"n": "256,512", "ranks": "1,2", "threads": "1"},
-            "machine": "stampede2-skx",
-            "sizes": (4096,),
-            "passes": iterations,
-            "value": "seconds",
-            "published_text": clock,
-            **more,
-        },
-    )
-
-
-_HYBRID = {"rows": "ranks_per_node", "here": {"n": "512", "ranks": "2", "threads": "1"}}
+# processes of a node in rows, and nodes in columns
+_grid = partial(
+    Paper,
+    about="Nodes and processes per node varied, for each N.",
+    study="strong",
+    problem="poisson",
+    options={"method": "cg"},
+    here={"n": "256,512", "ranks": "1,2", "threads": "1"},
+    machine="stampede2-skx",
+    sizes=(4096,),
+    passes=iterations,
+    value="seconds",
+    published_text=clock,
+)
+_HYBRID = {"n": "512", "ranks": "2", "threads": "1"}
 PAPERS = (
     Paper(
         "umbc-3.1",
@@ -89,11 +83,11 @@ PAPERS = (
         columns="on",
         by="mesh",
     ),
-    _grid("4.1", "Strong scaling, threads bound close"),
-    _grid("4.2", "Strong scaling, threads bound spread", "affinity"),
-    _grid("4.3", "Strong scaling, threads bound by KMP scatter", "affinity"),
+    _grid("umbc-4.1", "Strong scaling, threads bound close"),
+    _grid("umbc-4.2", "Strong scaling, threads bound spread", study="affinity"),
+    _grid("umbc-4.3", "Strong scaling, threads bound by KMP scatter", study="affinity"),
     _grid(
-        "5.1",
+        "umbc-5.1",
         "Generations of machines",
         places=[{**row, "threads": 1, "cores": _cores(row)} for row in published("umbc-5.1").rows],
         where=lambda row: row["machine"] == "Stampede2",
@@ -102,10 +96,10 @@ PAPERS = (
         compared=lambda seconds, first, row: f"  ({first / seconds + 1e-9:.2f})",
     ),
     *(
-        _grid(f"6.{number}", f"Networks: {name}", network=network)
+        _grid(f"umbc-6.{number}", f"Networks: {name}", network=network)
         for number, (name, network) in enumerate(NETWORKS.items(), 1)
     ),
-    _grid("7.1", "Hybrid runs, one thread a core", "hybrid", **_HYBRID),
-    _grid("7.2", "Hybrid runs, two threads a core", "hybrid", **_HYBRID),
+    _grid("umbc-7.1", "Hybrid runs, one thread a core", study="hybrid", here=_HYBRID),
+    _grid("umbc-7.2", "Hybrid runs, two threads a core", study="hybrid", here=_HYBRID),
 )
 REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from halocline.papers.paper import Paper
 from halocline.papers.published import published
 from halocline.study.reporting.quantities import wrapped
 from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
 
-
-def _figure(number: str, title: str, about: str, study: str, **here: str) -> Paper:
-    return Paper(
-        f"wombat-fig{number}",
-        title,
-        about,
-        study,
-        "orszag-tang",
-        options={"steps": 10},
-        here={"n": "128", "ranks": "1", "threads": "1,2", **here},
-    )
-
-
+HERE = {"n": "128", "ranks": "1", "threads": "1,2"}
+_figure = partial(Paper, problem="orszag-tang", options={"steps": 10}, here=HERE)
 PAPERS = (
-    _figure("4", "Threads of a node", "Threads varied on one node.", "strong"),
+    _figure("wombat-fig4", "Threads of a node", "Threads varied on one node.", "strong"),
     _figure(
-        "5",
+        "wombat-fig5",
         "Patches",
         "Edges of patches and ranks of a node varied on 27 nodes.",
         "patches",
-        ranks="1,2",
-        threads="1",
-        patches="16,32,64",
+        here={**HERE, "ranks": "1,2", "threads": "1", "patches": "16,32,64"},
     ),
     _figure(
-        "9",
+        "wombat-fig9",
         "Schedules",
         "Static and guided schedules of the loop over patches.",
         "patches",
-        threads="2",
-        patches="32,48",
-        schedules="guided,static",
+        here={**HERE, "threads": "2", "patches": "32,48", "schedules": "guided,static"},
     ),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from halocline.errors import InputError
@@ -176,16 +176,3 @@ class Names:
     def is_extrapolated(self) -> bool:
         """True where a convergence study extrapolates numbers, since there is no exact solution."""
         return self.extrapolated is not None and self.error is None
-
-    @classmethod
-    def of(cls, top: Mapping[str, Any], *, has_settings: bool) -> Names:
-        """Return the names that are defined at the top of a file.
-
-        Parameters
-        ----------
-        top : mapping of str to object
-        has_settings : bool
-            True for a file that declares its parameters; other files may use most names for themselves.
-        """
-        known = [own.name for own in fields(cls)] if has_settings else OF_EVERY_FILE
-        return cls(**{name: top[name] for name in known if name in top})

@@ -1,29 +1,17 @@
-"""What one run did and how fast: the keys of ``halocline run --json``."""
+"""Record of a run and its speed: the keys of ``halocline run --json``."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from halocline.archive.arrays import Writing
-from halocline.compile.schedule import Schedule
-from halocline.lang.axes import per_axis, whole
-from halocline.lang.grid import Field
 from halocline.run.devices.devices import OnDevice
-from halocline.run.domain.execution import Execution
-from halocline.run.fields.fields import Fields
-from halocline.run.host.machine import resident_bytes
-from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import Energy
-from halocline.run.measurements.peak import multiply_add_peak
-from halocline.run.ranks.communicator import Communicator
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one run did, the same on all ranks; the keys of ``halocline run CASE --json``.
+    """Record of one run, the same on all ranks; the keys of ``halocline run CASE --json``.
 
     Attributes
     ----------
@@ -163,115 +151,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Timing:
-    """Of the steps that were timed: wall clock from barrier to barrier and of the loop, number, energy."""
+    """Timing of steps: wall clock from barrier to barrier and of the loop, number of steps, energy."""
 
     seconds: float
     loop_seconds: float
     steps: int
     energy: Energy | None
-
-
-def checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
-    """A hash of each field's bits, and one of all of them, by the names of a record."""
-    found = {f.name: fields.checksum(f) for f in of}
-    whole = hashlib.blake2b(repr(found).encode(), digest_size=16).hexdigest()
-    return {"checksum": whole, "checksums": found}
-
-
-def asked(how: Execution, axes: int) -> dict[str, Any]:
-    """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
-
-    def words(value: int | str | Iterable[object] | None, between: str) -> str | None:
-        return value if value is None or isinstance(value, str) else between.join(map(str, numbers(value)))
-
-    def numbers(value: int | Iterable[object]) -> Iterable[object]:
-        if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
-            return per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
-        return (value,) if isinstance(value, int) else value
-
-    same = (
-        *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),
-        *("halo", "packing", "communication"),
-    )
-    return {
-        "decomposition": words(how.decomposition, "x"),
-        "patch": words(how.patch, ","),
-        "methods": words(how.methods, ","),
-        "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
-        **{name: getattr(how, name) for name in same},
-    }
-
-
-def recorded(
-    fields: Fields,
-    measured: Timing,
-    facts: Mapping[str, Any],
-    *,
-    case: str,
-    order: int | None,
-    scheme: str | None,
-    parameters: Mapping[str, float | str],
-    schedule: Schedule,
-    bytes_per_step: float,
-    writing: Writing,
-) -> tuple[Record, float | None, float | None]:
-    """A record, and what it was compared with: the bandwidth of memory and the peak of operations on as many
-    ranks and threads, None where there is none to measure. All ranks call this.
-
-    Parameters
-    ----------
-    fields : Fields
-        Of the problem.
-    measured : Timing
-    facts : mapping
-        The rest of the record: what came of the run.
-    bytes_per_step : float
-        That must cross memory, all ranks together.
-    """
-    domain, cells, only = fields.domain, fields.grid.size, facts["only"]
-    memory, took = zip(*domain.comm.allgather((resident_bytes(), measured.seconds)), strict=True)
-    duration = duration_beside(max(took))
-    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
-    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
-    flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
-    seconds, energy = measured.loop_seconds, measured.energy
-    updates = cells * measured.steps
-    rate = updates / seconds if seconds and only != "exchange" else None
-    record = Record(
-        case=case,
-        shape=fields.grid.shape,
-        cells=cells,
-        order=order,
-        scheme=scheme,
-        **asked(domain.how, fields.grid.ndim),
-        seconds=measured.seconds,
-        ns_per_cell_step=1e9 * seconds / updates if seconds and updates else None,
-        ssspnt=1e-7 * rate / domain.cores_or_devices if rate else None,
-        flops_per_cell_step=flops,
-        bytes_per_cell_step=bytes_per_step / cells,
-        share_of_bound=bytes_per_step / cells * rate / reference if rate and reference else None,
-        share_of_peak=flops * rate / peak if rate and peak else None,
-        joules_per_cell_step=energy.joules / updates if energy and updates else None,
-        joules_of=energy.of if energy and updates else (),
-        parameters=dict(parameters),
-        ranks=domain.comm.size,
-        threads=domain.threads,
-        nodes=domain.nodes,
-        cores_or_devices=domain.cores_or_devices,
-        devices=fields.devices,
-        memory_bytes=sum(memory),
-        **written(domain.comm, writing),
-        **facts,
-    )
-    return record, reference, peak
-
-
-def written(comm: Communicator, writing: Writing) -> dict[str, Any]:
-    """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
-    every = comm.allgather(writing)
-    return {
-        "written_bytes": sum(one.bytes for one in every),
-        "writing_seconds": max(one.seconds for one in every),
-        "waiting_seconds": max(one.waited for one in every),
-        "io_ranks": 0 if comm.io_ranks is None else len(comm.io_ranks.ranks),
-    }

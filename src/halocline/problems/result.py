@@ -1,44 +1,118 @@
-"""Result of a run of a problem file."""
+"""Runs of the last problem of a file, and their result."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from halocline.archive.arrays import Writing
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.axes import per_axis, whole
+from halocline.lang.callables import arguments_taken
+from halocline.lang.expression import Expr, Operators
+from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field
+from halocline.lang.reductions import max as greatest
+from halocline.lang.values import real_array
 from halocline.problems.files import PLACES
 from halocline.problems.names import Names
-from halocline.problems.record import Record
-from halocline.run.engine.prepared import Outcome
+from halocline.problems.record import Record, Timing
+from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
+from halocline.run.host.machine import resident_bytes
+from halocline.run.measurements.bandwidth import bandwidth, duration_beside
+from halocline.run.measurements.energy import EnergyMeter
+from halocline.run.measurements.peak import multiply_add_peak
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import communicator_of
+from halocline.run.simulation import events as counters
+from halocline.run.simulation.checks import Check
+from halocline.run.simulation.observers import RunArguments
+from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import Patch, Tuned
 from halocline.solvers.linear import Solution
+from halocline.solvers.schemes import SCHEMES
+
+CHECK = "check"  # name of the check of a file that asserts
+NOTHING = RunArguments(steps=0)  # a run that does no step, writes nothing and calls nothing
+UNKNOWN = (  # facts of a part of the steps
+    *("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series", "error", "events"),
+)
+
+
+@dataclass
+class Runs:
+    """Runs of the last problem of a file.
+
+    Attributes
+    ----------
+    series : list of dict
+        Rows of diagnostics.
+    numbers : dict of str to Expr, optional
+        Diagnostics; None before the first row.
+    steps : int
+        Steps or iterations so far; of a file with settings also those before the checkpoint that was resumed.
+    warm_up : int
+        Steps that were not timed.
+    timed : list of (int, Outcome or Solution)
+        Timed steps or iterations of each run, and its result.
+    meter : EnergyMeter
+        Meter of the timed steps.
+    arguments : RunArguments
+        Arguments of the last run, as the file gives them.
+    part : Timing, optional
+        Timing of a part of the steps.
+    """
+
+    series: list[dict[str, Any]] = field(default_factory=list)
+    numbers: dict[str, Expr] | None = None
+    steps: int = 0
+    warm_up: int = 0
+    timed: list[tuple[int, Any]] = field(default_factory=list)
+    meter: EnergyMeter | None = None
+    arguments: RunArguments = NOTHING
+    part: Timing | None = None
+
+    @property
+    def outcome(self) -> Any:
+        """Outcome, or Solution, of all timed runs together; None where nothing was timed."""
+        outcomes = [outcome for _, outcome in self.timed]
+        return reduce(lambda a, b: a.followed_by(b), outcomes) if outcomes else None
+
+    @property
+    def timing(self) -> Timing:
+        """Timing of all timed runs together."""
+        if self.part is not None:
+            return self.part
+        return Timing(
+            seconds=sum(outcome.seconds for _, outcome in self.timed),
+            loop_seconds=sum(outcome.loop_seconds for _, outcome in self.timed),
+            steps=sum(n for n, _ in self.timed),
+            energy=None if self.meter is None else self.meter.total,
+        )
 
 
 @dataclass(frozen=True)
 class Result:
-    """Record of the last problem that a file has run, with its fields.
+    """Result of a run of a problem file. All ranks call its methods.
 
     Attributes
     ----------
     record : Record or None
-        None where the file has run no problem; all below are None or empty then.
+        Record of the last problem that the file has run; None where it has run none.
     bandwidth : float or None
         Bytes per second of a += s * b on all ranks at once, or of copies within their devices.
     peak : float or None
         Operations per second of multiply-adds on as many cores.
-    simulation : Simulation or Fields
-    outcome : Outcome, Solution or None
-        Outcome of the timed steps, or of the iterations; None for a part of the steps.
-    fields : tuple of Field
-        Fields that the file has made.
-    tuned : Tuned or None
-        Known speeds of patches, where they decided; of a linear problem.
-    most : int or None
-        Greatest number of iterations of a linear problem.
-    rtol : float or None
-        Tolerance of a linear problem.
     observer : Following
         Observer of the run.
     names : Names
@@ -48,32 +122,310 @@ class Result:
     record: Record | None
     bandwidth: float | None
     peak: float | None
-    simulation: Fields | None = field(repr=False)
-    outcome: Outcome | Solution | None = field(repr=False)
-    fields: tuple[Field, ...]
     observer: Any = field(repr=False)
     names: Names = field(repr=False)
-    tuned: Tuned[Patch] | None = None
-    most: int | None = None
-    rtol: float | None = None
 
     @property
-    def fields_of_problem(self) -> Fields:
-        """Fields of the last problem that the file has made, also where it has not run."""
-        return fields_of(self.observer.problem)
+    def problem(self) -> Any:
+        """Last simulation or linear problem that the file has made; None where it has made none."""
+        return self.observer.problem
+
+    @property
+    def simulation(self) -> Fields | None:
+        """Fields of the last problem; None where the file has made none."""
+        return None if self.problem is None else fields_of(self.problem)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Fields that the file has made."""
+        return () if self.simulation is None else tuple(results(self.simulation))
+
+    @cached_property
+    def outcome(self) -> Any:
+        """Outcome of the timed steps, or Solution; None where the file has run no problem."""
+        return self.observer.runs.outcome
+
+    @property
+    def arguments(self) -> RunArguments:
+        """Arguments of the last run, as the file gives them."""
+        runs: Runs = self.observer.runs
+        return runs.arguments
+
+    @property
+    def tuned(self) -> Tuned[Patch] | None:
+        """Known speeds of patches, where they decided; of a linear problem."""
+        is_linear = self.problem is not None and not isinstance(self.problem, Simulation)
+        return self.problem.prepared.tuned if is_linear else None
+
+    def check(self) -> list[Check]:
+        """Return the checks of the run, the same on all ranks.
+
+        A check that asserts gives one `Check` with the reason of its failure; it passes where its value is 0.
+
+        Raises
+        ------
+        InputError
+            The file has no check, or the result is of a part of the steps alone.
+        """
+        function, subject = self.names.check, self.observer.subject
+        if function is None:
+            raise InputError(
+                f"case {subject.name} has no check: it does not say what a run of it must satisfy"
+            )
+        self._check_whole()
+        if not callable(function):
+            raise InputError(f"--check: {subject.spelling} ended before it defined check(problem)")
+        count = arguments_taken(
+            function, f"check of {subject.spelling}", (1, 2), "the problem, and perhaps the record"
+        )
+        comm = communicator_of(None) if self.simulation is None else self.simulation.domain.comm
+        checks, why = None, ""
+        try:
+            checks = self._ordered(function, *(self.problem, self.record)[:count])
+        except AssertionError as error:
+            why = str(error) or "an assertion does not hold"
+        except SystemExit as end:
+            why = "" if end.code in (None, 0) else f"it ended with status {end.code}"
+        if any(comm.allgather(isinstance(checks, Sequence))):
+            all_checks: list[Check] = comm.bcast(list(checks or ()))
+            return all_checks
+        why = next(filter(None, comm.allgather(why)), "")
+        return [Check(CHECK, float(bool(why)), most=0.0, about=why)]
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run by name, on the first rank; None for each on the others.
+
+        Raises
+        ------
+        InputError
+            The result is of a part of the steps alone.
+        """
+        self._check_whole()
+        figures = {}
+        for name, figure in self.names.figures.items():
+            with fields_of(self.problem).domain.comm.agreement(
+                f"figure {name} of {self.observer.subject.name}"
+            ):
+                figures[name] = self._ordered(figure, self.problem)
+        return figures
+
+    def pictures(self) -> dict[str, Any]:
+        """Return the quantities that pictures show, by name."""
+        self._check_whole()
+        if self.names.pictures is not None:
+            return dict(self._ordered(self.names.pictures))
+        return {f.name: f for f in self.fields}
+
+    def findings(self) -> dict[str, Any]:
+        """Return numbers of the run that readers of its JSON look for first."""
+        solution, record, function = self.outcome, self.record, self.names.findings
+        if function is not None and record is not None and record.diagnostics is not None:
+            return dict(function(record.diagnostics, record.steps))
+        if record is None or not isinstance(solution, Solution):
+            return {}
+        n, rtol, most = record.shape[0], self.arguments.rtol, self.arguments.steps
+        names = "iterations", "converged", "reason", "residual_relative", "true_residual_relative"
+        more = "seconds_per_iteration", "bytes_per_iteration"
+        return {
+            **{"n": n, "dof": record.cells, "dim": len(record.shape)},
+            **{"method": record.scheme, "rtol": rtol, "max_iterations": most},
+            **{name: getattr(solution, name) for name in (*names, *more)},
+            "error_max": record.error,
+            "bandwidth_share": record.share_of_bound,
+            "overlap": solution.overlap.on,
+            "overlap_why": solution.overlap.why,
+            "sweep_seconds_overlap": solution.overlap.seconds_on,
+            "sweep_seconds_no_overlap": solution.overlap.seconds_off,
+        }
 
     def write_state(self, path: Path) -> None:
-        """Write the fields of the last problem as arrays of their names, with the places of their points; all
-        ranks call this."""
-        import numpy as np
+        """Write the fields of the last problem as arrays of their names, with the places of their points."""
 
-        fields = self.fields_of_problem
-        found = {f.name: (fields.gather(f), np.array(f.staggered)) for f in results(fields)}
+        fields = fields_of(self.problem)
+        arrays: dict[str, Any] = {f.name: fields.gather(f) for f in self.fields}
+        arrays |= {f.name + PLACES: np.array(f.staggered) for f in self.fields}
         if fields.domain.comm.rank == 0:
-            arrays = {name: values for name, (values, _) in found.items()}
-            places = {name + PLACES: place for name, (_, place) in found.items()}
             with path.open("wb") as file:
-                np.savez(file, **arrays, **places)  # type: ignore[arg-type]
+                np.savez(file, **arrays)
+
+    def _check_whole(self) -> None:
+        """Raise InputError for the result of a part of the steps."""
+        if self.record is not None and self.record.only is not None:
+            raise InputError(
+                f"a run of {self.record.only} alone leaves fields that hold nonsense: nothing to check or "
+                "draw"
+            )
+
+    def _ordered(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the file with the order of differences of the problem."""
+        with trace.order(getattr(self.problem, "order", 2)):
+            return function(*arguments)
+
+
+def result_of(observer: Any) -> Result:
+    """Return the result of a run, when the file has ended; all ranks call this."""
+    problem, runs, subject = observer.problem, observer.runs, observer.subject
+    names = subject.names
+    if runs.part is None and not runs.timed and not runs.series:
+        return Result(None, None, None, observer, names)
+    is_simulation = isinstance(problem, Simulation)
+    if is_simulation:
+        order, scheme = method_of(problem, names.scheme_name)
+        writing, bytes_per_pass = problem.writing, problem.bytes_per_step
+    else:
+        order, scheme = None, problem.method
+        writing = Writing() if runs.outcome is None else runs.outcome.writing
+        bytes_per_pass = problem.prepared.bytes_per_pass * problem.unknown.grid.active_cells
+    facts: dict[str, Any]
+    if runs.part is not None:
+        facts, writing = dict.fromkeys(UNKNOWN), Writing()
+    elif is_simulation:
+        facts = _facts_of_simulation(problem, runs, names)
+    else:
+        facts = _facts_of_solve(problem, runs, names, has_settings=subject.has_settings)
+    fields, only = fields_of(problem), observer.options.only
+    domain = fields.domain
+    memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before memory for measurements is taken
+    speed, reference, peak = _speed(fields, runs.timing, problem.schedule, bytes_per_pass, only)
+    record = Record(
+        case=subject.name,
+        shape=fields.grid.shape,
+        cells=fields.grid.size,
+        steps=runs.steps,
+        order=order,
+        scheme=scheme,
+        **asked(domain.how, fields.grid.ndim),
+        only=only,
+        warm_up=runs.warm_up,
+        **speed,
+        parameters=subject.values,
+        ranks=domain.comm.size,
+        threads=domain.threads,
+        nodes=domain.nodes,
+        cores_or_devices=domain.cores_or_devices,
+        devices=fields.devices,
+        memory_bytes=memory_bytes,
+        **_written(domain.comm, writing),
+        **facts,
+    )
+    return Result(record, reference, peak, observer, names)
+
+
+def _speed(
+    fields: Fields, timing: Timing, schedule: Schedule, bytes_per_pass: float, only: str | None
+) -> tuple[dict[str, Any], float | None, float | None]:
+    """Return the speed of a run by the names of a record, and the rates that it is compared with.
+
+    These rates are the bandwidth of memory and the peak of operations on as many ranks and threads. They are
+    None where there is none to measure. All ranks call this.
+    """
+    domain, cells = fields.domain, fields.grid.size
+    duration = duration_beside(max(domain.comm.allgather(timing.seconds)))
+    reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
+    flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
+    seconds, energy, updates = timing.loop_seconds, timing.energy, cells * timing.steps
+    rate = updates / seconds if seconds and only != "exchange" else None
+    speed = {
+        "seconds": timing.seconds,
+        "ns_per_cell_step": 1e9 * seconds / updates if seconds and updates else None,
+        "ssspnt": 1e-7 * rate / domain.cores_or_devices if rate else None,
+        "flops_per_cell_step": flops,
+        "bytes_per_cell_step": bytes_per_pass / cells,
+        "share_of_bound": bytes_per_pass / cells * rate / reference if rate and reference else None,
+        "share_of_peak": flops * rate / peak if rate and peak else None,
+        "joules_per_cell_step": energy.joules / updates if energy and updates else None,
+        "joules_of": energy.of if energy and updates else (),
+    }
+    return speed, reference, peak
+
+
+def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
+    """Return a hash of the bits of each field, and one of all of them, by the names of a record."""
+    checksums = {f.name: fields.checksum(f) for f in of}
+    checksum = hashlib.blake2b(repr(checksums).encode(), digest_size=16).hexdigest()
+    return {"checksum": checksum, "checksums": checksums}
+
+
+def asked(how: Execution, axes: int) -> dict[str, Any]:
+    """Return the execution options of a run, as the command writes them, for a grid of `axes` axes."""
+
+    def words(value: Any, between: str) -> str | None:
+        if isinstance(value, Mapping):  # 1 along the axes that the mapping omits
+            value = per_axis(value, axes, "cells or parts", whole, "whole numbers", default=1)
+        if value is None or isinstance(value, str):
+            return value
+        return between.join(map(str, (value,) if isinstance(value, int) else value))
+
+    same = (
+        *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),
+        *("halo", "packing", "communication"),
+    )
+    return {
+        "decomposition": words(how.decomposition, "x"),
+        "patch": words(how.patch, ","),
+        "methods": words(how.methods, ","),
+        "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
+        **{name: getattr(how, name) for name in same},
+    }
+
+
+def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
+    """Return the cost of output and checkpoints, by the names of a record; all ranks call this."""
+    of_ranks = comm.allgather(writing)
+    return {
+        "written_bytes": sum(rank.bytes for rank in of_ranks),
+        "writing_seconds": max(rank.seconds for rank in of_ranks),
+        "waiting_seconds": max(rank.waited for rank in of_ranks),
+        "io_ranks": 0 if comm.io_ranks is None else len(comm.io_ranks.ranks),
+    }
+
+
+def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: bool) -> dict[str, Any]:
+    """Return the facts of the record of a linear problem that follow from its fields and solution."""
+    fields, solution = problem.fields, runs.outcome
+    residuals = ("residual_relative", "true_residual_relative")
+    return {
+        **dict.fromkeys(("time", "time_step", "limiter")),
+        "diagnostics": {name: getattr(solution, name) for name in residuals} if has_settings else {},
+        "series": [],
+        "error": _error(problem, 0.0, names, is_at_end=True),
+        "events": {},
+        **_checksums(fields, results(fields)),
+        "checksum": fields.checksum(problem.unknown),
+    }
+
+
+def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str, Any]:
+    """Return the facts of the record of a simulation that follow from its fields and series."""
+    arguments, series = runs.arguments, runs.series
+    events = getattr(sim, "events", None) or {}
+    if names.events:
+        events = events or counters.counted(sim, names.events)
+        if sim.domain.comm.rank == 0:
+            counters.warn(names.events, events)
+    row = series[-1] if series else now(sim, names)
+    end = (sim.steps, arguments.steps) if arguments.until is None else (sim.time, arguments.until)
+    return {
+        **{name: row[name] for name in ("time_step", "limiter")},
+        "time": sim.time,
+        **_checksums(sim, results(sim)),
+        "diagnostics": {name: row[name] for name in list(row)[4:]},
+        "series": series,
+        "error": _error(sim, sim.time, names, is_at_end=end[0] == end[1]),
+        "events": events,
+    }
+
+
+def now(sim: Simulation, names: Names) -> dict[str, Any]:
+    """Return step, time and time step of a simulation, and the limit of the time step."""
+    stepped = sim.steps > 0
+    return {
+        "step": sim.steps,
+        "time": sim.time,
+        "time_step": sim.values.get("dt") if stepped else None,
+        "limiter": names.limit(sim.values) if names.limit is not None and stepped else None,
+    }
 
 
 def fields_of(problem: Any) -> Fields:
@@ -85,3 +437,52 @@ def results(fields: Fields) -> list[Field]:
     """Return the fields that the file has made and that hold values."""
     every = fields.grid.fields.values()
     return [f for f in every if not fields.grid.is_own(f) and f.name in fields.store.storages]
+
+
+def method_of(sim: Simulation, name: str | None) -> tuple[int | None, str | None]:
+    """Return order and scheme of a simulation; None and the name of its scheme for a program."""
+    if sim.scheme is None:
+        return None, name
+    known = (name for name, scheme in SCHEMES.items() if scheme == sim.scheme)
+    return sim.order, next(known, type(sim.scheme).__name__)
+
+
+def _error(problem: Any, time: float, names: Names, *, is_at_end: bool) -> float | None:
+    """Return the error of a run; None where the file knows none, or the run ended before its end."""
+    if names.error is not None:
+        with trace.order(getattr(problem, "order", 2)):
+            error = names.error(problem) if is_at_end else math.nan
+        return error if math.isfinite(error) else None
+    return difference(fields_of(problem), time, names.exact) if callable(names.exact) else None
+
+
+def difference(fields: Fields, time: float, exact: Any) -> float:
+    """Return the greatest difference from an exact solution; all ranks call this.
+
+    Parameters
+    ----------
+    exact : callable
+        ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
+    """
+    worst = 0.0
+    arguments_taken(exact, "exact", (1,), "the time")
+    for known, solution in dict(exact(time)).items():
+        target = fields.stored(known)
+        if isinstance(solution, Operators):
+            worst = max(worst, float(fields.evaluate(greatest(magnitude(target - solution)))))
+            continue
+        computed = fields.gather(target)
+        if computed is None:
+            continue
+        lines = np.meshgrid(*target.positions, indexing="ij")
+        what = f"exact({time:g}) of field {target.name!r}"
+        if callable(solution):
+            arguments_taken(solution, what, (len(lines),), f"{len(lines)} coordinates")
+            solution = solution(*lines)
+        values = real_array(solution, f"{what} is").astype(np.float64)
+        if values.shape not in ((), computed.shape):
+            raise InputError(
+                f"exact({time:g}) gives field {target.name!r} shape {values.shape}; expected {computed.shape}"
+            )
+        worst = max(worst, float(np.abs(computed - values).max()))
+    return float(fields.domain.comm.bcast(worst))

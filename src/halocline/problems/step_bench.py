@@ -8,9 +8,11 @@ from dataclasses import replace
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop
 from halocline.lang.clock import ENDLESS
 from halocline.lang.program import Program, own_name
+from halocline.problems.record import Timing
 from halocline.run.engine.prepare import prepare, prepare_schedule
-from halocline.run.engine.prepared import PassTimer
+from halocline.run.engine.prepared import KINDS, PassTimer
 from halocline.run.fields.fields import Fields
+from halocline.run.measurements.energy import EnergyMeter
 
 LIMITS = ("steps", own_name("max_iterations"))  # scalars that limit the number of passes
 
@@ -35,6 +37,18 @@ class StepBench(PassTimer):
         """Return the seconds of some steps, of fields that begin with ones; see `PassTimer.seconds`."""
         self.prepared.store.fill(1.0)  # so that no number grows out of bounds from one run to the next
         return super().seconds(passes, **kind)
+
+
+def part_timing(fields: Fields, program: Program, kind: str, steps: int, warm_up: int) -> Timing:
+    """Return the timing of steps without messages or without kernels, see `KINDS`; all ranks call this."""
+    bench = StepBench(fields, program)
+    meter = EnergyMeter(fields.domain.comm, fields.domain.devices)
+    bench.passes = max(1, warm_up)
+    bench.run(**KINDS[kind])
+    bench.passes = steps
+    with meter.on():
+        seconds = bench.run(**KINDS[kind]) * steps
+    return Timing(seconds, seconds, steps, meter.total)
 
 
 def endless(schedule: Schedule) -> Schedule:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from halocline.errors import InputError
 from halocline.problems.files import PLACES
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 NAME = "mean difference from the next finer grid, over the largest value"
 
@@ -25,8 +24,6 @@ State = Mapping[str, "NDArray[Any]"]
 
 def state(path: Path) -> dict[str, NDArray[Any]]:
     """Return the fields that a run has written, by name."""
-    import numpy as np
-
     with np.load(path) as found:
         return {name: found[name] for name in found}
 
@@ -44,8 +41,6 @@ def differences(states: Sequence[State]) -> list[float | None]:
 
 def _difference(coarse: State, fine: State) -> float:
     """Return the mean difference of the field where it is largest, over the largest value of the field."""
-    import numpy as np
-
     worst = 0.0
     for name in (each for each in coarse if not each.endswith(PLACES)):
         restricted = _restricted(fine[name], coarse[name].shape, fine[name + PLACES])

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from math import prod
 from typing import Any
 
+from halocline.plan.layout import lay_out
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.measuring import command as commands
 from halocline.study.reporting import solves
@@ -19,17 +20,14 @@ from halocline.words import counted, joined
 
 
 def plan(asked: Asked) -> list[Run]:
-    """Return the runs of a study, all of them with the same algorithm."""
-    runs = asked.study.runs(asked)
-    has_parameters = asked.command.verb == "run" and not asked.is_file and not asked.is_linear
-    return same_algorithm(runs) if has_parameters else runs
+    """Return the runs of a study, all of them with the same algorithm.
 
-
-def same_algorithm(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs of a case with the automatic parameters that the case chooses for the largest grid.
-
-    Runs with different settings or numbers of axes are different problems. Each problem has its own values.
+    All runs of a case have the automatic parameters that the case chooses for the largest grid. Runs with
+    different settings or numbers of axes are different problems. Each problem has its own values.
     """
+    runs = asked.study.runs(asked)
+    if asked.command.verb != "run" or asked.is_file or asked.is_linear:
+        return runs
 
     def problem(run: Run) -> Any:
         return run.command.settings, len(run.shape)
@@ -37,17 +35,11 @@ def same_algorithm(runs: Sequence[Run]) -> list[Run]:
     largest: dict[Any, Run] = {}
     for run in sorted(runs, key=lambda run: -prod(run.shape)):
         largest.setdefault(problem(run), run)
-    automatic = {key: _automatic(run) for key, run in largest.items()}
+    automatic = {
+        key: replace(asked, command=run.command).ready(*run.shape).known.automatic
+        for key, run in largest.items()
+    }
     return [_with_automatic(run, automatic[problem(run)], largest[problem(run)].shape) for run in runs]
-
-
-def _automatic(run: Run) -> Mapping[str, float]:
-    """Return the automatic parameters that the case of a run chooses by its grid."""
-    from halocline.problems.problem import problem_of
-
-    command = run.command
-    ready = problem_of(command.name, run.shape, command.settings, order=command.order, scheme=command.scheme)
-    return ready.known.automatic
 
 
 def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...]) -> Run:
@@ -76,7 +68,15 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
             exchanges[key] = exchanged_by(ready)
             by_order.setdefault(run.command.order, exchanges[key])
         if on_cpu:
-            exchanges[key].check(run.shape, run.ranks, run.command.decomposition)
+            exchanged = exchanges[key]
+            lay_out(
+                run.shape,
+                run.ranks,
+                strategy=run.command.decomposition,
+                traffic=exchanged.traffic,
+                thickness=exchanged.thickness,
+                periodic=exchanged.periodic,
+            )
     if asked.is_file and runs:
         by_order[asked.problems[0][1].order] = by_order[None]  # its record says which order it has
     return by_order

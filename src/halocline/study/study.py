@@ -168,25 +168,19 @@ class Asked:
         name = self.command.name
         return not self.is_file and name in case_names() and Problem(name).is_linear
 
-    def ready(self, n: int | None) -> Problem:
+    def ready(self, *n: int) -> Problem:
         """Return the problem on its grid; InputError, before anything runs, where it cannot be."""
         from halocline.problems.problem import problem_of
 
-        command, cells = self.command, None if n is None else [n]
-        return problem_of(
-            command.name,
-            cells,
-            command.settings,
-            dim=command.dim,
-            order=command.order,
-            scheme=command.scheme,
-        )
+        command = self.command
+        options = {name: getattr(command, name) for name in ("dim", "order", "scheme")}
+        return problem_of(command.name, n or None, command.settings, **options)
 
     @cached_property
     def problems(self) -> list[tuple[int | None, Problem]]:
         """Value of --n and problem of each size."""
         default = None if self.is_file or self.is_linear else N
-        return [(n, self.ready(n)) for n in (self.sizes or (default,))]
+        return [(n, self.ready() if n is None else self.ready(n)) for n in (self.sizes or (default,))]
 
     def size_of_file(self, ready: Any) -> int:
         """Return the cells along the first axis of a file, which it has as its name n or in hc.cells.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 app = group(__doc__, CaseByName)
 SHOWN = 4  # ranks of a trace, where none are named
+PASSED = ("ranks_per_node", "scaling", "placement", "methods")  # as they are
 
 
 @dataclass
@@ -138,23 +139,16 @@ def case(
             ready.shape,
             there,
             counts,
-            ranks_per_node=asked.ranks_per_node,
-            scaling=asked.scaling,
+            **{name: getattr(asked, name) for name in PASSED},
             strategy=asked.decomposition,
-            placement=asked.placement,
-            methods=asked.methods,
             overlap=overlap_of(asked.overlap),
             traced=ranks,
             pace=pace,
             on_progress=done,
         )
     runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in predictions]
-    how: dict[str, Any] = {
-        "machine": there.name,
-        "scaling": asked.scaling,
-        "placement": asked.placement,
-        "overlap": asked.overlap,
-    }
+    how: dict[str, Any] = {"machine": there.name}
+    how |= {name: getattr(asked, name) for name in ("scaling", "placement", "overlap")}
     if measure is not None:
         how |= {"pace": pace, "pace_measured_at": measure}
     if asked.json != "-":

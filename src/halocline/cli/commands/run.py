@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import finite, place, problem, results, step_interval, whole
+from halocline.cli.options import finite, problem, results, step_interval, whole
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
 
@@ -81,31 +81,7 @@ class OfRun:
     ranks: Annotated[int | None, options.RANKS] = None
 
 
-@dataclass
-class Results:
-    """Options of the results of a run, beside its state.
-
-    Attributes
-    ----------
-    csv
-        Write the series of diagnostics, one line for each time.
-    pictures
-        Draw each field at the end in that folder, or the quantities that the case derives from them, and
-        the figures of the case. For a file: the fields of its last problem.
-    check
-        Compare the result with what the case must satisfy, and exit with status 1 where it does not.
-    state
-        Write the fields of the last problem, as NumPy arrays.
-    """
-
-    json: Annotated[str | None, options.JSON] = None
-    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
-    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
-    check: Annotated[bool, results("--check")] = False
-    state: Annotated[Path | None, results("--state FILE.npz", place("file.npz"))] = None
-
-
-@command(app, "run", OfRun, options.Execution, options.Keeping, Results, cls=FileOrCase)
+@command(app, "run", OfRun, options.Execution, options.Keeping, options.Results, cls=FileOrCase)
 def run(
     context: typer.Context, target: Annotated[str, typer.Argument(metavar="FILE.py|CASE")], **values: Any
 ) -> None:
@@ -143,20 +119,22 @@ def run(
     halocline run mhd-benchmark --n 64 --checkpoint out/mhd --checkpoint-every '30 min'
     halocline run mhd-benchmark --resume out/mhd --checkpoint out/mhd --steps 20000 --ranks 4
     """
-    from halocline.cli.keeping import kept
     from halocline.cli.run import run as run_problem
-    from halocline.cli.texts import cells_of, execution_of
+    from halocline.cli.texts import cells_of, execution_of, keeping_of
     from halocline.problems.problem import settings_of
 
-    execution, keeping = execution_of(values), options.take(options.Keeping, values)
+    execution, keeping = execution_of(values), keeping_of(values, of_file=names_file(target))
+    results_of_run, ranks = options.Results(**options.take(options.Results, values)), values.pop("ranks")
+    of_problem = {name: values.pop(name) for name in ("dim", "order", "scheme")}
+    of_problem |= {"n": cells_of(values.pop("n")), "given": settings_of(values.pop("settings"))}
     run_problem(
         target,
-        n=cells_of(values.pop("n")),
-        given=settings_of(values.pop("settings")),
+        of_problem,
+        {**values, **keeping},
+        results_of_run,
+        ranks=ranks,
         arguments=context.args,
         execution={name: value for name, value in execution.items() if _is_given(context, name)},
-        kept=kept(**keeping, of_file=names_file(target)),
-        **values,
     )
 
 

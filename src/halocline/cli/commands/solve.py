@@ -6,13 +6,12 @@ halocline solve poisson --n 512
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import how, place, problem, results, whole
+from halocline.cli.options import how, problem, whole
 from halocline.errors import InputError
 
 app = group(__doc__)
@@ -25,7 +24,7 @@ MAX_ITERATIONS = how("--max-iterations K", whole(ranges.STEPS), options.MOST_ITE
 
 
 @dataclass
-class Results:
+class Results(options.Results):
     """Options of the results of a solve.
 
     Attributes
@@ -34,11 +33,8 @@ class Results:
         Draw solution.png and error.png in that folder, and timeline.png with --trace.
     """
 
-    json: Annotated[str | None, options.JSON] = None
-    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
 
-
-@command(app, "poisson", options.Execution, options.Keeping, Results)
+@command(app, "poisson", options.Execution, options.Keeping, Results, without=("csv", "check", "state"))
 def poisson(
     n: Annotated[int | None, problem("--n N", whole(ranges.POINTS))] = None,
     dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None,
@@ -69,27 +65,22 @@ def poisson(
     halocline solve poisson --n 8192 --device cuda:0,1 --ranks 2
     mpiexec -n 64 halocline solve poisson --n 16384 --json result.json
     """
-    from halocline.cli.keeping import kept
     from halocline.cli.run import run
-    from halocline.cli.texts import execution_of
+    from halocline.cli.texts import execution_of, keeping_of
     from halocline.solvers.cg import method_named
 
-    execution, to_keep = execution_of(values), kept(**options.take(options.Keeping, values))
-    if n is None and to_keep.resume is None:
+    execution, keeping = execution_of(values), keeping_of(values)
+    if n is None and keeping["resume"] is None:
         raise InputError("Missing option '--n': give the interior points along each axis, such as --n 512")
     given: dict[str, float | str] = {"rtol": rtol}
     if method is not None:
         method_named(method)  # whose message is of --method, and not of --set
         given["method"] = method
-    cells = None if n is None else [n]
     run(
         "poisson",
-        n=cells,
-        given=given,
-        dim=dim,
-        steps=max_iterations,
+        {"n": None if n is None else [n], "given": given, "dim": dim},
+        {"steps": max_iterations, **keeping},
+        Results(**values),
         ranks=ranks,
-        **values,
         execution=execution,
-        kept=to_keep,
     )

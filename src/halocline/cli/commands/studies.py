@@ -28,7 +28,9 @@ from halocline.cli.options import (
 from halocline.cli.output import check_files, note, say, write, written
 from halocline.cli.progress import progress, share_terminal
 from halocline.cli.report import Files, leave
+from halocline.cli.texts import refuse
 from halocline.errors import InputError
+from halocline.lang.grid import unknown
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
 from halocline.run.host.process import command_line
 from halocline.run.ranks.library import launcher
@@ -260,8 +262,6 @@ def paper(
     layout = {"ranks": ranks, "threads": threads}
     known = declared_papers()
     if name not in known:
-        from halocline.lang.grid import unknown
-
         raise unknown("table or figure", name, list(known))
     paper = known[name]
     sizes, counts = (
@@ -271,7 +271,8 @@ def paper(
     places, there = paper.places_of(sizes, counts), paper.there(machine)
     study = None if paper.study is None else studies()[paper.study]
     if study is None or not here:
-        _refuse(layout, f"{name} has nothing to measure" if study is None else "--not-here measures nothing")
+        why = f"{name} has nothing to measure" if study is None else "--not-here measures nothing"
+        refuse(layout, f"{why}: leave it out")
     measurements: list[Measurement] = []
     measured = Report([], [])
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
@@ -376,15 +377,15 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         asked = _asked(declared, problem, options, Path(scratch), results)
         if submit["submit"] is not None:
-            page = "halocline study report makes the page and tables of all jobs"
-            _refuse(results, page)
+            refuse(results, "halocline study report makes the page and tables of all jobs: leave it out")
             if submit["per_node"] is not None and source("ranks").name == "COMMANDLINE":
-                _refuse({"ranks": options["ranks"]}, "--per-node says how many ranks each node has")
+                why = "--per-node says how many ranks each node has"
+                refuse({"ranks": options["ranks"]}, f"{why}: leave it out")
             _submit(asked, submit)
             return
-        _refuse(
+        refuse(
             {name: value for name, value in submit.items() if name != "submit"},
-            "it is for the jobs of --submit",
+            "it is for the jobs of --submit: leave it out",
         )
         measurements, report = _measured(asked, results, repeat)
         _leave(
@@ -420,31 +421,23 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     decomposition = None if taken["decomposition"] == "optimal" else taken["decomposition"]  # the default
     if study.verb != "run":
         decided = {**taken, **steps, "set": settings or None, "decomposition": decomposition}
-        _refuse(decided, f"the study decides that of {problem}")
+        refuse(decided, f"the study decides that of {problem}: leave it out")
         return Command(study.verb, problem, {}, (), device)
     if is_file(problem):
         orders = {"orders": given.get("orders")} if study.options else {}
         how = {"decomposition": decomposition, "patch": taken.pop("patch")}
         decided = {**taken, **steps, **orders, "decomposition": None}
-        _refuse(decided, f"{problem} is a file, which decides that itself")
+        refuse(decided, f"{problem} is a file, which decides that itself: leave it out")
         return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
     linear = Problem(problem).is_linear
     if linear:
-        _refuse(steps, f"{problem} is a linear problem, which has none")
+        refuse(steps, f"{problem} is a linear problem, which has none: leave it out")
     else:
-        _refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem")
+        refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem: leave it out")
     settings += tuple(f"{name}={taken[name]}" for name in ("method", "rtol") if taken[name] is not None)
     how = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
     how |= {"steps": taken["max_iterations"]} if linear else {}
     return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
-
-
-def _refuse(options: Mapping[str, Any], why: str) -> None:
-    """Raise InputError for an option with a value."""
-    for name, value in options.items():
-        if value is not None and value is not False:
-            text = "" if value is True else f" {value}"
-            raise InputError(f"--{name.replace('_', '-')}{text}: {why}: leave it out")
 
 
 def _layouts(ranks: str | int | None, threads: str | int | None, device: str | None) -> Any:

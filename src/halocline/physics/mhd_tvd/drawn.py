@@ -31,10 +31,10 @@ def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
     **titles : str
         Titles that differ from `TITLES`.
     """
-    from halocline.io.section import section
+    from halocline.io import section
 
     known, called = sim.quantities, TITLES | titles
-    sections = [section(sim, known[name]) for name in names]
+    sections = [section.cut(sim, known[name]) for name in names]
     return [Map(each, called[name]) for each, name in zip(sections, names, strict=True) if each] or None
 
 

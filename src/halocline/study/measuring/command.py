@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,13 @@ from halocline.errors import InputError, RunError, Terminated
 from halocline.io.table import as_rows
 from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, summary, where
-from halocline.run.domain.execution import chosen_devices
+from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
 from halocline.study.measurement import Measurement, at_median
 
+OF_A_RUN = ("threads", "device", "gpudirect", "trace")  # options of an execution that a study gives each run
 # options of every command that runs something, with their defaults
-EXECUTION: dict[str, Any] = {
-    "decomposition": "optimal", "patch": None, "schedule": "guided", "methods": None, "overlap": "auto",
-    "halo": "read", "packing": "all", "communication": None, "subdomains_per_rank": 1, "ranks_per_node": None,
-    "mailboxes": 2, "kernels": "auto",
-}  # fmt: skip
+EXECUTION = {option.name: option.default for option in fields(Execution) if option.name not in OF_A_RUN}
 RUN: dict[str, Any] = {
     "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None,
 }  # fmt: skip
@@ -207,9 +204,13 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
         raise KeyboardInterrupt
     if done.returncode in (Terminated.exit_status, -15):
         raise Terminated
-    said = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
-    kind = InputError if done.returncode == 2 else RunError
-    raise kind(f"{shlex.join(['halocline', *words])}:\n{said}")
+    raise failed(done, f"{shlex.join(['halocline', *words])}:")
+
+
+def failed(done: subprocess.CompletedProcess[str], what: str) -> InputError | RunError:
+    """Return the error of a command of Halocline that has failed, with its message."""
+    message = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
+    return (InputError if done.returncode == 2 else RunError)(f"{what}\n{message}")
 
 
 def as_csv(measurements: Iterable[Measurement]) -> str:

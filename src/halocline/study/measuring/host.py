@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomli_w
 
 from halocline.compile.cache import cache_folder
-from halocline.errors import InputError, RunError
+from halocline.errors import InputError
 from halocline.io.table import Table, table_of
 from halocline.model import Rates, execute, memory_of_node
 from halocline.plan.layout import Layout, lay_out
@@ -25,6 +26,7 @@ from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import environment
 from halocline.run.ranks.library import mpiexec
+from halocline.study.measuring.command import failed
 from halocline.study.measuring.paces import RADIUS, SIDE
 from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
@@ -125,9 +127,7 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
         check=False,
     )
     if done.returncode:
-        said = done.stderr.strip().removeprefix("halocline: error: ")[-2000:]
-        kind = InputError if done.returncode == 2 else RunError
-        raise kind(f"measuring on {counted(ranks, 'rank')} failed:\n{said}")
+        raise failed(done, f"measuring on {counted(ranks, 'rank')} failed:")
     return json.loads(done.stdout)
 
 
@@ -201,7 +201,6 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
 def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
     """Seconds of a byte, an operation and a summand that come nearest to what kernels took, none negative:
     the squares of relative errors are least."""
-    import numpy as np
     from scipy.optimize import nnls
 
     each = np.array([[row["bytes"], row["flops"], row["sums"]] for row in rows])

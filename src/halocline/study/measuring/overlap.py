@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from halocline.io.table import Table, table_of
-from halocline.lang.grid import Grid, unknown
+from halocline.lang.grid import Grid
 from halocline.lang.operators import laplacian
 from halocline.plan.transfer import UNFIT_ON_DEVICES
 from halocline.problems.step_bench import StepBench
@@ -83,7 +83,6 @@ def measure(
     make: Callable[..., StepBench],
     *,
     repeats: int = 7,
-    methods: Sequence[str] = tuple(METHODS),
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
 ) -> list[Measurement]:
@@ -95,8 +94,6 @@ def measure(
         Takes options of `halocline.Execution`, and makes the problem: `heat` or `poisson` of some size.
     repeats : int
         Rounds.
-    methods : sequence of str
-        Of METHODS.
     on_progress : callable, optional
         Called with the number of rounds done.
     **execution
@@ -119,12 +116,10 @@ def measure(
     """
     REPEATS.check("repeats", repeats)
     by_transfers: dict[tuple[str, ...], tuple[str, StepBench]] = {}
-    for name in methods:
-        if name not in METHODS:
-            raise unknown("method", name, list(METHODS))
+    for name, methods in METHODS.items():
         if name in UNFIT_ON_DEVICES and chosen_devices(execution.get("device")).interface != "cpu":
             continue
-        bench = make(methods=METHODS[name], **execution)
+        bench = make(methods=methods, **execution)
         transfers = bench.prepared.plan.transfers.methods
         if name in transfers or not bench.prepared.domain.devices:
             # where a method cannot be had, the one that is taken instead is timed once

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from halocline.io.style import COLOURS, MARKERS, MUTED, doubling
+from halocline.io.style import COLOURS, MARKERS, MUTED, doubling, logarithmic
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.quantities import Key, nanoseconds, unit, units
 from halocline.study.reporting.report import Group
@@ -68,7 +68,7 @@ class Panel:
         xlabel = self.xlabel or f"{unit(self.group.first)}s"
         ax.set(xlabel=xlabel, ylabel=self.ylabel, title=self.title)
         if self.log:
-            legible_log(ax)
+            logarithmic(ax, nanoseconds)
         else:
             ax.set_ylim(0, None)
 
@@ -123,15 +123,3 @@ def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = I
     """Draw a dotted line to compare with; the first of a panel has an entry in the legend."""
     named = any(line.get_label() == name for line in ax.lines)
     ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if named else name)
-
-
-def legible_log(ax: Axes) -> None:
-    """Set a logarithmic scale with numbers that are easy to read; call this after all lines are drawn."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    ax.set_yscale("log")
-    low, high = ax.get_ylim()
-    few = high / low < 30
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if few else (1.0, 2.0, 5.0)))
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(lambda value, _: nanoseconds(value))

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from halocline.io.style import COLOURS, INK, MUTED, doubling
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.command import ran_on
+from halocline.study.reporting.plots import figure_of
 from halocline.study.reporting.reference import references, with_notes
 from halocline.study.reporting.report import Group
 from halocline.words import clock, gigabytes, in_seconds
@@ -112,12 +114,7 @@ def _agreement(ours: float | None, theirs: float) -> str:
 
 def plot(measurements: Sequence[Measurement]) -> Figure:
     """Return the figure of error and iterations over N, with the published ones."""
-    from matplotlib.figure import Figure
-
-    from halocline.io.style import COLOURS, INK, MUTED, doubling
-
-    figure = Figure(figsize=(9.6, 3.7), layout="constrained")
-    errors, counts = figure.subplots(1, 2)
+    figure, (errors, counts) = figure_of(2, 2)
     done = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
     ns = [m["n"] for m in done]
     published = [row for row in map(published_for, done) if row]

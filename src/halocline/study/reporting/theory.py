@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from halocline.compile.compiler import compile_program
 from halocline.model.formula import StepTime, step_time
 from halocline.plan.fit import least_thickness
-from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
 from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
@@ -35,17 +34,6 @@ class Exchanged:
     traffic: Traffic
     thickness: tuple[int, ...]
     periodic: tuple[bool, ...]
-
-    def check(self, shape: Sequence[int], ranks: int, decomposition: str) -> None:
-        """Raise InputError where a grid cannot be cut so."""
-        lay_out(
-            shape,
-            ranks,
-            strategy=decomposition,
-            traffic=self.traffic,
-            thickness=self.thickness,
-            periodic=self.periodic,
-        )
 
 
 def exchanged_by(problem: Problem) -> Exchanged:

@@ -111,7 +111,7 @@ def _of_solves(asked: Asked) -> list[Run]:
 
 
 def _of_file(asked: Asked) -> list[Run]:
-    first: Any = asked.ready(None)
+    first: Any = asked.ready()
     sizes = asked.sizes
     if sizes is None:
         base = asked.size_of_file(first)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from halocline.io.table import Table
-from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
-from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
+from halocline.study.reporting.report import Contents, Group, in_order, row_table
 from halocline.study.study import Asked, Study
 from halocline.words import counted
 
@@ -18,20 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def over_fastest(measurement: Measurement, group: Group) -> float:
-    """Return the time of a run over that of the fastest on as many cores or devices."""
-    equals = group.where(lambda m: q.units(m) == q.units(measurement))
-    return q.pace(measurement) / q.pace(equals.best)
-
-
 def hybrid_table(group: Group, heading: str = "") -> Table:
     """Return the table of runs on equal numbers of cores or devices."""
-    columns = (
-        *(c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS),
-        Column("over the\nfastest", lambda m, g: f"{over_fastest(m, g):.2f}"),
-    )
-    title = f"Hybrid runs: equal {q.unit(group.first)}s"
-    return row_table(title, columns, in_order(group), heading=heading)
+    columns = c.LAYOUT, c.units(group), c.CLOCK, c.SECONDS, c.SLOWER
+    rows = [row for equals in group.by(q.units) for row in in_order(equals)]
+    return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
 
 
 def _tables(group: Group) -> Iterator[Table]:
@@ -42,7 +32,7 @@ def _tables(group: Group) -> Iterator[Table]:
 def _figure(group: Group) -> Figure | None:
     panel = Panel(
         group,
-        over_fastest,
+        lambda m, g: q.pace(m) / q.pace(g.best),
         "Hybrid runs",
         "time over the fastest on as many cores",
         line=lambda m: (q.grid(m), q.units(m)),

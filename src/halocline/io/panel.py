@@ -1,0 +1,69 @@
+"""Panels of a figure: the interface of all kinds of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from halocline.errors import InputError
+from halocline.io.plane import place
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from halocline.io.section import Section
+
+MAP, MAP_ALONE = 3.2, 4.4  # inches: the longer side of a plane among others, and of one by itself
+
+
+class Panel(ABC):
+    """Panel of a figure."""
+
+    title: str
+    projection: ClassVar[str | None] = None  # of the axes of matplotlib
+    sides: ClassVar[float] = 1.2  # inches beside the axes, for ticks, names and colour bars
+
+    @abstractmethod
+    def size(self, *, alone: bool) -> tuple[float, float]:
+        """Return width and height of the axes, in inches."""
+
+    @abstractmethod
+    def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
+        """Draw into axes of a size, and return a note for the title; `bar` is True for a colour bar."""
+
+    @property
+    def place(self) -> str | None:
+        """Text on the plane that is drawn, behind a title; None for no plane."""
+        return None
+
+    @property
+    def axis_keys(self) -> tuple[Any, Any]:
+        """Keys of the horizontal and the vertical axis: neighbours with equal keys share an axis."""
+        return None, None
+
+
+class PlanePanel(Panel):
+    """Panel over a plane, whose values are a section of two axes."""
+
+    section: Section
+
+    @property
+    def place(self) -> str | None:
+        return place(self.section.at)
+
+    @property
+    def axis_keys(self) -> tuple[Any, Any]:
+        across, up = zip(self.section.axes, self.section.span, strict=True)
+        return across, up
+
+    def size(self, *, alone: bool) -> tuple[float, float]:
+        across, up = (high - low for low, high in self.section.span)
+        scale = (MAP_ALONE if alone else MAP) / max(across, up)
+        return scale * across, scale * up
+
+
+def check_plane(section: Section, what: str) -> None:
+    """Raise InputError for a section of other than two axes."""
+    if len(section.axes) != 2:
+        raise InputError(f"{what}: expected a section of two axes; this one has {len(section.axes)}")

@@ -1,0 +1,72 @@
+"""Problems that a checkpoint describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from halocline.archive.reader import Store
+from halocline.errors import InputError
+from halocline.problems.problem import Problem
+from halocline.run.output.restart import Saved, newest
+
+
+def problem_of_checkpoint(
+    name: str,
+    path: str | Path,
+    n: Sequence[int] | None = None,
+    given: Mapping[str, float | str] | None = None,
+    **options: Any,
+) -> Problem:
+    """Return the problem that left a checkpoint.
+
+    The cells, parameters, order and scheme are those of the checkpoint where others are not given.
+
+    Raises
+    ------
+    InputError
+        There is no checkpoint, or it is of another problem; and see `Problem`.
+    """
+    problem = Problem(name, n, given, **options)
+    if not problem.has_settings:
+        return problem
+    saved = Saved(newest(Path(path)))
+    facts = saved.facts.get("case") or _facts_of_solve(saved, problem.name)
+    if facts is None or facts["name"] != problem.name:
+        whose = "no case" if facts is None else f"case {facts['name']}"
+        raise InputError(f"checkpoint {saved.folder} is of {whose}, not of {problem.name}")
+    asked = {key: options.get(key) for key in ("order", "scheme")}
+    left = {key: facts[key] for key in ("order", "scheme")}
+    if problem.is_linear:  # a simulation may have others; the grid of the checkpoint is compared later
+        is_one = n is not None and len(n) == 1
+        asked |= {"n": n, "dim": options.get("dim"), "method": (given or {}).get("method")}
+        left |= {"n": facts["n"][:1] if is_one else facts["n"], "dim": len(facts["n"])}
+        left |= {"method": facts["given"].get("method")}
+    for key, value in asked.items():
+        if value is not None and left[key] is not None and _plain(value) != _plain(left[key]):
+            raise InputError(
+                f"{key} is {_plain(value)}, but checkpoint {saved.folder} is of a run with "
+                f"{_plain(left[key])}: leave it out"
+            )
+    return Problem(
+        name,
+        facts["n"] if n is None else n,
+        {**facts["given"], **(given or {})},
+        dim=options.get("dim"),
+        **{key: facts[key] if options.get(key) is None else options[key] for key in ("order", "scheme")},
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for a message; a list as text with commas."""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _facts_of_solve(saved: Saved, name: str) -> dict[str, Any] | None:
+    """Return the facts of the case poisson in a checkpoint that has none of its own."""
+    u = Store(saved.folder).variables.get("u")
+    if u is None or "method" not in saved.facts or name != "poisson":
+        return None
+    given = {"method": str(saved.facts["method"])}
+    return {"name": name, "n": list(u.shape), "given": given, "order": None, "scheme": None}

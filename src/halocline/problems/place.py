@@ -1,0 +1,81 @@
+"""Places in the sequence of runs of a problem file, which checkpoints hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.run.output.restart import Saved, newest
+from halocline.run.ranks.communicator import Communicator
+
+FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it was written
+
+
+@dataclass
+class Place:
+    """Place of a problem in the sequence of runs of a file.
+
+    Attributes
+    ----------
+    number : int
+        Number of the problem, from 1, in the order in which problems first run. Each solve is a problem.
+    simulation : int
+        Number of the simulation, from 1, in the same order; 0 for a solve.
+    run : int
+        Number of the present run of the problem, from 1.
+    began : int
+        Step at which the present run began.
+    end : (int, float), optional
+        Step and time at which a run reached the end that the command gives.
+    """
+
+    number: int
+    simulation: int = 0
+    run: int = 0
+    began: int = 0
+    end: tuple[int, float] | None = None
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """Place in the file at which the checkpoint to resume was written.
+
+    Attributes
+    ----------
+    number : int
+    run : int or None
+        Number of the run; None for a checkpoint without this number.
+    began : int
+    step : int
+        Step or iteration of the checkpoint.
+    """
+
+    number: int = 0
+    run: int | None = None
+    began: int = 0
+    step: int = 0
+
+    @property
+    def first_run(self) -> int:
+        """Number of the run that begins with the state of the checkpoint."""
+        return self.run or 1
+
+
+def read_resume_point(path: Path, comm: Communicator) -> ResumePoint:
+    """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
+    facts: dict[str, Any] = {}
+    with comm.agreement(f"read checkpoint {path}"):
+        if comm.rank == 0:
+            saved = Saved(newest(path)).facts
+            facts = {"step": saved["step"], FACTS: saved.get(FACTS)}
+    facts = comm.bcast(facts)
+    match facts[FACTS]:
+        case None:
+            return ResumePoint(1, step=facts["step"])
+        case {"problem": int(number), "run": int(run), "began": int(began)}:
+            return ResumePoint(number, run, began, facts["step"])
+    raise InputError(
+        f"checkpoint {path} is damaged: {FACTS!r} is {facts[FACTS]!r}; expected problem, run and began"
+    )

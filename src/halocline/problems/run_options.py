@@ -1,0 +1,228 @@
+"""Options of a command for the runs of a problem file, and the output and checkpoints that they add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from halocline.errors import InputError
+from halocline.lang.grid import unknown
+from halocline.ranges import SOME_STEPS, STEPS
+from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import steps as number_of_steps
+from halocline.run.output.output import Output
+
+# parts of a step that can be timed alone; of KINDS
+PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
+
+
+NO_EFFECT = {  # reason why an option has no effect, as the predicate of a sentence about the file
+    "--steps": "runs no simulation",
+    "--until": "runs no simulation",
+    "--every": "runs no simulation with a callback or diagnostics",
+    "--warm-up": "runs no simulation",
+    "--output": "runs no simulation",
+    "--checkpoint": "runs no simulation and solves no linear problem",
+    "--resume": "does not run the problem that left that checkpoint",
+    "--overwrite": "writes no output and no checkpoints",
+    "--io-threads": "writes no output and no checkpoints",
+    "--io-ranks": "writes no output and no checkpoints",
+}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a command for the runs of a problem file.
+
+    Parameters
+    ----------
+    steps : int, optional
+        Greatest number of steps, from the start of the simulation. `steps` and `until` replace the end in the
+        file.
+    until : float, optional
+        Time to reach; the last step is shortened to end there.
+    every : int, optional
+        Steps between diagnostics, and between calls of the file's callback.
+    warm_up : int
+        Steps at the start that are not timed.
+    only : {"compute", "exchange"}, optional
+        Time steps without messages, or without kernels. Where their number is known, this replaces the first
+        run of a file with settings, which ends there; else it follows the end of the file, for as many steps
+        as its last problem has made. The fields then hold nonsense.
+    output : Output or sequence of Output
+        Output in addition to that of the file.
+    checkpoint : Checkpoint, optional
+        Checkpoints that replace those of the file.
+    resume : path, optional
+        Checkpoint of the same problem to continue from.
+    change : sequence of str
+        Parameters that are set anew and may differ from those of the checkpoint.
+    overwrite, io_threads, io_ranks : optional
+        Options that apply also to the output and checkpoints in the file.
+    series : list, optional
+        Receives the diagnostics at once, also of a run that fails.
+    on_look : callable, optional
+        Called on all ranks with each row of diagnostics.
+    on_progress : callable, optional
+        Called a few times a second with the steps done and a text on time, step, speed and remaining time.
+    share : bool
+        Measure the bandwidth of memory first, so that `on_progress` can report the share of it; the same on
+        all ranks.
+    """
+
+    steps: int | None = None
+    until: float | None = None
+    every: int | None = None
+    warm_up: int = 0
+    only: str | None = None
+    output: Output | Sequence[Output] | None = ()
+    checkpoint: Checkpoint | None = None
+    resume: str | Path | None = None
+    change: Sequence[str] = ()
+    overwrite: bool = False
+    io_threads: int | None = None
+    io_ranks: int = 0
+    series: list[dict[str, Any]] = field(default_factory=list)
+    on_look: Callable[[Mapping[str, Any]], None] | None = None
+    on_progress: Callable[..., None] | None = None
+    share: bool = False
+
+    def __post_init__(self) -> None:
+        if self.only is not None and self.only not in PARTS:
+            raise unknown("part of a step", self.only, list(PARTS))
+        if self.every is not None:
+            SOME_STEPS.check("every", self.every)
+        if self.until is not None and not (math.isfinite(self.until) and self.until >= 0):
+            raise InputError(f"until is {self.until!r}; expected a finite time from 0 on")
+        STEPS.check("warm_up", self.warm_up)
+        if self.steps is not None:
+            (STEPS if self.only is None else SOME_STEPS).check("steps", self.steps)
+            check_warm_up(self.warm_up, self.steps)
+
+    @property
+    def has_end(self) -> bool:
+        """True where the command gives the end of the runs."""
+        return self.steps is not None or self.until is not None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Options that are given, as text, by their names on the command line."""
+        outputs = listed(self.output)
+        values = {
+            "--steps": self.steps,
+            "--until": self.until,
+            "--every": self.every,
+            "--warm-up": self.warm_up or None,
+            "--output": outputs[0].path if outputs else None,
+            "--checkpoint": None if self.checkpoint is None else self.checkpoint.path,
+            "--resume": self.resume,
+            "--overwrite": "" if self.overwrite else None,
+            "--io-threads": self.io_threads,
+            "--io-ranks": self.io_ranks or None,
+        }
+        return {name: f"{name} {value}".strip() for name, value in values.items() if value is not None}
+
+
+class UnusedOptions:
+    """Options of a command that have not applied to any run of a file yet."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self._texts = options.given
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def discard(self, *names: str) -> None:
+        """Remove options that apply to a run."""
+        for name in names:
+            self._texts.pop(name, None)
+
+    def check(self, spelling: str) -> None:
+        """Raise InputError where an option has applied to no run of a file."""
+        for name, text in self._texts.items():
+            raise InputError(
+                f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
+            )
+
+
+def check_warm_up(warm_up: int, steps: int) -> None:
+    """Raise InputError where all steps of a run are warm-up."""
+    if warm_up and warm_up >= steps:
+        raise InputError(
+            f"warm_up is {warm_up}; expected a whole number from 0, fewer than the {steps} steps"
+        )
+
+
+def listed(output: Output | Sequence[Output] | None) -> list[Any]:
+    """Return one output, several or none as a list."""
+    return [output] if isinstance(output, Output) else list(output or ())
+
+
+class CommandOutput:
+    """Output and checkpoints that a command adds to those of a file, or changes.
+
+    Parameters
+    ----------
+    options : RunOptions
+    unused : UnusedOptions
+        Options that apply are discarded.
+
+    Attributes
+    ----------
+    stores : list of Path
+        Output stores that the command has added.
+    """
+
+    def __init__(self, options: RunOptions, unused: UnusedOptions) -> None:
+        self.options, self.unused = options, unused
+        self.stores: list[Path] = []
+        self._has_written = False  # checkpoints of an earlier problem are in the folder
+
+    def output(self, own: Output | Sequence[Output] | None, number: int) -> list[Any]:
+        """Return the output of a run: that of the file, then that of the command.
+
+        The first simulation has the number 1 and writes STORE.zarr, the second writes STORE-2.zarr. Only the
+        output of the file remains where the number is 0.
+        """
+        output = listed(own)
+        for added in listed(self.options.output) if number else ():
+            path = Path(added.path)
+            path = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+            self.unused.discard("--output")
+            if path not in self.stores:
+                self.stores.append(path)
+            output.append(replace(added, path=path))
+        return self._with_options(output)
+
+    def checkpoint(self, own: Checkpoint | None) -> Checkpoint | None:
+        """Return the checkpoints of a run: those of the command, or else those of the file."""
+        checkpoint = self.options.checkpoint
+        if checkpoint is None:
+            return None if own is None else self._with_options([own])[0]
+        self.unused.discard("--checkpoint", "--overwrite", "--io-threads", "--io-ranks")
+        checkpoint = replace(checkpoint, overwrite=checkpoint.overwrite or self._has_written)
+        self._has_written = True
+        return checkpoint
+
+    def _with_options(self, outputs: Sequence[Any]) -> list[Any]:
+        """Return output or checkpoints with the options that apply to all output and checkpoints."""
+        changes: dict[str, Any] = {"overwrite": True} if self.options.overwrite else {}
+        if self.options.io_threads is not None:
+            changes["io_threads"] = self.options.io_threads
+        if outputs:
+            self.unused.discard("--overwrite", "--io-threads", "--io-ranks")
+        known = (Output, Checkpoint)
+        return [replace(output, **changes) if isinstance(output, known) else output for output in outputs]
+
+
+def without_end(output: Output | Sequence[Output] | None) -> list[Any]:
+    """Return the same output for a run after whose end steps go on."""
+    return [
+        replace(one, every=number_of_steps(STEPS.most))
+        if isinstance(one, Output) and one.every is None
+        else one
+        for one in listed(output)
+    ]
