@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from halocline.compile.dependence import Key, Progress, Walls, beginnings, stages_below
+from halocline.compile.dependence import LostError, Progress, Uses, Verdict, Walls, stages_below
 from halocline.errors import InputError
 from halocline.lang import program as lang
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
@@ -21,6 +21,7 @@ from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
+from halocline.lang.program import Key
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
@@ -77,11 +78,13 @@ OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 
 
 class _Lowering:
-    """Forms the expressions of sweeps that are known: `begun` has the statements that begin one."""
+    """Formation of sweeps, with cuts before the statements of some numbers in `Program.flat`."""
 
-    def __init__(self, program: lang.Program) -> None:
-        self.begun = beginnings(program)
-        self.progress = Progress(Walls(program))
+    def __init__(self, walls: Walls, uses: Uses, cuts: frozenset[int]) -> None:
+        self.progress, self.uses, self.cuts = Progress(walls), uses, cuts
+        # statement before which a cut keeps the value that a field or scalar had
+        self.setters: dict[Key, int] = {}
+        self.first_assignment: int | None = None  # of the assignments to fields that end the present sweep
         self.number = 0  # of the next statement
         self.operations: list[OperationGraph] = []
         self.sweep = SweepGraph()
@@ -103,7 +106,7 @@ class _Lowering:
             self.operations.append(self.sweep)
         if self.after:
             self.operations.append(ScalarGraph(self.after))
-        self.sweep, self.after = SweepGraph(), []
+        self.sweep, self.after, self.first_assignment = SweepGraph(), [], None
         self.progress.end_sweep()
         self._forget()
 
@@ -126,7 +129,7 @@ class _Lowering:
             return scalar_node(leaf.attribute[0])
         if leaf.op == "read":
             target, version, offset = leaf.attribute
-            if target in self.sweep.sets and self.progress.present(target, version):
+            if target in self.sweep.sets and self.progress.is_present(target, version):
                 value = self.sweep.sets[target]
                 # as if it were read back: rounded, and of the field's precision
                 return value if value.precision == target.dtype else cast(value, target.dtype)
@@ -158,33 +161,55 @@ class _Lowering:
     # --- statements ---
 
     def statements(self, body: Sequence[lang.Statement]) -> None:
+        """Add statements to the operations.
+
+        Raises
+        ------
+        LostError
+            A statement uses a value that was overwritten before it.
+        """
         for statement in body:
             number, self.number = self.number, self.number + 1
-            if number in self.begun:
+            if number in self.cuts or isinstance(statement, (lang.StopWhen, lang.Repeat)):
                 self.end_sweep()
-            self.statement(statement)
+            if not isinstance(statement, lang.StopWhen):
+                self.wait(statement)
+            self.statement(number, statement)
 
-    def statement(self, statement: lang.Statement) -> None:
+    def wait(self, statement: lang.Statement) -> None:
+        """End the sweep where a statement uses a value that exists after the sweep only."""
+        for use in list(self.uses.of(statement)):
+            verdict = self.progress.verdict(use)
+            if verdict is Verdict.WAITS:
+                self.end_sweep()  # no use waits at the beginning of a sweep
+                return self.wait(statement)
+            if verdict is Verdict.GONE:
+                raise LostError(use, statement.line)
+        return None
+
+    def statement(self, number: int, statement: lang.Statement) -> None:
         if isinstance(statement, lang.Assign):
+            self.first_assignment = number if self.first_assignment is None else self.first_assignment
             values = {f: self.of_cells(e) for f, e in statement.values.items()}
             self.sweep.sets |= values
             self.sweep.lines += statement.lines.values()
             for f in values:
                 self.sweep.origins[f] = statement.lines[f]
-                self.set(f)
+                self.set(f, self.first_assignment)
         elif isinstance(statement, lang.AssignScalar):
             value = self.of_scalars(statement.expression, statement.line)
             if any(current.op == "reduce" for current in walk((statement.expression,))):
                 self.sweep.lines.append(statement.line)
             self.after.append((statement.scalar.name, value))
-            self.set(statement.scalar.name)
+            self.first_assignment = None
+            self.set(statement.scalar.name, number)
         elif isinstance(statement, lang.StopWhen):
-            self.end_sweep()
             self.operations.append(StopGraph(_current(statement.condition), statement.reason))
         else:
             self.repeat(statement)
 
-    def set(self, key: Key) -> None:
+    def set(self, key: Key, setter: int) -> None:
+        self.setters[key] = setter
         self.progress.set(key)
         self._forget()
 
@@ -194,7 +219,6 @@ class _Lowering:
         self._formed.clear()
 
     def repeat(self, statement: lang.Repeat) -> None:
-        self.end_sweep()
         limit = None
         if statement.limit is not None:
             limit = self.fresh("limit")
@@ -244,8 +268,18 @@ def lower(program: lang.Program) -> list[OperationGraph]:
     InputError
         For a program without statements, or a value that was overwritten before its use.
     """
-    lowering = _Lowering(program)
-    lowering.statements(program.statements)
+    walls, uses, cuts = Walls(program), Uses(), frozenset(program.cuts)
+    while True:
+        lowering = _Lowering(walls, uses, cuts)
+        try:
+            lowering.statements(program.statements)
+            break
+        except LostError as lost:
+            # what overwrote the value may have joined a sweep that the statement had to wait for
+            setter = lowering.setters.get(lost.use.key)
+            if setter is None or setter in cuts:
+                raise InputError(str(lost)) from None
+            cuts |= {setter}
     lowering.end_sweep()
     if not lowering.operations:
         raise InputError(f"program {program.name!r} has no statements: nothing is set")
