@@ -11,20 +11,19 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
-from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered
+from halocline.compile.lower import awaited
+from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
 from halocline.compile.passes.scratch import lives, shared
-from halocline.compile.results import awaited
+from halocline.compile.schedule import NAME, Code
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
-from halocline.compile.targets.code import NAME, Code, Target
 from halocline.compile.targets.cpu import Cpu, condition_function, scalars_function, translation_unit
 from halocline.compile.targets.device import Device
 from halocline.compile.targets.source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
 from halocline.compile.walls import WallFill
-from halocline.compile.wraps import wrapped
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import walk
@@ -63,7 +62,7 @@ def compile_program(
         that was overwritten before its use.
     """
     found = arranged(program, grid, halo)
-    target: Target = Cpu() if device is None else Device(device, shared)
+    target = Cpu() if device is None else Device(device, shared)
     numbering = numbered(program, found, target.wraps)
     compiler = _Compiler(found, numbering, target)
     operations = tuple(map(compiler.operation, found.operations))
@@ -106,7 +105,7 @@ class _Compiler:
 
     found: Sweeps
     numbering: Numbering
-    target: Target
+    target: Cpu | Device
     source: list[str] = field(default_factory=list)
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)

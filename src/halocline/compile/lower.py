@@ -3,11 +3,17 @@
 A sweep assigns several fields at once: every expression in it is written in terms of the values from before
 the sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that
 sweep assigns or whose ghosts follow one that it assigns, or a scalar that depends on its reductions.
+
+When the results of reductions are waited for: not before something needs them.
+
+A reduction over all ranks takes as long as a message through a tree. What follows a sweep and does not depend
+on its results goes on meanwhile; scalar statements that do depend on them, and that nothing needs yet, move
+behind the wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
@@ -300,3 +306,65 @@ def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
 def scalars_in(expressions: Iterable[Expr]) -> list[str]:
     """The scalars that expressions read, in order."""
     return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]
+
+
+def awaited(
+    operations: list[OperationGraph], reads: Callable[[SweepGraph], set[str]]
+) -> list[OperationGraph]:
+    """The operations with a wait after each sweep that reduces, as late as can be: before its results are
+    used, before another reduction, a loop or a stop statement, and at the end of the loop's body.
+
+    Parameters
+    ----------
+    operations : list of OperationGraph
+    reads : callable
+        The scalars that a sweep reads, in its kernels and at walls.
+    """
+    body = _Body()
+    for operation in operations:
+        if isinstance(operation, SweepGraph):
+            if operation.reductions or body.missing & reads(operation):
+                body.wait()
+            body.made.append(operation)
+            body.missing |= set(operation.reductions.values())
+        elif isinstance(operation, ScalarGraph):
+            body.scalars(operation)
+        else:
+            body.wait()
+            if isinstance(operation, LoopGraph):
+                operation.body = awaited(operation.body, reads)
+            body.made.append(operation)
+    body.wait()
+    return body.made
+
+
+@dataclass
+class _Body:
+    """Operations of a program or loop, as far as they are arranged."""
+
+    made: list[OperationGraph] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)  # scalars without their value, since a wait is to come
+    moved: list[tuple[str, Expr]] = field(default_factory=list)  # statements that are to follow the wait
+    used: set[str] = field(default_factory=set)  # scalars that these read
+
+    def scalars(self, graph: ScalarGraph) -> None:
+        """Append scalar statements, but for those that must follow the wait."""
+        at_once = []
+        for name, value in graph.statements:
+            read = set(scalars_in([value]))
+            if self.missing & read or name in self.missing or name in self.used:
+                self.moved.append((name, value))
+                self.missing.add(name)
+                self.used |= read
+            else:
+                at_once.append((name, value))
+        if at_once:
+            self.made.append(ScalarGraph(at_once))
+
+    def wait(self) -> None:
+        """Append a wait, if one is due, and what has moved behind it."""
+        if self.missing:
+            self.made.append(AwaitGraph())
+        if self.moved:
+            self.made.append(ScalarGraph(self.moved))
+        self.missing, self.moved, self.used = set(), [], set()

@@ -376,3 +376,15 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
         yield operation
         if isinstance(operation, Loop):
             yield from flat(operation.body)
+
+
+# Stands in the text of kernels for their name, until it is known whether they have been written before.
+NAME = "@"
+
+
+@dataclass(frozen=True)
+class Code:
+    """The text of a kernel, with NAME where its name is to stand; for devices the kernels in its place."""
+
+    text: str
+    kernels: tuple[DeviceKernel, ...] = ()

@@ -56,8 +56,7 @@ from halocline.solvers.cg import (
     solve_program,
     true_residual,
 )
-from halocline.solvers.linearity import check_linear
-from halocline.solvers.matrix import Matrix, Probe, ProbedProperties
+from halocline.solvers.matrix import Matrix, Probe, ProbedProperties, check_linear
 from halocline.words import shown
 
 log = logging.getLogger("halocline")

@@ -7,6 +7,8 @@ them into nests, loops and pieces of rows, and `Let` says where a value is compu
 statement as it stands.
 
 docs/reference/architecture.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
+
+Generated code has three axes; those of a grid are the last of them.
 """
 
 from __future__ import annotations
@@ -280,3 +282,13 @@ class Kernel:
     @cached_property
     def _loads(self) -> dict[tuple[int, ...], list[tuple[str, Offset]]]:
         return {}
+
+
+def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
+    """What a grid has per axis, on three axes."""
+    return (*(fill,) * (3 - ndim), *values)
+
+
+def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
+    """Extents on three axes."""
+    return (*((0, 0),) * (3 - ndim), *extent)

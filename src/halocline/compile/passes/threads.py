@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.axes import padded
-from halocline.compile.ir.kernel import Array, Kernel, Table
+from halocline.compile.ir.kernel import Array, Kernel, Table, padded
 from halocline.compile.passes.invariants import needed
 from halocline.compile.passes.order import REGISTER
 from halocline.compile.passes.rename import renumbered

@@ -8,8 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.kernel import Array, Kernel
+from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
 from halocline.compile.passes.scratch import lives, shared
 from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES

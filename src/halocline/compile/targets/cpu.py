@@ -1,4 +1,7 @@
-"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis."""
+"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis.
+
+Kernels in several functions: a compiler takes longer for a large one than for its parts.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from textwrap import shorten
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import run
 from halocline.compile.passes.angles import angles, near_or_far
 from halocline.compile.passes.bands import bands
 from halocline.compile.passes.branches import branches
-from halocline.compile.passes.functions import functions
 from halocline.compile.passes.lanes import lanes
-from halocline.compile.passes.loops import loops
+from halocline.compile.passes.loops import loops, whole
 from halocline.compile.passes.pieces import pieces
 from halocline.compile.passes.place import place
-from halocline.compile.passes.planes import planes, together
-from halocline.compile.passes.scratch import scratch
+from halocline.compile.passes.rename import compacted
+from halocline.compile.passes.scratch import planes, scratch, together
 from halocline.compile.passes.split import split
-from halocline.compile.passes.whole import whole
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
-from halocline.compile.printers.spelling import Names, cpu_dialect, scalar_values, set_scalars
-from halocline.compile.printers.text import Text
-from halocline.compile.targets.code import NAME, Code
+from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
+from halocline.compile.schedule import NAME, Code
 
 # The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
@@ -156,3 +158,35 @@ def translation_unit(functions: Sequence[str]) -> str:
 def number_of_parts(source: str) -> int:
     """Into how many parts a library is divided."""
     return len(set(re.findall(rf"\b{PART} == (\d+)$", source, re.MULTILINE))) or 1
+
+
+def functions(kernel: Kernel) -> list[Kernel]:
+    """The nests of a kernel, in order, function by function. What makes or reads scratch memory stays
+    together."""
+
+    def staged(nest: ir.Nest) -> bool:
+        stored = any(
+            isinstance(s, ir.Store) and kernel.array[s.array].kind == "scratch" for s in ir.flat(nest.body)
+        )
+        return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(ir.roots(nest.body)))
+
+    rooms = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    parts = [nests[:together], *([nest] for nest in nests[together:])]
+    if len(parts) == 1:
+        return [kernel]
+    return [
+        _part(kernel, number, (*(rooms if number == 0 else ()), *part)) for number, part in enumerate(parts)
+    ]
+
+
+def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
+    """A kernel of some nests, with the arrays that they touch."""
+    touched = {array for array, _ in kernel.loads(ir.roots(body))}
+    touched |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
+    arrays = tuple(array for array in kernel.arrays if array.name in touched)
+    name = f"{kernel.name}_part{number}"
+    # short: the text of many parts would grow as the square of their number
+    comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"
+    return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))
