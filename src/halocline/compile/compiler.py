@@ -9,13 +9,12 @@ from functools import partial
 from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
-from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
 from halocline.compile.lower import awaited
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
-from halocline.compile.passes.scratch import lives, shared
+from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.schedule import NAME, Code
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
@@ -209,6 +208,7 @@ class _Compiler:
         else:
             symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
         halo_kernel, extent = self.halo_kernel(sweep, nests, halo, of)
+        stages, slots = stage_uses(kernel)
         items = {name: ITEMSIZE[kernel.array[name].dtype] for name in of.names}
         return schedule.Sweep(
             kernel=symbol,
@@ -225,8 +225,8 @@ class _Compiler:
             swaps=tuple((numbers[name], numbers[to]) for name, to in sinks.items() if name in doubled),
             overwrites=tuple(numbers[name] for name in sinks if name not in doubled),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
-            scratch=tuple(schedule.Scratch(s.item, s.extra, s.planes) for s in shared(lives(kernel))[1]),
-            stages=_stages(kernel),
+            scratch=tuple(schedule.Scratch(s.item, s.extra, s.planes) for s in slots),
+            stages=tuple(stages),
             flops=float(count_flops(kernel)),
             bytes=float(sum(items.values()) + sum(items[to] for to in sinks.values() if to in read)),
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
@@ -293,20 +293,3 @@ class _Compiler:
             comment = f"{fill.field.name} beyond a wall"
         axis = fill.axis + 3 - grid.ndim
         return self.target.wall(layers, self.numbering.names, axis, fill.side, comment)
-
-
-def _stages(kernel: Kernel) -> tuple[schedule.StageUse, ...]:
-    """The stages of a sweep that lie in scratch memory."""
-    found = lives(kernel)
-    chosen, _ = shared(found)
-    return tuple(
-        schedule.StageUse(
-            life.array.partition(".")[0],
-            life.item,
-            tuple((lo, hi + top) for (lo, hi), top in zip(life.nest.extent, life.nest.top, strict=True)),
-            life.first,
-            life.last,
-            chosen[life.array],
-        )
-        for life in found
-    )

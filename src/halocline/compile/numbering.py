@@ -1,4 +1,4 @@
-"""The numbers of fields and scalars, and their names in the code. Also the rows that a kernel wraps itself."""
+"""The numbers and names of fields and scalars, and the rows that a kernel wraps itself."""
 
 from __future__ import annotations
 

@@ -25,60 +25,52 @@ from halocline.lang.ghost_products import forming, note_difference, operand_of_c
 from halocline.lang.grid import Grid, Vector, by_component, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
+from halocline.lang.weights import weights
 from halocline.ranges import ORDER
 from halocline.words import shown
 
 
-def first_coefficients(order: int) -> list[Fraction]:
+def first_coefficients(order: int) -> tuple[Fraction, ...]:
     """Weights c_k of (f(k) - f(-k)) / h, k = 1 .. order/2, of the central first derivative.
 
     c_k = (-1)^(k+1) (m!)^2 / (k (m-k)! (m+k)!), m = order / 2 (Fornberg 1988, Math. Comp. 51, 699).
     """
     m = trace.check_order(order) // 2
-    return [
-        Fraction((-1) ** (k + 1) * factorial(m) ** 2, k * factorial(m - k) * factorial(m + k))
-        for k in range(1, m + 1)
-    ]
+    return weights(range(-m, m + 1), derivative=1)[m + 1 :]
 
 
-def second_coefficients(order: int) -> list[Fraction]:
+def second_coefficients(order: int) -> tuple[Fraction, ...]:
     """Weights d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2, of the central second
     derivative.
 
     d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
     """
     m = trace.check_order(order) // 2
-    outer = [
-        Fraction(2 * (-1) ** (k + 1) * factorial(m) ** 2, k * k * factorial(m - k) * factorial(m + k))
-        for k in range(1, m + 1)
-    ]
-    return [-2 * sum(outer, Fraction(0)), *outer]
+    return weights(range(-m, m + 1), derivative=2)[m:]
 
 
-def staggered_coefficients(order: int) -> list[Fraction]:
+def staggered_coefficients(order: int) -> tuple[Fraction, ...]:
     """Return the weights of the staggered first derivative.
 
     They are the factors c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2. With m = order / 2
     (Fornberg 1988): c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
     """
-    return [2 * weight / (2 * k - 1) for k, weight in enumerate(interpolation_coefficients(order), 1)]
+    return weights(_halfway(order), derivative=1)[order // 2 :]
 
 
-def interpolation_coefficients(order: int) -> list[Fraction]:
+def interpolation_coefficients(order: int) -> tuple[Fraction, ...]:
     """Return Lagrange's weights of the value halfway between two points.
 
     They are the factors of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
     (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
     """
+    return weights(_halfway(order))[order // 2 :]
+
+
+def _halfway(order: int) -> tuple[Fraction, ...]:
+    """Return the points on both sides of a place halfway between two of them."""
     m = trace.check_order(order) // 2
-    odd = factorial(2 * m) // (2**m * factorial(m))
-    return [
-        Fraction(
-            (-1) ** (k + 1) * odd**2,
-            2 ** (2 * m - 1) * factorial(m - k) * factorial(m + k - 1) * (2 * k - 1),
-        )
-        for k in range(1, m + 1)
-    ]
+    return tuple(k - Fraction(1, 2) for k in range(1 - m, m + 1))
 
 
 # Function of a node without a location and of its place, which returns the result of an operator.
