@@ -176,7 +176,9 @@ class _Lowering:
         """
         for statement in body:
             number, self.number = self.number, self.number + 1
-            if number in self.cuts or isinstance(statement, (lang.StopWhen, lang.Repeat)):
+            # scalars that are set before the first assignment of a sweep can be read in it
+            begins = isinstance(statement, lang.Assign) and not self.sweep.roots()
+            if begins or number in self.cuts or isinstance(statement, (lang.StopWhen, lang.Repeat)):
                 self.end_sweep()
             if not isinstance(statement, lang.StopWhen):
                 self.wait(statement)
