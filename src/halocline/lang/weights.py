@@ -6,26 +6,27 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from math import factorial
-from typing import Any
 
 
 @cache
-def weights(points: Sequence[Any], at: Any = 0, derivative: int = 0) -> tuple[Any, ...]:
+def weights(
+    points: Sequence[int | Fraction], at: int | Fraction = 0, derivative: int = 0
+) -> tuple[Fraction, ...]:
     """Return the weights of values at some points in a derivative of the polynomial through them.
 
     Parameters
     ----------
-    points : sequence of int, Fraction or float
+    points : sequence of int or Fraction
         A tuple or range.
-    at : int, Fraction or float
+    at : int or Fraction
         Place of the derivative.
     derivative : int
         Order of the derivative; 0 for the value of the polynomial.
 
     Returns
     -------
-    tuple of Fraction or float
-        One weight for each point; exact where points and place are.
+    tuple of Fraction
+        One weight for each point.
     """
     found = []
     for own in points:
