@@ -10,7 +10,6 @@ from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.ir.pipeline import passed, run
-from halocline.compile.lower import awaited
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
@@ -95,7 +94,7 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     if halo == "uniform":
         make_uniform(halos.values(), grid.ndim)
     found = Sweeps(grid, operations, nests, halos)
-    return replace(found, operations=awaited(operations, lambda sweep: set(found.scalars(sweep))))
+    return replace(found, operations=lower.awaited(operations, lambda sweep: set(found.scalars(sweep))))
 
 
 @dataclass

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from halocline.compile.footprint import Offset
 from halocline.errors import InputError
 from halocline.lang import program as lang
 from halocline.lang.boundary import SIDES, Ghost, Periodic
-from halocline.lang.expression import Expr, constant, replace_leaves, walk
+from halocline.lang.expression import Expr, constant, postorder, replace_leaves, walk
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
 from halocline.lang.program import Key
@@ -178,23 +179,8 @@ def layers(program: lang.Program) -> int:
 
 def stages_below(roots: Iterable[Expr]) -> list[lang.Stage]:
     """All stages that expressions are made of, each after those that it reads."""
-    ordered: dict[lang.Stage, None] = {}
-    entered: set[lang.Stage] = set()
-    waiting: list[tuple[lang.Stage | None, list[lang.Stage]]] = [
-        (None, [s for root in roots for s in _read(root)])
-    ]
-    while waiting:
-        reader, missing = waiting[-1]
-        if missing:
-            stage = missing.pop(0)
-            if stage not in entered:
-                entered.add(stage)
-                waiting.append((stage, _read(stage.definition)))
-        else:
-            waiting.pop()
-            if reader is not None:
-                ordered[reader] = None
-    return list(ordered)
+    reads = cache(lambda stage: _read(stage.definition))
+    return list(postorder((stage for root in roots for stage in _read(root)), reads))
 
 
 def _read(root: Expr) -> list[lang.Stage]:

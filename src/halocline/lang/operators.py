@@ -135,11 +135,12 @@ def _grid(expression: Expr, what: str) -> Grid:
     return expression.grid
 
 
-def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
-    offset = [0] * grid.ndim
+def _at(e: Expr, *steps: tuple[int, int]) -> Expr:
+    """Return an expression at a neighbour, which is a number of steps away along some axes."""
+    offset = [0] * _grid(e, "a shift").ndim
     for axis, step in steps:
         offset[axis] += step
-    return tuple(offset)
+    return graph.shift(e, tuple(offset))
 
 
 def shift(f: Any, axis: int | str, by: int = 1) -> Any:
@@ -165,7 +166,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e = graph.bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
-    return graph.shift(e, _unit(_grid(e, "a shift"), (a, cells)))
+    return _at(e, (a, cells))
 
 
 @by_component
@@ -220,12 +221,10 @@ def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     note_difference(grid, axis, place, order // 2)
     total = graph.constant(0.0)
     if grid.maps[axis] is not None:
-        return _central(e, grid, axis) * (1.0 / sum(_distances(grid, axis, order, place)))
+        return (_at(e, (axis, 1)) - _at(e, (axis, -1))) * (1.0 / sum(_distances(grid, axis, order, place)))
     scale = 1.0 / grid.h(axis)
     for k, weight in enumerate(first_coefficients(order), 1):
-        total = total + (graph.shift(e, _unit(grid, (axis, k))) - graph.shift(e, _unit(grid, (axis, -k)))) * (
-            float(weight) * scale
-        )
+        total = total + (_at(e, (axis, k)) - _at(e, (axis, -k))) * (float(weight) * scale)
     return total
 
 
@@ -321,11 +320,6 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     return graph.placed(value, target)
 
 
-def _central(e: Expr, grid: Grid, axis: int) -> Expr:
-    """Return the difference of the values after and before."""
-    return graph.shift(e, _unit(grid, (axis, 1))) - graph.shift(e, _unit(grid, (axis, -1)))
-
-
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
     """Raise InputError where an order is not available along a stretched axis."""
     if order != 2:
@@ -364,16 +358,11 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
         below, above = _distances(grid, axis, order, place)
         width = 0.5 * (below + above)
         after, before = 1.0 / (above * width), 1.0 / (below * width)
-        pair = (
-            graph.shift(e, _unit(grid, (axis, 1))) * after + graph.shift(e, _unit(grid, (axis, -1))) * before
-        )
-        return pair, -(after + before)
+        return _at(e, (axis, 1)) * after + _at(e, (axis, -1)) * before, -(after + before)
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
     total = graph.constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        total = total + (graph.shift(e, _unit(grid, (axis, k))) + graph.shift(e, _unit(grid, (axis, -k)))) * (
-            float(weight) * scale
-        )
+        total = total + (_at(e, (axis, k)) + _at(e, (axis, -k))) * (float(weight) * scale)
     return total, float(weights[0]) * scale
 
 
@@ -409,8 +398,8 @@ def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> 
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):
-        upper = graph.shift(e, _unit(grid, (a, k), (b, k))) - graph.shift(e, _unit(grid, (a, -k), (b, k)))
-        lower = graph.shift(e, _unit(grid, (a, k), (b, -k))) - graph.shift(e, _unit(grid, (a, -k), (b, -k)))
+        upper = _at(e, (a, k), (b, k)) - _at(e, (a, -k), (b, k))
+        lower = _at(e, (a, k), (b, -k)) - _at(e, (a, -k), (b, -k))
         total = total + (upper - lower) * (float(weight) * scale)
     return total
 
@@ -488,7 +477,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
         note_difference(grid, a, place, half)
         total = e * float((-1) ** half * comb(even, half))
         for k in range(1, half + 1):
-            pair = graph.shift(e, _unit(grid, (a, k))) + graph.shift(e, _unit(grid, (a, -k)))
+            pair = _at(e, (a, k)) + _at(e, (a, -k))
             total = total + pair * float((-1) ** (half - k) * comb(even, half - k))
         return total
 

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from operator import add, eq, ge, gt, le, lt, mul, ne, neg, sub, truediv
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost, with_wall_values
-from halocline.lang.expression import SELECTIONS, Expr, as_expr, cast, placed, text, walk
+from halocline.lang.expression import COMPARISONS, SELECTIONS, Expr, as_expr, cast, placed, text, walk
 from halocline.lang.functions import random
 from halocline.lang.grid import Field
 from halocline.lang.program import Assign, Program, Stage, own_name, own_scalars, program, stage
@@ -249,7 +249,7 @@ class Matrix:
             return float(at % self._grid.shape[axis] if self._grid.periodic[axis] else at)
         if op in ("read", "stage"):
             thing, offset = current.attribute[0], current.attribute[-1]
-            place = tuple(map(add, point, offset))
+            place = tuple(map(operator.add, point, offset))
             if thing is self._unknown:
                 return self._column(place)
             if isinstance(thing, Stage):
@@ -314,32 +314,17 @@ def _combine(op: str, args: list[Any]) -> Row:
 
 
 _NUMBERS: dict[str, Callable[..., float]] = {
-    "add": add,
-    "sum2": add,
-    "sub": sub,
-    "mul": mul,
-    "div": truediv,
-    "neg": neg,
-    "abs": abs,
+    **{op: getattr(operator, op) for op in ("add", "sub", "mul", "neg", "abs", *COMPARISONS)},
+    **{op: getattr(math, op) for op in ("sqrt", "pow", "exp", "log", "sin", "cos")},
+    "sum2": operator.add,
+    "div": operator.truediv,
     "sign": lambda a: math.copysign(1.0, a) if a else a,
-    "sqrt": math.sqrt,
-    "pow": math.pow,
-    "exp": math.exp,
-    "log": math.log,
-    "sin": math.sin,
-    "cos": math.cos,
     "min": min,
     "max": max,
     "fma": lambda a, b, c: a * b + c,
-    "lt": lt,
-    "le": le,
-    "gt": gt,
-    "ge": ge,
-    "eq": eq,
-    "ne": ne,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),
-    "not": lambda a: not a,
+    "not": operator.not_,
 }
 
 
