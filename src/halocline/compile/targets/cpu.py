@@ -13,7 +13,7 @@ from textwrap import shorten
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.pipeline import run
+from halocline.compile.ir.pipeline import Pass, run
 from halocline.compile.passes.angles import angles, near_or_far
 from halocline.compile.passes.bands import bands
 from halocline.compile.passes.branches import branches
@@ -63,9 +63,12 @@ class Cpu:
         """Two functions: for fields that the cache holds, and for others."""
         kernel = replace(kernel, name=NAME)
         parts = _parts(kernel)
-        cached = _printed(kernel, _cached(parts), names)
-        kernel, parts = _past_cache(kernel), [_past_cache(part) for part in parts]
-        past = _printed(kernel, _past(parts, streamed), names)
+        cached = _printed(kernel, _finished(parts, pieces), names)
+        kernel, *parts = (
+            replace(each, comment=f"{each.comment} (fields exceed the cache)") for each in (kernel, *parts)
+        )
+        past_cache = partial(pieces, streamed=streamed, streaming=True)
+        past = _printed(kernel, _finished(parts, past_cache), names)
         return Code("\n".join((f"#ifndef {STREAMING}", cached, "#else", past, "#endif\n")))
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
@@ -95,19 +98,9 @@ def _parts(kernel: Kernel) -> list[Kernel]:
     return [run(part, whole, loops, bands, angles, split, branches, lanes) for part in parts]
 
 
-def _cached(parts: list[Kernel]) -> list[Kernel]:
-    """For fields that the cache holds."""
-    return [run(part, pieces, near_or_far, place, together) for part in parts]
-
-
-def _past(parts: list[Kernel], streamed: frozenset[str]) -> list[Kernel]:
-    """For fields that exceed it."""
-    past = partial(pieces, streamed=streamed, streaming=True)
-    return [run(part, past, near_or_far, place, together) for part in parts]
-
-
-def _past_cache(kernel: Kernel) -> Kernel:
-    return replace(kernel, comment=f"{kernel.comment} (fields exceed the cache)")
+def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
+    """Return functions for fields of one size, of which `divide` makes pieces of rows."""
+    return [run(part, divide, near_or_far, place, together) for part in parts]
 
 
 def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = EXTERN) -> str:
@@ -116,7 +109,7 @@ def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = E
 
 def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
     """The nests of a kernel, as a function for any fields."""
-    return _printed(kernel, _cached(_parts(kernel)), names, linkage)
+    return _printed(kernel, _finished(_parts(kernel), pieces), names, linkage)
 
 
 def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
