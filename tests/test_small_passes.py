@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import halocline as hc
-from halocline.compile.ir.kernel import Array, Kernel, Table, Value
+from halocline.compile.ir.kernel import Array, Kernel, Table, Value, compacted, renumbered, substituted
 from halocline.compile.ir.statements import (
     Allocate,
     Barrier,
@@ -37,7 +37,6 @@ from halocline.compile.passes.loops import loops, whole
 from halocline.compile.passes.nests import nests
 from halocline.compile.passes.operands import Operands, doubled, operands, second
 from halocline.compile.passes.reach import reach
-from halocline.compile.passes.rename import compacted, renumbered, substituted
 from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.tile import fits, tile
 from halocline.compile.targets.cpu import functions

@@ -4,7 +4,7 @@ A sweep assigns several fields at once: every expression in it is written in ter
 the sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that
 sweep assigns or whose ghosts follow one that it assigns, or a scalar that depends on its reductions.
 
-When the results of reductions are waited for: not before something needs them.
+`awaited` puts the wait for the results of reductions before the first statement that needs them.
 
 A reduction over all ranks takes as long as a message through a tree. What follows a sweep and does not depend
 on its results goes on meanwhile; scalar statements that do depend on them, and that nothing needs yet, move

@@ -8,7 +8,7 @@ coefficient depends on the place, on another field or on random numbers. Otherwi
 property, and products with random vectors (`Probe`) decide the rest. Hash values replace the values of other
 fields.
 
-Whether an operator is linear, as far as its formula shows.
+`check_linear` rejects an operator that is not linear, as far as its formula shows.
 """
 
 from __future__ import annotations

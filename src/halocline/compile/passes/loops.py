@@ -1,10 +1,12 @@
 """Loops over the rows of a nest, and what is computed outside of the loop along a row.
 
-Rows of stages as whole vectors: a few elements beyond their end are computed too, and nobody reads them.
+The pass `whole` lengthens rows of stages to whole vectors: a few elements beyond their end are computed too,
+and nobody reads them. A vector loop would otherwise finish with a part of a vector and single elements: in
+rows of 64 cells and a few more that is a tenth of the time, and more than half of the code. Rows of scratch
+memory end with a cache line, and fields have lines to spare after their last row, so that there is memory to
+read and to write.
 
-A vector loop would otherwise finish with a part of a vector and single elements: in rows of 64 cells and a
-few more that is a tenth of the time, and more than half of the code. Rows of scratch memory end with a cache
-line, and fields have lines to spare after their last row, so that there is memory to read and to write.
+The pass `place` decides where along a row each value is computed.
 """
 
 from __future__ import annotations
@@ -87,3 +89,47 @@ def _may(kernel: Kernel, nest: ir.Nest) -> bool:
 
 def _stored(nest: ir.Nest) -> list[str]:
     return [s.array for s in nest.body if isinstance(s, ir.Store)]
+
+
+def place(kernel: Kernel) -> Kernel:
+    """Every loop along a row computes what it needs and nothing outside of it has: first what earlier loops
+    have kept, then all other values, each after those that it is made of."""
+    return replace(kernel, body=_placed(kernel, kernel.body, frozenset()))
+
+
+def _placed(kernel: Kernel, body: ir.Body, known: frozenset[int]) -> ir.Body:
+    made: ir.Body = ()
+    for statement in body:
+        if isinstance(statement, ir.Let):
+            known |= frozenset(statement.values)
+            made += (statement,)
+        elif isinstance(statement, ir.Strip):
+            made += (
+                replace(statement, body=(*_lets(kernel, ir.roots(statement.body), known), *statement.body)),
+            )
+        elif isinstance(statement, ir.Far):
+            made += (replace(statement, body=_lets(kernel, statement.angles, known)),)
+        elif isinstance(statement, ir.Lanes):
+            ahead = _lets(kernel, statement.columns, known)
+            inside = (*_lets(kernel, ir.roots(statement.body), known), *statement.body)
+            made += (replace(statement, ahead=ahead, body=inside),)
+        else:
+            inner = {name: _placed(kernel, part, known) for name, part in ir.bodies(statement)}
+            made += (replace(statement, **inner) if inner else statement,)
+    return made
+
+
+def _lets(
+    kernel: Kernel, wanted: list[int] | tuple[int, ...], known: frozenset[int]
+) -> tuple[ir.Statement, ...]:
+    order = kernel.below(wanted, known)
+    kept = [n for n in order if _left(kernel, n)]
+    kept.sort(key=lambda n: int(kernel.values[n].attribute[0].partition("kept")[2]))
+    found = tuple(kept), tuple(n for n in order if not _left(kernel, n))
+    return tuple(ir.Let(numbers) for numbers in found if numbers)
+
+
+def _left(kernel: Kernel, number: int) -> bool:
+    """Whether a value is loaded from what an earlier loop has kept."""
+    value = kernel.values[number]
+    return value.op == "load" and kernel.array[value.attribute[0]].kind == "kept"

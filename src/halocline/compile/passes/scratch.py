@@ -1,7 +1,7 @@
 """Memory for stages: those that are not needed at the same time share it.
 
-The nests of a sweep plane by plane, so that stages need memory for a few planes and are still in a cache
-where they are read.
+The pass `planes` computes the nests of a sweep plane by plane, so that stages need memory for a few planes
+and are still in a cache where they are read.
 
 All nests of a sweep with stages go through a patch together, each as many planes ahead as those that read
 its stages need. A stage has a ring of planes. Measured: docs/performance.md.
@@ -15,11 +15,10 @@ from math import prod
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.passes.nests import TYPICAL
-from halocline.compile.schedule import StageUse
 from halocline.lang.dtype import ITEMSIZE
 
 
-def stage_uses(kernel: Kernel) -> tuple[list[StageUse], list[ir.Slot]]:
+def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
     """Return the stages of a kernel, in the order in which they are stored, and the slots that they share.
 
     A stage takes a free slot, where it grows least, or a new one. Nests run through a patch one after the
@@ -31,7 +30,7 @@ def stage_uses(kernel: Kernel) -> tuple[list[StageUse], list[ir.Slot]]:
     ring = rings(kernel)
     for number, nest in enumerate(nests):
         last.update((array, number) for array, _ in kernel.loads(ir.roots(nest.body)))
-    uses: list[StageUse] = []
+    uses: list[ir.StageUse] = []
     slots: list[ir.Slot] = []
     free_after: list[int] = []  # the last nest that needs what is in a slot
     for number, nest in enumerate(nests):
@@ -39,7 +38,7 @@ def stage_uses(kernel: Kernel) -> tuple[list[StageUse], list[ir.Slot]]:
             if not isinstance(s, ir.Store) or s.array not in ring:
                 continue
             item, until = ITEMSIZE[kernel.array[s.array].dtype], last.get(s.array, number)
-            use = StageUse(s.array, item, nest.extent, nest.top, number, until, ring[s.array])
+            use = ir.StageUse(s.array, item, nest.extent, nest.top, number, until, ring[s.array])
             # of one precision: what is double and what is float may not share memory in C++
             alike = [n for n, slot in enumerate(slots) if (slot.item, slot.planes) == (item, use.planes)]
             free = [n for n in alike if free_after[n] < number and use.planes < 2]
@@ -54,7 +53,7 @@ def stage_uses(kernel: Kernel) -> tuple[list[StageUse], list[ir.Slot]]:
     return uses, slots
 
 
-def _grown(slot: ir.Slot, use: StageUse) -> ir.Slot:
+def _grown(slot: ir.Slot, use: ir.StageUse) -> ir.Slot:
     return replace(slot, extra=tuple(map(max, slot.extra, use.extra)))
 
 

@@ -1,6 +1,6 @@
 """C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis.
 
-Kernels in several functions: a compiler takes longer for a large one than for its parts.
+A large kernel is divided into several functions, which compile in less time.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from functools import partial
 from textwrap import shorten
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.kernel import Kernel, compacted
 from halocline.compile.ir.pipeline import Pass, run
 from halocline.compile.passes.angles import angles, near_or_far
 from halocline.compile.passes.bands import bands
 from halocline.compile.passes.branches import branches
 from halocline.compile.passes.lanes import lanes
-from halocline.compile.passes.loops import loops, whole
+from halocline.compile.passes.loops import loops, place, whole
 from halocline.compile.passes.pieces import pieces
-from halocline.compile.passes.place import place
-from halocline.compile.passes.rename import compacted
 from halocline.compile.passes.scratch import planes, scratch, together
 from halocline.compile.passes.split import split
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
