@@ -69,8 +69,8 @@ class Properties:
     ----------
     symmetric : bool or None
         True or False; None where rows computed in Python do not show it.
-    asymmetry : Asymmetry or None
-        A pair of coefficients that shows that the matrix is not symmetric.
+    asymmetry : Asymmetry or str or None
+        A pair of coefficients, or two products, that show that the matrix is not symmetric.
     singular : bool or None
         True where constants are in the null space; None where rows computed in Python do not show it.
     negative : bool
@@ -78,7 +78,7 @@ class Properties:
     """
 
     symmetric: bool | None = None
-    asymmetry: Asymmetry | None = None
+    asymmetry: Asymmetry | str | None = None
     singular: bool | None = None
     negative: bool = False
 
@@ -359,22 +359,6 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
     of_constants.set(largest_of(abs(inside(A(constant)))))
 
 
-@dataclass(frozen=True)
-class ProbedProperties:
-    """Properties of an operator for the present values of its parameters and fields.
-
-    Attributes
-    ----------
-    asymmetry : str or None
-        Description of the difference of the two products; None where rounding explains the difference.
-    singular : bool
-        True where the operator takes constants to zero, up to rounding.
-    """
-
-    asymmetry: str | None
-    singular: bool
-
-
 class Probe:
     """Test of an operator, compiled and planned once; all ranks make and use it.
 
@@ -396,9 +380,9 @@ class Probe:
             f for f in grid.fields.values() if f.name in names and f is not x and not grid.is_own(f)
         ]
         self._scalars = [name for name in fields.parameters if name in schedule.scalars]
-        self._last: tuple[tuple[float, ...], ProbedProperties] | None = None
+        self._last: tuple[tuple[float, ...], Properties] | None = None
 
-    def properties(self) -> ProbedProperties:
+    def properties(self) -> Properties:
         """Return the properties; products are formed only where parameters or fields have changed."""
         fields = self._fields
         state = (
@@ -411,7 +395,7 @@ class Probe:
             self._last = state, self._measure()
         return self._last[1]
 
-    def _measure(self) -> ProbedProperties:
+    def _measure(self) -> Properties:
         scalars = self._products.run(self._fields.values).scalars
         left, right, image, length, size, of_constants = (
             scalars[own_name(n)] for n in ("left", "right", "image", "length", "size", "of_constants")
@@ -419,7 +403,7 @@ class Probe:
         scale, asymmetry = math.sqrt(image * length), None
         if not abs(left - right) <= SYMMETRIC[self._dtype] * scale:
             asymmetry = f"for random vectors x and y, (A x, y) is {left:.9g}, but (x, A y) is {right:.9g}"
-        return ProbedProperties(asymmetry, of_constants <= ROUNDING * size)
+        return Properties(asymmetry is None, asymmetry, of_constants <= ROUNDING * size)
 
 
 CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # in the unknown; 0 and sums may be either
