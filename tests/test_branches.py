@@ -14,8 +14,7 @@ from halocline.compile.ir.statements import Branch, Mark, Needed, Store, Strip, 
 from halocline.compile.ir.verify import verify
 from halocline.compile.passes import branches as passes
 from halocline.compile.passes.branches import branched, branches, group
-from halocline.compile.passes.loops import loops
-from halocline.compile.passes.place import place
+from halocline.compile.passes.loops import loops, place
 from halocline.compile.passes.threads import threads
 from halocline.compile.strategy import Strategy
 from halocline.errors import InputError

@@ -23,8 +23,8 @@ from halocline.io.figure import Curve, Figure, Lines, Map, canvas_of, draw
 from halocline.io.section import Section, cut
 from halocline.io.style import styled
 from halocline.physics.mhd_tvd import MHDSimulation, conserved, tubes
+from halocline.physics.mhd_tvd.checks import primitives, restricted
 from halocline.physics.mhd_tvd.converged import DATA
-from halocline.physics.mhd_tvd.observed import primitives, restricted
 from halocline.problems.files import CASES
 from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world

@@ -27,7 +27,7 @@ from halocline.compile.targets import cpu
 from halocline.errors import CompileError, InputError
 from halocline.lang import trace
 from halocline.lang.expression import walk
-from halocline.physics.mhd.shock import shock_profile
+from halocline.physics.mhd.equations import shock_profile
 from halocline.solvers.cg import METHODS
 from hang import HANG
 from kernels import kernel_of

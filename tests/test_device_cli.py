@@ -24,10 +24,10 @@ from halocline.cli.app import run
 from halocline.errors import InputError, RunError
 from halocline.explanation.device import DeviceAssignment
 from halocline.explanation.explain import Explanation, explain_program
-from halocline.physics.poisson import Poisson
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
+from halocline.problems.problem import Problem
 from halocline.run.devices.devices import (
     OnDevice,
     check_dtypes,
@@ -664,8 +664,8 @@ def test_bandwidth_is_measured_in_what_memory_there_is():
 
 
 def explained(device: str, **options: Any) -> Explanation:
-    equations = Poisson.on(64, 2)
-    return explain_program(equations.program("cg-fused"), equations.grid, device=device, **options)
+    case = Problem("poisson", [64, 64])
+    return explain_program(case.program, case.grid, device=device, **options)
 
 
 def test_explain_tells_devices_kernels_and_launches(opencl: Devices):

@@ -20,15 +20,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import equations
 import halocline as hc
 import test_against_numpy as programs
 import test_bitwise as bitwise
 import test_blocks as holes
 from halocline.errors import InputError, RunError
 from halocline.native import native
-from halocline.physics.heat import Heat
-from halocline.physics.poisson import Poisson
-from halocline.physics.wave import Wave
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.prepare import prepare
@@ -129,28 +127,19 @@ def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
 
 
 def heat(dim: int, **options: Any) -> list[Any]:
-    case = Heat.on(13, dim)
-    sim = hc.Simulation(
-        case.grid, case.equations, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=case.stable_step, order=6,
-        **options,
-    )  # fmt: skip
-    sim["T"] = case.start
+    sim = equations.heat((13,) * dim, **options)
     sim.run(steps=4)
     return [sim.checksum("T"), sim.time]
 
 
 def wave(dim: int, **options: Any) -> list[Any]:
-    case = Wave.on(14, dim)
-    sim = hc.Simulation(case.grid, hc.program(case.step), dt=0.3 / 14, **options)
-    sim["p"] = hc.exp(-40.0 * sum((x - 0.4) ** 2 for x in case.grid.coordinates()))
+    sim = equations.wave((14,) * dim, **options)
     sim.run(steps=6)
-    return [sim.checksum(name) for name in case.grid.fields]
+    return [sim.checksum(name) for name in sim.grid.fields]
 
 
 def poisson(method: str, dim: int, **options: Any) -> list[Any]:
-    case = Poisson.on(15, dim)
-    problem = hc.LinearProblem(case.operator, case.u, case.rhs, method=method, **options)
-    solution = problem.solve(rtol=1e-6)
+    solution = equations.poisson(15, dim, method=method, **options).solve(rtol=1e-6)
     assert solution.converged
     return [solution.fields.checksum("u"), solution.residuals.tolist(), solution.true_residual]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import halocline as hc
-from halocline.lang import ghost_products
 from halocline.lang.stepping import program_of
 
 
@@ -97,11 +95,3 @@ def test_equations_and_linear_problems_warn(caplog: pytest.LogCaptureFixture) ->
     warnings = [r.getMessage() for r in caplog.records if "ghosts of lam and m" in r.getMessage()]
     assert len(warnings) == 2
     assert all(text.startswith(f"{__file__}:") for text in warnings)
-
-
-def test_what_is_known_of_a_node_goes_with_it() -> None:
-    gc.collect()
-    before = len(ghost_products._known)
-    assert notices(lambda u, v, k, w, q, kappa: hc.laplacian(u * v))
-    gc.collect()
-    assert len(ghost_products._known) <= before

@@ -28,9 +28,8 @@ from halocline.compile.ir.statements import (
     rewritten,
 )
 from halocline.compile.ir.verify import InvalidKernel, verify
-from halocline.compile.passes.loops import loops
+from halocline.compile.passes.loops import loops, place
 from halocline.compile.passes.pieces import pieces
-from halocline.compile.passes.place import place
 from halocline.compile.passes.scratch import scratch
 from kernels import small
 

@@ -23,13 +23,13 @@ from halocline.compile.schedule import DeviceKernel, Schedule, Sweep
 from halocline.compile.strategy import LARGEST_GROUP, Strategy
 from halocline.errors import InputError
 from halocline.lang.blocks import Blocks
-from halocline.physics.heat import Heat
 from halocline.plan.box import Box
 from halocline.plan.decompose import decompose
 from halocline.plan.launches import Launch, SweepLaunches, _launch, sweep_launches
 from halocline.plan.layout import Layout
 from halocline.plan.rank import SubdomainPlan, plan_subdomain
 from halocline.plan.transfer import ON_DEVICES, Transfers
+from halocline.problems.problem import Problem
 from halocline.run.tuning.kernels import strategies
 from loops import some
 
@@ -344,8 +344,8 @@ def test_wide_stencils_march_further_where_there_are_many_groups(
 
 @pytest.mark.parametrize(("reads", "order", "ahead"), [("queue", 2, 2), ("queue", 8, 8), ("direct", 8, 0)])
 def test_a_kernel_says_how_much_it_reads_ahead(reads: str, order: int, ahead: int) -> None:
-    case = Heat.in_box((8, 8, 8))
-    schedule = compile_program(case.program("euler", order), case.grid, device=Strategy(reads))
+    case = Problem("heat", [8, 8, 8], scheme="euler", order=order)
+    schedule = compile_program(case.program, case.grid, device=Strategy(reads))
     assert schedule.device is not None
     (sweep,) = schedule.sweeps()
     assert [kernel.ahead for kernel in schedule.device.kernels[sweep.kernel]] == [ahead]

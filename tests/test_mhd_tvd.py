@@ -19,8 +19,8 @@ from halocline.compile.chains import chains
 from halocline.compile.compiler import arranged, compile_program
 from halocline.errors import InputError
 from halocline.physics.mhd_tvd import FLUXES, IdealMHD, MHDSimulation, Source, State, checks, conserved
+from halocline.physics.mhd_tvd.checks import primitives
 from halocline.physics.mhd_tvd.converged import unmatched
-from halocline.physics.mhd_tvd.observed import primitives
 from halocline.physics.mhd_tvd.parameters import ALL, of_program
 from halocline.physics.mhd_tvd.tubes import NARROWEST, plateaux, reference
 from halocline.problems.problem import Problem

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.physics.mhd_tvd.gas import Normal, State
-from halocline.physics.mhd_tvd.limiters import central, sweby
-from halocline.physics.mhd_tvd.reconstruct import plm, states
-from halocline.physics.mhd_tvd.riemann import RIEMANN
-from halocline.physics.mhd_tvd.tvd import mhdtvd
+from halocline.physics.mhd_tvd.reconstruct import central, plm, states, sweby
+from halocline.physics.mhd_tvd.riemann import RIEMANN, mhdtvd
 from halocline.physics.mhd_tvd.waves import Waves, viscosity
 
 Array = NDArray[np.float64]

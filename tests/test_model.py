@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
+import equations
 import halocline as hc
 from halocline.cli.app import run
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.model import Rates, execute, step_time
-from halocline.physics.heat import Heat
-from halocline.physics.wave import Wave
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
 from halocline.plan.traffic import Traffic
@@ -467,15 +466,8 @@ def test_cases_are_those_that_a_simulation_runs() -> None:
             for s in schedule.pass_sweeps()
         ]
 
-    heat = Heat.on(16)
-    options = {"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "order": 6, "dt": 1e-5}
-    assert told(predict.prepared("heat", 16)[0]) == told(
-        hc.Simulation(heat.grid, heat.equations, **options).schedule
-    )
-    wave = Wave.on(16)
-    assert told(predict.prepared("wave", 16)[0]) == told(
-        hc.Simulation(wave.grid, hc.program(wave.step), dt=0.1).schedule
-    )
+    assert told(predict.prepared("heat", 16)[0]) == told(equations.heat((16, 16, 16)).schedule)
+    assert told(predict.prepared("wave", 16)[0]) == told(equations.wave((16, 16)).schedule)
 
 
 def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import compile_program
-from halocline.compile.printers.text import identifier
+from halocline.compile.printers.spelling import identifier
 from halocline.compile.strategy import Strategy
 from halocline.errors import InputError
 from halocline.solvers.cg import METHODS

@@ -36,9 +36,6 @@ from halocline.compile.strategy import READS, Strategy
 from halocline.errors import CompileError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
-from halocline.physics.heat import Heat
-from halocline.physics.poisson import Poisson
-from halocline.physics.wave import Wave
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
 from halocline.run.engine import prepare
@@ -65,17 +62,9 @@ Take = Callable[[Program, Grid], None]
 # -- programs ----------------------------------------------------------------------------------------
 
 
-def of_solver(equations: Any, dim: int, *arguments: Any) -> Callable[[Take], None]:
+def of_case(name: str, n: Sequence[int] = (8,), *settings: Any, **options: Any) -> Callable[[Take], None]:
     def make(take: Take) -> None:
-        case = equations.on(32, dim)
-        take(case.program(*arguments), case.grid)
-
-    return make
-
-
-def of_case(name: str) -> Callable[[Take], None]:
-    def make(take: Take) -> None:
-        case = Problem(name, [8])
+        case = Problem(name, n, *settings, **options)
         take(case.program, case.grid)
 
     return make
@@ -106,10 +95,10 @@ def example(name: str) -> None:
 
 
 PROGRAMS: dict[str, Callable[[Take], None]] = {
-    **{f"heat-{scheme}-{order}-{dim}": of_solver(Heat, dim, scheme, order)
+    **{f"heat-{scheme}-{order}-{dim}": of_case("heat", [32] * dim, scheme=scheme, order=order)
        for scheme in SCHEMES for order in (2, 6) for dim in (1, 2, 3)},
-    **{f"wave-{dim}": of_solver(Wave, dim) for dim in (1, 2, 3)},
-    **{f"poisson-{method}-{dim}": of_solver(Poisson, dim, method)
+    **{f"wave-{dim}": of_case("wave", [32] * dim) for dim in (1, 2, 3)},
+    **{f"poisson-{method}-{dim}": of_case("poisson", [32] * dim, {"method": method})
        for method in ("cg", "cg-fused") for dim in (1, 2, 3)},
     **{f"case-{name}": of_case(name) for name in case_names()},
     **{f"example-{name}": of_run(functools.partial(example, name)) for name in test_examples.CASES},

@@ -892,13 +892,17 @@ def test_a_rank_of_very_many_is_planned_in_a_small_process():
     script = """
 import re, sys
 from pathlib import Path
+import halocline as hc
 import numpy  # counts as memory, not as planning
 from halocline.compile.compiler import compile_program
-from halocline.physics.heat import Heat
+from halocline.lang.stepping import program_of
 from halocline.plan import Traffic, Transfers, lay_out, least_thickness, plan_rank
 
-heat = Heat.on(4160)
-schedule = compile_program(heat.program(), heat.grid)
+grid = hc.Grid((4160,) * 3, periodic=True)
+T = grid.field("T")
+heat = lambda kappa: {T: kappa * hc.laplacian(T)}
+program = program_of(grid, heat, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=1e-9, order=6)
+schedule = compile_program(program, grid)
 traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
 sys.path.insert(0, sys.argv[1])
 from work import lines

@@ -15,8 +15,7 @@ from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Allocate, Nest, Planes, Slot
 from halocline.compile.ir.verify import InvalidKernel, verify
-from halocline.compile.passes.planes import planes, together
-from halocline.compile.passes.scratch import scratch
+from halocline.compile.passes.scratch import planes, scratch, together
 
 
 def kernel_of(shape: tuple[int, ...], make: Any) -> Kernel:

@@ -16,7 +16,7 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import Strategy
-from halocline.physics.heat import Heat
+from halocline.problems.problem import Problem
 from halocline.solvers.schemes import SCHEMES
 
 # --- against the tableaus of textbooks (Williamson 1980, Table 1; Shu and Osher 1988) ---
@@ -127,8 +127,8 @@ def kernels(schedule: Schedule) -> list[str]:
     [("euler", [0]), ("rk2", [0, 1]), ("rk3", [0, 1, 2]), ("rk4", [0, 1, 2, 2]), ("ssprk3", [0, 1, 1])],
 )
 def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, wanted: list[int]) -> None:
-    case = Heat.on(16, 2)
-    program = case.program(scheme, 6)
+    case = Problem("heat", [16, 16], scheme=scheme, order=6)
+    program = case.program
     schedule = compile_program(program, case.grid)
     assert kernels(schedule) == [f"sweep_{n}" for n in wanted]
     for name in set(kernels(schedule)):  # for fields in the cache, and beyond it
@@ -173,8 +173,8 @@ def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) 
 @pytest.mark.parametrize(("scheme", "most"), [("euler", 2), ("rk3", 3), ("rk4", 4), ("ssprk3", 3)])
 def test_schemes_keep_few_values_a_point(scheme: str, most: int) -> None:
     """With the second buffer of the field, whose neighbours are read while it is written."""
-    case = Heat.on(16, 2)
-    assert len(compile_program(case.program(scheme, 2), case.grid).fields) == most
+    case = Problem("heat", [16, 16], scheme=scheme, order=2)
+    assert len(compile_program(case.program, case.grid).fields) == most
 
 
 @pytest.mark.parametrize("device", [None, Strategy()], ids=["cpu", "device"])
@@ -279,9 +279,9 @@ def test_schemes_give_the_same_bits_on_devices(scheme: str) -> None:
 def test_the_register_of_low_storage_is_not_moved_in_vain() -> None:
     """It is not read in the first stage, where it has no value, nor written in the last: while each
     stage reads and writes the field."""
-    case = Heat.on(16, 2)
     for scheme, arrays in (("rk2", [3, 3]), ("rk3", [3, 4, 3])):
-        sweeps = compile_program(case.program(scheme, 6), case.grid).pass_sweeps()
+        case = Problem("heat", [16, 16], scheme=scheme, order=6)
+        sweeps = compile_program(case.program, case.grid).pass_sweeps()
         assert [sweep.bytes / 8 for sweep in sweeps] == arrays
 
 

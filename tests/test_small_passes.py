@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import halocline as hc
-from halocline.compile.ir.kernel import Array, Kernel, Table, Value
+from halocline.compile.ir.kernel import Array, Kernel, Table, Value, compacted, renumbered, substituted
 from halocline.compile.ir.statements import (
     Allocate,
     Barrier,
@@ -32,16 +32,14 @@ from halocline.compile.ir.statements import (
 )
 from halocline.compile.ir.verify import InvalidKernel, verify
 from halocline.compile.passes.angles import angles, near_or_far
-from halocline.compile.passes.functions import functions
 from halocline.compile.passes.inline import inline
-from halocline.compile.passes.loops import loops
+from halocline.compile.passes.loops import loops, whole
 from halocline.compile.passes.nests import nests
 from halocline.compile.passes.operands import Operands, doubled, operands, second
 from halocline.compile.passes.reach import reach
-from halocline.compile.passes.rename import compacted, renumbered, substituted
 from halocline.compile.passes.scratch import scratch
 from halocline.compile.passes.tile import fits, tile
-from halocline.compile.passes.whole import whole
+from halocline.compile.targets.cpu import functions
 from kernels import in_nest, kernel_of, results, small
 
 HERE = ((0, 0),)

@@ -9,7 +9,7 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
-from halocline.compile.passes.scratch import lives, shared
+from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.schedule import Scratch
 from halocline.errors import InputError
 from halocline.run.ranks.mpi import world
@@ -128,10 +128,9 @@ def test_stages_of_a_chain_take_two_slots() -> None:
     grid.field("u")
     program = hc.program(lambda u: u.set(chain(u, 7))).trace(grid.fields["u"])
     (nests,) = arranged(program, grid).nests.values()
-    found = lives(nests.kernel)
+    found, slots = stage_uses(nests.kernel)
     assert [(life.first, life.last) for life in found] == [(n, n + 1) for n in range(7)]
-    chosen, slots = shared(found)
-    assert [chosen[life.array] for life in found] == [0, 1, 0, 1, 0, 1, 0]
+    assert [life.slot for life in found] == [0, 1, 0, 1, 0, 1, 0]
     # each as large as the largest of its stages
     assert [slot.extra for slot in slots] == [(found[0].extra), (found[1].extra)]
     (sweep,) = compile_program(program, grid).sweeps()
@@ -151,11 +150,10 @@ def test_what_is_read_while_another_is_stored_keeps_its_memory() -> None:
         hc.assign({u: third[1] - third[-1], v: other[1] * v})
 
     (nests,) = arranged(step.trace(u, v), grid).nests.values()
-    found = lives(nests.kernel)
-    chosen, slots = shared(found)
+    found, slots = stage_uses(nests.kernel)
     for one in found:
         for other in found:
-            if one is not other and chosen[one.array] == chosen[other.array]:
+            if one is not other and one.slot == other.slot:
                 assert one.last < other.first or other.last < one.first
                 assert one.item == other.item
     assert len(slots) == 4  # first is needed for the third; floats have memory of their own

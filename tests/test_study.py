@@ -19,7 +19,7 @@ from halocline.errors import InputError, RunError
 from halocline.explanation.explain import explain_program
 from halocline.io.table import Table, table_of
 from halocline.papers.umbc import poisson_convergence
-from halocline.physics.poisson import Poisson
+from halocline.problems.problem import Problem
 from halocline.study.measuring.command import Command, as_csv, measure
 from halocline.study.reporting import solves as convergence
 from halocline.study.reporting.page import facts_of_measurements, page
@@ -295,8 +295,8 @@ def test_measure_raises_what_the_command_said():
 
 
 def poisson(n: int, dim: int, method: str = "cg-fused", **options: object):
-    equations = Poisson.on(n, dim)
-    return explain_program(equations.program(method), equations.grid, **options)
+    case = Problem("poisson", [n] * dim, {"method": method})
+    return explain_program(case.program, case.grid, **options)
 
 
 def test_messages_of_all_ranks_are_the_cuts_of_the_grid():

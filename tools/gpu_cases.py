@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 import tempfile
@@ -20,9 +21,6 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.strategy import Strategy
 from halocline.errors import HaloclineError
 from halocline.native import native
-from halocline.physics.heat import Heat
-from halocline.physics.poisson import Poisson
-from halocline.physics.wave import Wave
 from halocline.plan.devices import DeviceChoice
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
@@ -51,37 +49,46 @@ def chosen(device: str) -> list[Any]:
 
 def heat(shape: Sequence[int], order: int, dtype: str, scheme: Any, **execution: Any) -> str:
     """The bits of heat after some steps."""
-    case = Heat.in_box(shape, dtype=dtype)
+    grid = hc.Grid(shape, extent=tuple(n / shape[0] for n in shape), periodic=True)
+    T = grid.field("T", dtype=dtype)
     sim = hc.Simulation(
-        case.grid,
-        lambda kappa: case.equations(kappa),
+        grid,
+        lambda kappa: {T: kappa * hc.laplacian(T)},
         parameters={"kappa": 1.0},
         scheme=scheme,
         order=order,
-        dt=case.stable_step,
+        dt=0.1 / (shape[0] ** 2 * grid.ndim),
         **execution,
     )
-    sim[case.fields[0]] = case.start
+    sim[T] = math.prod((hc.sin(2 * math.pi * x) for x in T.coordinates), start=hc.cos(6 * math.pi * grid.x))
     sim.run(steps=STEPS)
     return str(sim.checksum("T"))
 
 
 def wave(n: int, dim: int, **execution: Any) -> str:
     """The bits of pressure after some steps."""
-    case = Wave.on(n, dim)
-    step = hc.program(lambda p, v, dt: case.step(p, v, dt))
-    sim = hc.Simulation(case.grid, step, dt=0.3 / n, **execution)
-    sim[case.p] = lambda *x: np.exp(-30 * sum((x_i - 0.4) ** 2 for x_i in x))
+    grid = hc.Grid((n,) * dim)
+    p, v = grid.field("p", boundary=hc.Derivative(0.0)), grid.vector("v", location="face")
+
+    @hc.program
+    def step(dt: Any) -> None:
+        v.set(v - dt * hc.grad(p))
+        p.set(p - dt * hc.div(v))
+
+    sim = hc.Simulation(grid, step, dt=0.3 / n, **execution)
+    sim[p] = lambda *x: np.exp(-30 * sum((x_i - 0.4) ** 2 for x_i in x))
     sim.run(steps=STEPS)
-    return str(sim.checksum(case.p))
+    return str(sim.checksum(p))
 
 
 def cg(n: int, dim: int, method: str, **execution: Any) -> tuple[str, tuple[str, ...]]:
     """Iterations and bits of a solution, and the transfer methods that were taken."""
-    case = Poisson.on(n, dim)
-    problem = hc.LinearProblem(case.operator, case.u, case.rhs, method=method, **execution)
+    grid = hc.Grid((n,) * dim, walls="node")
+    u = grid.field("u", boundary=hc.Value(0))
+    rhs = math.prod(hc.sin(math.pi * x) ** 2 for x in u.coordinates)
+    problem = hc.LinearProblem(lambda v: -hc.laplacian(v), u, rhs, method=method, **execution)
     solution = problem.solve(rtol=1e-8)
-    found = f"{solution.iterations} iterations, {solution.fields.checksum(case.u)}"
+    found = f"{solution.iterations} iterations, {solution.fields.checksum(u)}"
     return found, tuple(moved(problem.prepared)[1])
 
 
@@ -272,19 +279,15 @@ def ranks(options: argparse.Namespace) -> Iterator[Row]:
 def resources(options: argparse.Namespace) -> Iterator[Row]:
     """Registers and spills of kernels; one that spills fails, where a device can have enough."""
     device = chosen(options.device)[0]
-    programs: dict[str, Callable[[], Any]] = {}
+    programs: dict[str, Problem] = {}
     for order in (2,) if options.small else (2, 4, 6, 8):
-        case = Heat.on(64, 3)
-        programs[f"heat order {order}"] = lambda o=order, c=case: (c.program("euler", o), c.grid)
+        programs[f"heat order {order}"] = Problem("heat", [64] * 3, scheme="euler", order=order)
     if not options.small:
-        own = Wave.on(64, 3)
-        programs["wave"] = lambda: (own.program(), own.grid)
-        box = Poisson.on(64, 2)
-        programs["cg-fused"] = lambda: (box.program("cg-fused"), box.grid)
-        mhd = Problem("mhd-benchmark", [16])
-        programs[LARGE] = lambda: (mhd.program, mhd.grid)
-    for name, make in programs.items():
-        schedule = compile_program(*make(), device=Strategy())
+        programs["wave"] = Problem("wave", [64] * 3)
+        programs["cg-fused"] = Problem("poisson", [64] * 2)
+        programs[LARGE] = Problem("mhd-benchmark", [16])
+    for name, problem in programs.items():
+        schedule = compile_program(problem.program, problem.grid, device=Strategy())
         module = compile_for(device, schedule.device.source)
         told, spills = [], 0
         for kernel in dict.fromkeys(k.name for each in schedule.device.kernels.values() for k in each):

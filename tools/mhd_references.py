@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from halocline.physics.mhd_tvd import tubes
-from halocline.physics.mhd_tvd.observed import primitives, restricted
+from halocline.physics.mhd_tvd.checks import primitives, restricted
 from halocline.problems.problem import Problem
 
 DATA = Path(tubes.__file__).parent / "data"

@@ -80,8 +80,8 @@ class Mutation:
 
 
 HALO, EXCHANGE, FILLS = "compile/halo.py", "plan/exchange.py", "plan/fills.py"
-WALLS, WRAPS = "compile/walls.py", "compile/wraps.py"
-INLINE, NESTS, WHOLE = "compile/passes/inline.py", "compile/passes/nests.py", "compile/passes/whole.py"
+WALLS, WRAPS = "compile/walls.py", "compile/numbering.py"
+INLINE, NESTS, WHOLE = "compile/passes/inline.py", "compile/passes/nests.py", "compile/passes/loops.py"
 REACH, CONTRACT = "compile/passes/reach.py", "compile/passes/contract.py"
 
 FATAL = Mutation(

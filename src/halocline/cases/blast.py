@@ -9,8 +9,7 @@ import halocline as hc
 from halocline.io.figure import Figure
 from halocline.physics import mhd_tvd
 from halocline.physics.mhd_tvd import drawn
-from halocline.physics.mhd_tvd.checks import general
-from halocline.physics.mhd_tvd.observed import primitives, turned
+from halocline.physics.mhd_tvd.checks import general, primitives, turned
 from halocline.physics.mhd_tvd.parameters import PAPER, STEADY
 
 BURST = 0.1  # the least kinetic energy at the end, over the heat of the sphere

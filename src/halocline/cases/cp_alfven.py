@@ -13,7 +13,7 @@ import halocline as hc
 from halocline.io.figure import Curve, Figure, Lines
 from halocline.physics import mhd_tvd
 from halocline.physics.mhd_tvd import checks, drawn
-from halocline.physics.mhd_tvd.oblique import Direction
+from halocline.physics.mhd_tvd.setup import Direction
 
 # boxes that hold one wave, and its direction, by their number of axes
 EXTENTS = {1: (1.0,), 2: (math.sqrt(5), math.sqrt(5) / 2), 3: (3.0, 1.5, 1.5)}

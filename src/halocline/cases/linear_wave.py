@@ -10,8 +10,8 @@ from typing import NamedTuple
 import halocline as hc
 from halocline.physics import mhd_tvd
 from halocline.physics.mhd_tvd import checks
-from halocline.physics.mhd_tvd.oblique import Direction
 from halocline.physics.mhd_tvd.parameters import PAPER
+from halocline.physics.mhd_tvd.setup import Direction
 
 MAGNETIC = ("fast", "alfven", "slow", "entropy")
 HYDRODYNAMIC = ("sound", "shear_y", "shear_z", "entropy_hydro")

@@ -17,7 +17,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -101,16 +101,33 @@ def own_folder(folder: Path) -> Path:
 def is_whole(file: Path) -> bool:
     """Whether a file of the cache may be used: there, of this user or root, writable by no one else, and with
     the bytes that its digest stands for."""
-    return fault(file) == ""
+    return _fault(file) == ""
 
 
-def report_remade(file: Path, fault: str | None) -> None:
-    """Warn that a file of the cache was there, could not be used and was made anew."""
+def first_whole(folder: Path, pattern: str) -> Path | None:
+    """Return the first file of a folder of the cache, by name, that may be used; None where there is none."""
+    return next(filter(is_whole, sorted(folder.glob(pattern))), None)
+
+
+def cached(file: Path, make: Callable[[Path], Path]) -> Path:
+    """Return a file of the cache; where it is missing or cannot be used, `make` writes it into a folder.
+
+    Raises
+    ------
+    CompileError
+        The cache cannot be written, or others may write it.
+    """
+    fault = _fault(file)
+    if fault == "":
+        return file
+    with workplace(file.parent) as place:
+        publish(make(place), file)
     if fault:
         log.warning("%s in the cache was not used, and has been made anew: %s", file, fault)
+    return file
 
 
-def fault(file: Path) -> str | None:
+def _fault(file: Path) -> str | None:
     """Why a file of the cache may not be used; "" where it may, None where it is not there."""
     try:
         with open(file, "rb") as handle:

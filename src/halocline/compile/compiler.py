@@ -9,22 +9,19 @@ from functools import partial
 from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
-from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.pipeline import passed, run
-from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered
+from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
-from halocline.compile.passes.scratch import lives, shared
-from halocline.compile.results import awaited
+from halocline.compile.passes.scratch import stage_uses
+from halocline.compile.schedule import NAME, Code
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.compile.sweep import SweepNests, build, in_halo
-from halocline.compile.targets.code import NAME, Code, Target
 from halocline.compile.targets.cpu import Cpu, condition_function, scalars_function, translation_unit
 from halocline.compile.targets.device import Device
 from halocline.compile.targets.source import device_text, loop_kernel, scalars_kernel, stop_kernel
 from halocline.compile.translate import translate_ghost, translate_scalar
 from halocline.compile.walls import WallFill
-from halocline.compile.wraps import wrapped
 from halocline.errors import InputError
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import walk
@@ -63,7 +60,7 @@ def compile_program(
         that was overwritten before its use.
     """
     found = arranged(program, grid, halo)
-    target: Target = Cpu() if device is None else Device(device, shared)
+    target = Cpu() if device is None else Device(device, shared)
     numbering = numbered(program, found, target.wraps)
     compiler = _Compiler(found, numbering, target)
     operations = tuple(map(compiler.operation, found.operations))
@@ -97,7 +94,7 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     if halo == "uniform":
         make_uniform(halos.values(), grid.ndim)
     found = Sweeps(grid, operations, nests, halos)
-    return replace(found, operations=awaited(operations, lambda sweep: set(found.scalars(sweep))))
+    return replace(found, operations=lower.awaited(operations, lambda sweep: set(found.scalars(sweep))))
 
 
 @dataclass
@@ -106,7 +103,7 @@ class _Compiler:
 
     found: Sweeps
     numbering: Numbering
-    target: Target
+    target: Cpu | Device
     source: list[str] = field(default_factory=list)
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
@@ -210,6 +207,7 @@ class _Compiler:
         else:
             symbol = self.once("exchange", self.target.halo(kernel, self.numbering.names))
         halo_kernel, extent = self.halo_kernel(sweep, nests, halo, of)
+        stages, slots = stage_uses(kernel)
         items = {name: ITEMSIZE[kernel.array[name].dtype] for name in of.names}
         return schedule.Sweep(
             kernel=symbol,
@@ -226,8 +224,8 @@ class _Compiler:
             swaps=tuple((numbers[name], numbers[to]) for name, to in sinks.items() if name in doubled),
             overwrites=tuple(numbers[name] for name in sinks if name not in doubled),
             wraps=tuple(sorted(numbers[f.name] for f in wraps)),
-            scratch=tuple(schedule.Scratch(s.item, s.extra, s.planes) for s in shared(lives(kernel))[1]),
-            stages=_stages(kernel),
+            scratch=tuple(schedule.Scratch(s.item, s.extra, s.planes) for s in slots),
+            stages=tuple(stages),
             flops=float(count_flops(kernel)),
             bytes=float(sum(items.values()) + sum(items[to] for to in sinks.values() if to in read)),
             names=tuple([f.name for f in sweep.sets] + [f"{r.attribute[0]}" for r in sweep.reductions]),
@@ -294,20 +292,3 @@ class _Compiler:
             comment = f"{fill.field.name} beyond a wall"
         axis = fill.axis + 3 - grid.ndim
         return self.target.wall(layers, self.numbering.names, axis, fill.side, comment)
-
-
-def _stages(kernel: Kernel) -> tuple[schedule.StageUse, ...]:
-    """The stages of a sweep that lie in scratch memory."""
-    found = lives(kernel)
-    chosen, _ = shared(found)
-    return tuple(
-        schedule.StageUse(
-            life.array.partition(".")[0],
-            life.item,
-            tuple((lo, hi + top) for (lo, hi), top in zip(life.nest.extent, life.nest.top, strict=True)),
-            life.first,
-            life.last,
-            chosen[life.array],
-        )
-        for life in found
-    )

@@ -1,4 +1,4 @@
-"""Which statements become one sweep: what each reads, and whether that is there.
+"""Reads of statements, and the order of sweeps that they require.
 
 A statement joins the sweep before it unless it reads what would not be there yet: at another cell what the
 sweep assigns, ghosts that follow it, or a scalar that is set after it. And a sweep ends before a statement
@@ -7,20 +7,21 @@ that overwrites what a later one, of another sweep, still reads as it was, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 from halocline.compile.footprint import Offset
 from halocline.errors import InputError
 from halocline.lang import program as lang
 from halocline.lang.boundary import SIDES, Ghost, Periodic
-from halocline.lang.expression import Expr, constant, replace_leaves, walk
+from halocline.lang.expression import Expr, constant, postorder, replace_leaves, walk
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
+from halocline.lang.program import Key
 
-Key = Field | str  # a field, or a scalar by its name
 Place = tuple[bool, ...]  # the axes that points are staggered along
 
 
@@ -60,44 +61,30 @@ class Verdict(Enum):
     GONE = "the value was overwritten before"
 
 
-@dataclass
-class Progress:
-    """Where a program has come to, statement by statement.
+class Progress(lang.Versions):
+    """Versions of fields and scalars, and of their values before the sweep under construction.
 
-    Versions (see Program.version): `since` has the first that stands for the present value of a field or
-    scalar, `before` those of its value before the sweep under construction, where that sets it.
+    `before` has the versions of the value that a field or scalar had before the sweep, where the sweep sets
+    it.
     """
 
-    walls: Walls
-    since: dict[Key, int] = field(default_factory=dict)
-    before: dict[Key, range] = field(default_factory=dict)
-    times: dict[Key, int] = field(default_factory=dict)  # how often each was set
-    loops: int = 0  # entered so far
+    def __init__(self, walls: Walls) -> None:
+        super().__init__()
+        self.walls = walls
+        self.before: dict[Key, range] = {}
 
     def end_sweep(self) -> None:
-        """What comes next is of another sweep."""
+        """Begin another sweep."""
         self.before = {}
 
     def set(self, key: Key) -> None:
-        """A field or scalar has another value from here on."""
-        now = self.times.get(key, 0) + self.loops
-        self.before.setdefault(key, range(self.since.get(key, 0), now + 1))
-        self.times[key] = self.times.get(key, 0) + 1
-        self.since[key] = now + 1
-
-    def enter_loop(self, assigned: Iterable[Key]) -> None:
-        """At the start of a pass what is assigned in the loop has what the pass before left."""
-        self.loops += 1
-        for key in assigned:
-            self.since[key] = self.times.get(key, 0) + self.loops
-
-    def present(self, key: Key, version: int) -> bool:
-        """Whether a version stands for the value that a field or scalar has now."""
-        return version >= self.since.get(key, 0)
+        """Note that a statement sets a field or scalar."""
+        self.before.setdefault(key, range(self.since.get(key, 0), self.now(key) + 1))
+        super().set(key)
 
     def verdict(self, use: Use) -> Verdict:
         """What becomes of a use."""
-        present = self.present(use.key, use.version)
+        present = self.is_present(use.key, use.version)
         if isinstance(use.key, str):
             if use.in_kernel and use.key in self.before:  # set after the sweep
                 if present:
@@ -173,7 +160,7 @@ class Walls:
 def layers(program: lang.Program) -> int:
     """As many layers of ghosts as any statement may read: along the longest way through stages of stages."""
     longest: dict[lang.Stage, int] = {}
-    expressions = [e for statement in program.flat() for e in expressions_of(statement)]
+    expressions = [e for statement in program.flat() for e in lang.expressions_of(statement)]
 
     def reach(root: Expr) -> int:
         found = 0
@@ -190,36 +177,10 @@ def layers(program: lang.Program) -> int:
     return 1 + max(map(reach, expressions), default=0)  # points on faces read a layer further than cells
 
 
-def expressions_of(statement: lang.Statement) -> list[Expr]:
-    """What a statement evaluates, but for conditions."""
-    if isinstance(statement, lang.Assign):
-        return list(statement.values.values())
-    if isinstance(statement, lang.AssignScalar):
-        return [statement.expression]
-    if isinstance(statement, lang.Repeat) and statement.limit is not None:
-        return [statement.limit]
-    return []
-
-
 def stages_below(roots: Iterable[Expr]) -> list[lang.Stage]:
     """All stages that expressions are made of, each after those that it reads."""
-    ordered: dict[lang.Stage, None] = {}
-    entered: set[lang.Stage] = set()
-    waiting: list[tuple[lang.Stage | None, list[lang.Stage]]] = [
-        (None, [s for root in roots for s in _read(root)])
-    ]
-    while waiting:
-        reader, missing = waiting[-1]
-        if missing:
-            stage = missing.pop(0)
-            if stage not in entered:
-                entered.add(stage)
-                waiting.append((stage, _read(stage.definition)))
-        else:
-            waiting.pop()
-            if reader is not None:
-                ordered[reader] = None
-    return list(ordered)
+    reads = cache(lambda stage: _read(stage.definition))
+    return list(postorder((stage for root in roots for stage in _read(root)), reads))
 
 
 def _read(root: Expr) -> list[lang.Stage]:
@@ -240,7 +201,10 @@ class Uses:
         if isinstance(statement, lang.Assign):
             for target, expression in statement.values.items():
                 yield from self._in_kernel(expression, target.staggered)
-        for expression in () if isinstance(statement, lang.Assign) else expressions_of(statement):
+            return
+        for expression in lang.expressions_of(statement):
+            if isinstance(statement, lang.Repeat) and expression.condition:
+                continue  # which takes the values at its test
             # the cells of a reduction see the sweep, whatever statement it stands in
             for current in walk((expression,)):
                 if current.op == "reduce":
@@ -279,34 +243,8 @@ def _without_reductions(root: Expr) -> Expr:
     return replace_leaves(root, lambda leaf: leaf, memo)
 
 
-# -- which statements begin a sweep ------------------------------------------------------------------
-
-
-def beginnings(program: lang.Program) -> frozenset[int]:
-    """The statements, by their number in `Program.flat`, that begin a sweep although they follow another.
-
-    Raises
-    ------
-    InputError
-        A statement uses a value that was overwritten before it, and no cut keeps it.
-    """
-    walls, uses = Walls(program), Uses()
-    cuts = frozenset(program.cuts)
-    while True:
-        scan = _Scan(program, Progress(walls), uses, cuts)
-        try:
-            scan.statements(program.statements)
-            return frozenset(scan.begun)
-        except _LostError as lost:
-            # what overwrote the value may have joined a sweep that the statement had to wait for
-            setter = scan.setters.get(lost.use.key)
-            if setter is None or setter in cuts:
-                raise InputError(str(lost)) from None
-            cuts |= {setter}
-
-
-class _LostError(Exception):
-    """A value that is gone where a statement uses it."""
+class LostError(Exception):
+    """A value that no longer exists where a statement uses it."""
 
     def __init__(self, use: Use, line: Line) -> None:
         what, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
@@ -315,65 +253,3 @@ class _LostError(Exception):
             f"that value in another {what}, or form the expression after the set"
         )
         self.use = use
-
-
-class _Scan:
-    """One way through a program, with sweeps cut before some statements."""
-
-    def __init__(self, program: lang.Program, progress: Progress, uses: Uses, cuts: frozenset[int]) -> None:
-        self.progress, self.uses, self.cuts = progress, uses, cuts
-        self.begun: set[int] = set()
-        self.number = 0  # of the next statement
-        self.run: int | None = None  # the first of the assignments to fields that the sweep ends with so far
-        # the statement before which a sweep may be cut so that a field or scalar keeps the value it had
-        self.setters: dict[Key, int] = {}
-
-    def end_sweep(self) -> None:
-        self.progress.end_sweep()
-        self.run = None
-
-    def statements(self, body: Sequence[lang.Statement]) -> None:
-        """Go through statements.
-
-        Raises
-        ------
-        _LostError
-            A statement uses a value that was overwritten before.
-        """
-        for statement in body:
-            number, self.number = self.number, self.number + 1
-            if number in self.cuts:
-                self.begun.add(number)
-                self.end_sweep()
-            self.statement(number, statement)
-
-    def statement(self, number: int, statement: lang.Statement) -> None:
-        if isinstance(statement, (lang.StopWhen, lang.Repeat)):
-            self.end_sweep()
-        if not isinstance(statement, lang.StopWhen):
-            self.wait(number, statement)
-        if isinstance(statement, lang.Assign):
-            self.run = number if self.run is None else self.run
-            for target in statement.values:
-                self.setters[target] = self.run
-                self.progress.set(target)
-        elif isinstance(statement, lang.AssignScalar):
-            self.run = None
-            self.setters[statement.scalar.name] = number
-            self.progress.set(statement.scalar.name)
-        elif isinstance(statement, lang.Repeat):
-            self.progress.enter_loop(lang.assigned(statement.body))
-            self.statements(statement.body)
-            self.end_sweep()
-
-    def wait(self, number: int, statement: lang.Statement) -> None:
-        """End the sweep where a statement must wait for it."""
-        for use in list(self.uses.of(statement)):
-            verdict = self.progress.verdict(use)
-            if verdict is Verdict.WAITS and number not in self.begun:
-                self.begun.add(number)
-                self.end_sweep()
-                return self.wait(number, statement)
-            if verdict is Verdict.GONE:
-                raise _LostError(use, statement.line)
-        return None

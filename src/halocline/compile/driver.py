@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from halocline.compile.cache import cache_folder, fault, is_whole, publish, report_remade, trusted, workplace
+from halocline.compile.cache import cache_folder, cached, first_whole, trusted
 from halocline.compile.headers import include_folder
 from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
@@ -167,8 +167,7 @@ def library_path(source: str, *, streaming: bool = False) -> Path:
     try:
         compiler = find_compiler()
     except CompileError:
-        made = (library for library in sorted(folder.glob(f"{held}-*.so")) if is_whole(library))
-        library = next(made, None)
+        library = first_whole(folder, f"{held}-*.so")
         if library is None:
             raise
         return library
@@ -201,30 +200,29 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
         compiler rejects.
     """
     library = library_path(source, streaming=streaming)
-    why_not = fault(library)
-    if why_not == "":
-        return library
-    compiler, include, folder = find_compiler(), include_folder(), library.parent
-    flags = _flags(compiler, streaming)
-    with workplace(folder) as place:
+
+    def compiled(place: Path) -> Path:
+        compiler = find_compiler()
         text, made = place / "kernels.cpp", place / "kernels.so"
         text.write_text(source, encoding="utf-8")
-        failed = _compile([compiler.path, *flags, f"-I{include}"], text, number_of_parts(source), made)
-        if failed is not None and os.strerror(errno.ENOSPC) in failed.said:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if failed is not None:
+        command = [compiler.path, *_flags(compiler, streaming), f"-I{include_folder()}"]
+        try:
+            _compile(command, text, number_of_parts(source), made)
+        except subprocess.CalledProcessError as error:
+            if os.strerror(errno.ENOSPC) in error.stderr:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
             kept = library.with_suffix(".failed.cpp")
             shutil.copy(text, kept)
             raise CompileError(
                 f"{compiler.path} could not compile generated code (kept in {kept}), exit status "
-                f"{failed.status}:\n" + "\n".join(failed.said.splitlines()[:20])
-            )
+                f"{error.returncode}:\n" + "\n".join(error.stderr.splitlines()[:20])
+            ) from None
         _check_loads(made, compiler)
         shutil.copy(text, place / "kept.cpp")
         os.replace(place / "kept.cpp", library.with_suffix(".cpp"))
-        publish(made, library)
-    report_remade(library, why_not)
-    return library
+        return made
+
+    return cached(library, compiled)
 
 
 def _check_loads(made: Path, compiler: Compiler) -> None:
@@ -239,51 +237,49 @@ def _check_loads(made: Path, compiler: Compiler) -> None:
         ) from None
 
 
-@dataclass(frozen=True)
-class _Failed:
-    """How a compiler ended, and what it said."""
+def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> None:
+    """Compile a library: its parts at the same time, on the cores that there are.
 
-    status: int
-    said: str
-
-
-def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> _Failed | None:
-    """Compile a library: its parts at a time, as many as there are cores. What failed, if something did."""
+    Raises
+    ------
+    subprocess.CalledProcessError
+        A compiler failed; the error has its messages.
+    """
     if parts == 1:
-        return _run_all([[*command, str(text), "-o", str(made)]], text.parent)
+        _run_all([[*command, str(text), "-o", str(made)]], text.parent)
+        return
     objects = [str(text.with_suffix(f".{part}.o")) for part in range(parts)]
     apart = [
         [*(flag for flag in command if flag != "-shared"), f"-D{PART}={part}", "-c", str(text), "-o", made_of]
         for part, made_of in enumerate(objects)
     ]
-    return _run_all(apart, text.parent) or _run_all([[*command, *objects, "-o", str(made)]], text.parent)
+    _run_all(apart, text.parent)
+    _run_all([[*command, *objects, "-o", str(made)]], text.parent)
 
 
-def _run_all(commands: Sequence[Sequence[str]], place: Path) -> _Failed | None:
-    """Run commands, some at a time; the first that failed, in their order, after which none is left."""
+def _run_all(commands: Sequence[Sequence[str]], place: Path) -> None:
+    """Run compilers, several at the same time; after the first failure, in their order, none is left."""
     at_once = min(len(os.sched_getaffinity(0)), MOST_COMPILERS)
     running: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
-    waiting = list(enumerate(commands))
+    waiting = list(commands)
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
-                number, command = waiting.pop(0)
                 # in memory: a compiler that finds the disk full must be able to say so
-                said: IO[bytes] = os.fdopen(os.memfd_create(f"said.{number}"), "w+b")
-                running.append((_start(command, place, said), said))
-            process, said = running[0]
-            process.wait()
-            if process.returncode != 0:
-                said.seek(0)
-                return _Failed(process.returncode, said.read().decode(errors="replace"))
-            said.close()
+                messages: IO[bytes] = os.fdopen(os.memfd_create("messages"), "w+b")
+                running.append((_start(waiting.pop(0), place, messages), messages))
+            process, messages = running[0]
+            if process.wait() != 0:
+                messages.seek(0)
+                text = messages.read().decode(errors="replace")
+                raise subprocess.CalledProcessError(process.returncode, process.args, stderr=text)
+            messages.close()
             del running[0]
-        return None
     finally:
-        for process, said in running:
+        for process, messages in running:
             process.kill()
             process.wait()
-            said.close()
+            messages.close()
 
 
 def _start(command: Sequence[str], place: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:

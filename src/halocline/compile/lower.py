@@ -3,17 +3,23 @@
 A sweep assigns several fields at once: every expression in it is written in terms of the values from before
 the sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that
 sweep assigns or whose ghosts follow one that it assigns, or a scalar that depends on its reductions.
+
+`awaited` puts the wait for the results of reductions before the first statement that needs them.
+
+A reduction over all ranks takes as long as a message through a tree. What follows a sweep and does not depend
+on its results goes on meanwhile; scalar statements that do depend on them, and that nothing needs yet, move
+behind the wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from halocline.compile.dependence import Key, Progress, Walls, beginnings, stages_below
+from halocline.compile.dependence import LostError, Progress, Uses, Verdict, Walls, stages_below
 from halocline.errors import InputError
 from halocline.lang import program as lang
 from halocline.lang.expression import Expr, cast, reduction, replace_leaves, walk
@@ -21,6 +27,7 @@ from halocline.lang.expression import read as read_node
 from halocline.lang.expression import stage_read as stage_node
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
+from halocline.lang.program import Key
 from halocline.lang.trace import OWN
 from halocline.lang.trace import scalar as scalar_node
 
@@ -77,11 +84,13 @@ OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 
 
 class _Lowering:
-    """Forms the expressions of sweeps that are known: `begun` has the statements that begin one."""
+    """Formation of sweeps, with cuts before the statements of some numbers in `Program.flat`."""
 
-    def __init__(self, program: lang.Program) -> None:
-        self.begun = beginnings(program)
-        self.progress = Progress(Walls(program))
+    def __init__(self, walls: Walls, uses: Uses, cuts: frozenset[int]) -> None:
+        self.progress, self.uses, self.cuts = Progress(walls), uses, cuts
+        # statement before which a cut keeps the value that a field or scalar had
+        self.setters: dict[Key, int] = {}
+        self.first_assignment: int | None = None  # of the assignments to fields that end the present sweep
         self.number = 0  # of the next statement
         self.operations: list[OperationGraph] = []
         self.sweep = SweepGraph()
@@ -103,7 +112,7 @@ class _Lowering:
             self.operations.append(self.sweep)
         if self.after:
             self.operations.append(ScalarGraph(self.after))
-        self.sweep, self.after = SweepGraph(), []
+        self.sweep, self.after, self.first_assignment = SweepGraph(), [], None
         self.progress.end_sweep()
         self._forget()
 
@@ -126,7 +135,7 @@ class _Lowering:
             return scalar_node(leaf.attribute[0])
         if leaf.op == "read":
             target, version, offset = leaf.attribute
-            if target in self.sweep.sets and self.progress.present(target, version):
+            if target in self.sweep.sets and self.progress.is_present(target, version):
                 value = self.sweep.sets[target]
                 # as if it were read back: rounded, and of the field's precision
                 return value if value.precision == target.dtype else cast(value, target.dtype)
@@ -158,33 +167,57 @@ class _Lowering:
     # --- statements ---
 
     def statements(self, body: Sequence[lang.Statement]) -> None:
+        """Add statements to the operations.
+
+        Raises
+        ------
+        LostError
+            A statement uses a value that was overwritten before it.
+        """
         for statement in body:
             number, self.number = self.number, self.number + 1
-            if number in self.begun:
+            # scalars that are set before the first assignment of a sweep can be read in it
+            begins = isinstance(statement, lang.Assign) and not self.sweep.roots()
+            if begins or number in self.cuts or isinstance(statement, (lang.StopWhen, lang.Repeat)):
                 self.end_sweep()
-            self.statement(statement)
+            if not isinstance(statement, lang.StopWhen):
+                self.wait(statement)
+            self.statement(number, statement)
 
-    def statement(self, statement: lang.Statement) -> None:
+    def wait(self, statement: lang.Statement) -> None:
+        """End the sweep where a statement uses a value that exists after the sweep only."""
+        for use in list(self.uses.of(statement)):
+            verdict = self.progress.verdict(use)
+            if verdict is Verdict.WAITS:
+                self.end_sweep()  # no use waits at the beginning of a sweep
+                return self.wait(statement)
+            if verdict is Verdict.GONE:
+                raise LostError(use, statement.line)
+        return None
+
+    def statement(self, number: int, statement: lang.Statement) -> None:
         if isinstance(statement, lang.Assign):
+            self.first_assignment = number if self.first_assignment is None else self.first_assignment
             values = {f: self.of_cells(e) for f, e in statement.values.items()}
             self.sweep.sets |= values
             self.sweep.lines += statement.lines.values()
             for f in values:
                 self.sweep.origins[f] = statement.lines[f]
-                self.set(f)
+                self.set(f, self.first_assignment)
         elif isinstance(statement, lang.AssignScalar):
             value = self.of_scalars(statement.expression, statement.line)
             if any(current.op == "reduce" for current in walk((statement.expression,))):
                 self.sweep.lines.append(statement.line)
             self.after.append((statement.scalar.name, value))
-            self.set(statement.scalar.name)
+            self.first_assignment = None
+            self.set(statement.scalar.name, number)
         elif isinstance(statement, lang.StopWhen):
-            self.end_sweep()
             self.operations.append(StopGraph(_current(statement.condition), statement.reason))
         else:
             self.repeat(statement)
 
-    def set(self, key: Key) -> None:
+    def set(self, key: Key, setter: int) -> None:
+        self.setters[key] = setter
         self.progress.set(key)
         self._forget()
 
@@ -194,7 +227,6 @@ class _Lowering:
         self._formed.clear()
 
     def repeat(self, statement: lang.Repeat) -> None:
-        self.end_sweep()
         limit = None
         if statement.limit is not None:
             limit = self.fresh("limit")
@@ -244,8 +276,18 @@ def lower(program: lang.Program) -> list[OperationGraph]:
     InputError
         For a program without statements, or a value that was overwritten before its use.
     """
-    lowering = _Lowering(program)
-    lowering.statements(program.statements)
+    walls, uses, cuts = Walls(program), Uses(), frozenset(program.cuts)
+    while True:
+        lowering = _Lowering(walls, uses, cuts)
+        try:
+            lowering.statements(program.statements)
+            break
+        except LostError as lost:
+            # what overwrote the value may have joined a sweep that the statement had to wait for
+            setter = lowering.setters.get(lost.use.key)
+            if setter is None or setter in cuts:
+                raise InputError(str(lost)) from None
+            cuts |= {setter}
     lowering.end_sweep()
     if not lowering.operations:
         raise InputError(f"program {program.name!r} has no statements: nothing is set")
@@ -266,3 +308,65 @@ def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
 def scalars_in(expressions: Iterable[Expr]) -> list[str]:
     """The scalars that expressions read, in order."""
     return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]
+
+
+def awaited(
+    operations: list[OperationGraph], reads: Callable[[SweepGraph], set[str]]
+) -> list[OperationGraph]:
+    """The operations with a wait after each sweep that reduces, as late as can be: before its results are
+    used, before another reduction, a loop or a stop statement, and at the end of the loop's body.
+
+    Parameters
+    ----------
+    operations : list of OperationGraph
+    reads : callable
+        The scalars that a sweep reads, in its kernels and at walls.
+    """
+    body = _Body()
+    for operation in operations:
+        if isinstance(operation, SweepGraph):
+            if operation.reductions or body.missing & reads(operation):
+                body.wait()
+            body.made.append(operation)
+            body.missing |= set(operation.reductions.values())
+        elif isinstance(operation, ScalarGraph):
+            body.scalars(operation)
+        else:
+            body.wait()
+            if isinstance(operation, LoopGraph):
+                operation.body = awaited(operation.body, reads)
+            body.made.append(operation)
+    body.wait()
+    return body.made
+
+
+@dataclass
+class _Body:
+    """Operations of a program or loop, as far as they are arranged."""
+
+    made: list[OperationGraph] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)  # scalars without their value, since a wait is to come
+    moved: list[tuple[str, Expr]] = field(default_factory=list)  # statements that are to follow the wait
+    used: set[str] = field(default_factory=set)  # scalars that these read
+
+    def scalars(self, graph: ScalarGraph) -> None:
+        """Append scalar statements, but for those that must follow the wait."""
+        at_once = []
+        for name, value in graph.statements:
+            read = set(scalars_in([value]))
+            if self.missing & read or name in self.missing or name in self.used:
+                self.moved.append((name, value))
+                self.missing.add(name)
+                self.used |= read
+            else:
+                at_once.append((name, value))
+        if at_once:
+            self.made.append(ScalarGraph(at_once))
+
+    def wait(self) -> None:
+        """Append a wait, if one is due, and what has moved behind it."""
+        if self.missing:
+            self.made.append(AwaitGraph())
+        if self.moved:
+            self.made.append(ScalarGraph(self.moved))
+        self.missing, self.moved, self.used = set(), [], set()

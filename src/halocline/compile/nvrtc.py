@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from halocline.compile.cache import cache_folder, fault, is_whole, publish, report_remade, trusted, workplace
+from halocline.compile.cache import cache_folder, cached, first_whole, trusted
 from halocline.errors import CompileError
 from halocline.native import native
 
@@ -153,7 +153,7 @@ def compile_cuda(source: str, architecture: str) -> Path:
         nvrtc = find_nvrtc(architecture)
     except CompileError:
         # one that any version made: results do not depend on which
-        kept = next((found for found in sorted(folder.glob(f"{held}-*.cubin")) if is_whole(found)), None)
+        kept = first_whole(folder, f"{held}-*.cubin")
         if kept is None:
             raise
         return kept
@@ -162,10 +162,8 @@ def compile_cuda(source: str, architecture: str) -> Path:
     options = [f"--gpu-architecture={target}", *OPTIONS]
     key = f"{held}-{version}"
     code = folder / f"{key}.{'cubin' if target == architecture else 'ptx'}"
-    why_not = fault(code)
-    if why_not == "":
-        return code
-    with workplace(folder) as place:
+
+    def compiled(place: Path) -> Path:
         made, error, log = nvrtc.compile(source, f"{key}.cu", options)
         text = place / "kernels.cu"
         text.write_text(source, encoding="utf-8")
@@ -181,9 +179,9 @@ def compile_cuda(source: str, architecture: str) -> Path:
         (place / "log").write_text(log, encoding="utf-8")
         os.replace(place / "log", code.with_suffix(".log"))
         (place / "code").write_bytes(made)
-        publish(place / "code", code)  # last: what is there is whole
-    report_remade(code, why_not)
-    return code
+        return place / "code"
+
+    return cached(code, compiled)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from halocline.compile.footprint import Footprint
+from halocline.compile.ir.statements import StageUse
 from halocline.lang.blocks import Blocks
 from halocline.lang.trace import OWN
 
@@ -72,31 +73,6 @@ class Fill:
     corners: tuple[tuple[int, int], ...]  # per axis (lower, upper) layers; (0, 0) for its own axis
     covers: tuple[int, ...]
     along: tuple[tuple[int, int], ...]  # per axis (lower, upper) points; (0, 0) for its own axis
-
-
-@dataclass(frozen=True)
-class StageUse:
-    """An intermediate of a sweep that is kept in scratch memory.
-
-    Parameters
-    ----------
-    name : str
-    item : int
-        Bytes of an element.
-    layers : tuple of (int, int)
-        Per axis, how many points more than the patch it has below and above.
-    first, last : int
-        The loop nests of the sweep that store it and that read it last, from 0.
-    slot : int
-        The scratch array, see `Sweep.scratch`, that it has meanwhile.
-    """
-
-    name: str
-    item: int
-    layers: tuple[tuple[int, int], ...]
-    first: int
-    last: int
-    slot: int
 
 
 @dataclass(frozen=True)
@@ -376,3 +352,15 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
         yield operation
         if isinstance(operation, Loop):
             yield from flat(operation.body)
+
+
+# Stands in the text of kernels for their name, until it is known whether they have been written before.
+NAME = "@"
+
+
+@dataclass(frozen=True)
+class Code:
+    """The text of a kernel, with NAME where its name is to stand; for devices the kernels in its place."""
+
+    text: str
+    kernels: tuple[DeviceKernel, ...] = ()

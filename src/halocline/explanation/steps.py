@@ -9,9 +9,10 @@ from typing import Any
 
 from halocline.compile.chains import Chain, chains
 from halocline.compile.footprint import Direction, Footprint
+from halocline.compile.ir.statements import StageUse
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.numbering import Sweeps
-from halocline.compile.schedule import Loop, Operation, Schedule, StageUse, Stop, Sweep, flat
+from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep, flat
 from halocline.lang.expression import Expr, text, unary
 from halocline.lang.grid import AXES
 from halocline.lang.trace import OWN

@@ -7,59 +7,55 @@ from collections.abc import Mapping
 from halocline.errors import InputError
 from halocline.words import near
 
-_NEIGHBOURS = "write a shift as a read at a neighbour, such as u[-1, 0], or hc.shift(u, axis, by)"
-_DERIVATIVE = (
-    "write hc.grad(u), hc.derivative(u, axis) or a difference of neighbours, such as u[1, 0] - u[0, 0]"
-)
-_SUM = "write hc.sum(u), which reduces the whole grid over all ranks"
-_MEAN = "write hc.sum(u) / grid.size, which reduces the whole grid over all ranks"
-_VARIANCE = "write hc.sum(u * u) / grid.size - (hc.sum(u) / grid.size)**2"
-_MAX = "write hc.max(u) for the whole grid, or hc.maximum(a, b) in each cell"
-_MIN = "write hc.min(u) for the whole grid, or hc.minimum(a, b) in each cell"
-_COUNT = "write hc.count(condition), the number of cells of the whole grid"
-_FIRST = "write hc.first(condition), or find the place in sim.gather(u)"
-_CLIP = "write hc.minimum(hc.maximum(u, low), high)"
-_WHERE = "write hc.where(condition, a, b) with three arguments"
-_WALLS = "give the field a boundary condition, such as boundary=hc.Value(0): halos and ghosts need no padding"
-_NUMBER = "write the number itself: it counts in every cell"
-_SHAPE = "a field has one value for each cell; its grid has grid.shape"
-_CELL = "write a formula for one cell: an expression has no axes to rearrange"
-_ARRAY = "take arrays of values after a run, by sim.gather(u) or sim[u]"
-_VECTOR = "use a vector, grid.vector(name) or hc.Vector((a, b)), with hc.dot and hc.cross"
-_TABLE = "write hc.lookup(values, index) for a table of numbers"
-_REAL = "values are real numbers"
-_REAL_DTYPE = "the dtype of a field is given to grid.field(name, dtype='float32')"
-_FINITE = "a run reports the first value that is not finite; u == u is false for NaN"
-
-_BY_ADVICE: Mapping[str, str] = {
-    _NEIGHBOURS: "roll take take_along_axis",
-    _DERIVATIVE: "gradient diff ediff1d convolve correlate",
-    _SUM: "sum nansum trapezoid trapz integrate cumsum cumulative_sum",
-    _MEAN: "mean average nanmean",
-    _VARIANCE: "var std nanvar nanstd",
-    _MAX: "max amax nanmax ptp",
-    _MIN: "min amin nanmin",
+# functions that combine the values of several points, by the text to write instead
+_COMBINING_BY_ADVICE: Mapping[str, str] = {
+    "write a shift as a read at a neighbour, such as u[-1, 0], or hc.shift(u, axis, by)": (
+        "roll take take_along_axis"
+    ),
+    "write hc.grad(u), hc.derivative(u, axis) or a difference of neighbours, such as u[1, 0] - u[0, 0]": (
+        "gradient diff ediff1d convolve correlate"
+    ),
+    "write hc.sum(u), which reduces the whole grid over all ranks": (
+        "sum nansum trapezoid trapz integrate cumsum cumulative_sum"
+    ),
+    "write hc.sum(u) / grid.size, which reduces the whole grid over all ranks": "mean average nanmean",
+    "write hc.sum(u * u) / grid.size - (hc.sum(u) / grid.size)**2": "var std nanvar nanstd",
+    "write hc.max(u) for the whole grid, or hc.maximum(a, b) in each cell": "max amax nanmax ptp",
+    "write hc.min(u) for the whole grid, or hc.minimum(a, b) in each cell": "min amin nanmin",
     "write hc.norm(u), which reduces the whole grid over all ranks": "norm",
+    "write hc.count(condition), the number of cells of the whole grid": "count_nonzero any all",
+    "write hc.first(condition), or find the place in sim.gather(u)": (
+        "argmax argmin nonzero argwhere searchsorted"
+    ),
+    "write a formula for one cell: an expression has no axes to rearrange": (
+        "reshape ravel flatten transpose swapaxes moveaxis squeeze expand_dims T flip fliplr flipud tile "
+        "repeat"
+    ),
+}
+_BY_ADVICE: Mapping[str, str] = {
+    **_COMBINING_BY_ADVICE,
     "write hc.dot(a, b) for vectors, or hc.sum(a * b) for the sum over the grid": (
         "dot vdot inner tensordot einsum matmul outer"
     ),
     "write hc.cross(a, b)": "cross",
-    _COUNT: "count_nonzero any all",
-    _FIRST: "argmax argmin nonzero argwhere searchsorted",
-    _CLIP: "clip",
-    _WHERE: "where select choose piecewise heaviside",
-    _WALLS: "pad",
-    _NUMBER: "zeros_like ones_like full_like empty_like broadcast_to",
-    _SHAPE: "shape size ndim",
-    _CELL: (
-        "reshape ravel flatten transpose swapaxes moveaxis squeeze expand_dims T flip fliplr flipud tile "
-        "repeat"
+    "write hc.minimum(hc.maximum(u, low), high)": "clip",
+    "write hc.where(condition, a, b) with three arguments": "where select choose piecewise heaviside",
+    "give the field a boundary condition, such as boundary=hc.Value(0): halos and ghosts need no padding": (
+        "pad"
     ),
-    _ARRAY: "copy array asarray tolist item fill save sort percentile quantile median histogram fft",
-    _VECTOR: "stack concatenate hstack vstack dstack block meshgrid",
-    _TABLE: "interp",
-    _REAL: "real imag conj conjugate angle iscomplex isreal",
-    _REAL_DTYPE: "astype dtype",
+    "write the number itself: it counts in every cell": (
+        "zeros_like ones_like full_like empty_like broadcast_to"
+    ),
+    "a field has one value for each cell; its grid has grid.shape": "shape size ndim",
+    "take arrays of values after a run, by sim.gather(u) or sim[u]": (
+        "copy array asarray tolist item fill save sort percentile quantile median histogram fft"
+    ),
+    "use a vector, grid.vector(name) or hc.Vector((a, b)), with hc.dot and hc.cross": (
+        "stack concatenate hstack vstack dstack block meshgrid"
+    ),
+    "write hc.lookup(values, index) for a table of numbers": "interp",
+    "values are real numbers": "real imag conj conjugate angle iscomplex isreal",
+    "the dtype of a field is given to grid.field(name, dtype='float32')": "astype dtype",
     "write hc.sqrt(a * a + b * b)": "hypot",
     "write hc.log(1 + u)": "log1p",
     "write hc.exp(u) - 1": "expm1",
@@ -68,19 +64,16 @@ _BY_ADVICE: Mapping[str, str] = {
     "write hc.sign(u) * hc.pow(abs(u), 1 / 3)": "cbrt",
     "write u * (math.pi / 180)": "deg2rad radians",
     "write u * (180 / math.pi)": "rad2deg degrees",
-    _FINITE: "isnan isfinite isinf nan_to_num",
+    "a run reports the first value that is not finite; u == u is false for NaN": (
+        "isnan isfinite isinf nan_to_num"
+    ),
 }
 
-# names that combine the values of several points: a part of the grid does not give the value of the grid
+# a part of the grid does not give the value that these names have for the grid
 COMBINING = {
-    name
-    for advice in (
-        *(_NEIGHBOURS, _DERIVATIVE, _SUM, _MEAN, _VARIANCE, _MAX, _MIN, _COUNT, _FIRST, _CELL),
-        "write hc.norm(u), which reduces the whole grid over all ranks",
-    )
-    for name in _BY_ADVICE[advice].split()
-} | {"sort", "argsort", "percentile", "quantile", "median", "histogram", "unwrap"}
-
+    *" ".join(_COMBINING_BY_ADVICE.values()).split(),
+    *("sort", "argsort", "percentile", "quantile", "median", "histogram", "unwrap"),
+}
 _ADVICE = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}
 
 # names of other libraries, and of values that people look for here

@@ -28,6 +28,7 @@ from halocline.lang import trace
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, Operators
 from halocline.lang.location import at_target
+from halocline.lang.weights import weights
 from halocline.ranges import ORDER, Range
 
 if TYPE_CHECKING:
@@ -260,9 +261,7 @@ class Extrapolate(BoundaryCondition):
     order: int = 2
 
     def ghost(self, at: Ghost) -> Expr:
-        points = [Fraction(m) for m in range(_positive(self.order))]
-        weights = _lagrange(points, Fraction(-at.layer - 1))
-        return _weighted(at, weights)
+        return _weighted(at, weights(range(_positive(self.order)), -at.layer - 1), graph.as_expr(0.0))
 
 
 @dataclass(frozen=True)
@@ -403,73 +402,31 @@ def _positive(order: Any) -> int:
     return Range(1, ORDER.most).check("order of a boundary condition", order)
 
 
-def _lagrange(points: list[Fraction], at: Fraction) -> list[Fraction]:
-    """Weights of the polynomial through `points`, evaluated at `at`."""
-    weights = []
-    for i, p in enumerate(points):
-        w = Fraction(1)
-        for j, q in enumerate(points):
-            if i != j:
-                w *= (at - q) / (p - q)
-        weights.append(w)
-    return weights
-
-
-def _weighted(at: Ghost, weights: list[Fraction]) -> Expr:
-    total = graph.as_expr(0.0)
-    for m, weight in enumerate(weights):
+def _weighted(at: Ghost, weights: Sequence[Fraction], total: Expr, first: int = 0) -> Expr:
+    """Return a sum with the interior values from the `first` on."""
+    for m, weight in enumerate(weights, first):
         total = total + at.inner(m) * float(weight)
     return total
 
 
 def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
-    """The polynomial of degree `order` through `order` interior points that has `wall` as its value, or as
-    its slope in spacings, at the wall; evaluated at the ghost point."""
-    # position s counts inward from the wall
+    """Return the ghost value of a polynomial with a given value or slope on the wall.
+
+    The polynomial of degree `order` goes through `order` interior points. `wall` is its value on the wall, or
+    its slope in spacings.
+    """
+    # positions are counted inward from the wall
     inset = at.wall
-    points = [m + inset for m in range(order)] if inset else [Fraction(m + 1) for m in range(order)]
-    first = 0 if inset else 1
-    ghost = -at.distance
-    if not derivative:
-        weights = _lagrange([Fraction(0), *points], ghost)
-        total = wall * float(weights[0])
-        inner = weights[1:]
-    else:
-        # p(s) = sum_m u_m l_m(s) + c w(s), w(s) = prod (s - s_m): c from p'(0) = slope
-        dw0 = sum(
-            (_product([q for j, q in enumerate(points) if j != i], Fraction(0)) for i in range(order)),
-            Fraction(0),
-        )
-        wg = _product(points, ghost)
-        ratio = wg / dw0
-        inner = []
-        for i, p in enumerate(points):
-            others = [q for j, q in enumerate(points) if j != i]
-            scale = _product(others, p)
-            value = _product(others, ghost) / scale
-            slope = (
-                sum(
-                    (
-                        _product([q for j, q in enumerate(others) if j != k], Fraction(0))
-                        for k in range(len(others))
-                    ),
-                    Fraction(0),
-                )
-                / scale
-            )
-            inner.append(value - ratio * slope)
+    points = [m + (inset or 1) for m in range(order)]
+    if derivative:
+        # the slope of the polynomial through the ghost point too, solved for the value there
+        own, *others = weights((-at.distance, *points), derivative=1)
+        inner = [-weight / own for weight in others]
         # the slope along the axis is minus the slope inward on an upper side
-        total = wall * float(ratio * (1 if at.side < 0 else -1))
-    for m, weight in enumerate(inner):
-        total = total + at.inner(m + first) * float(weight)
-    return total
-
-
-def _product(points: list[Fraction], at: Fraction) -> Fraction:
-    result = Fraction(1)
-    for p in points:
-        result *= at - p
-    return result
+        scale = -at.side / own
+    else:
+        scale, *inner = weights((0, *points), -at.distance)
+    return _weighted(at, inner, wall * float(scale), 0 if inset else 1)
 
 
 def with_wall_values(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from halocline.lang.expression import where
 from halocline.lang.program import Program, Scalar, own_name
@@ -117,55 +117,6 @@ class Limits(NamedTuple):
         return Limits(*map(min, self, other))
 
 
-class Clock(Protocol):
-    """Time and step of a run.
-
-    Attributes
-    ----------
-    time : float
-    step : int
-    """
-
-    @property
-    def time(self) -> float:
-        """Simulated time."""
-
-    @property
-    def step(self) -> int:
-        """Number of steps done."""
-
-    def has_reached(self, time: float) -> bool:
-        """Return True where a time is reached, so that no more step begins before it."""
-
-    def next_multiple(self, interval: float) -> float:
-        """Return the first multiple of an interval that is not reached."""
-
-    def limits(self, time: float) -> Limits:
-        """Return the bounds of a run that pauses after the first step that reaches a time."""
-
-    def shortest_step(self, until: float) -> float:
-        """Return the length below which steps up to a time are too short to change the time."""
-
-    def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
-        """Return the values of scalars for a run of the program.
-
-        Parameters
-        ----------
-        until : float
-            Time that the last step ends at.
-        pause : float
-            No step begins at this time or later, where the time step varies.
-        steps : float
-            Greatest number of steps.
-        """
-
-    def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return the scalars of `STATE` after a run.
-
-        `values` are the scalars that `scalars_for` returned, with their values after the run.
-        """
-
-
 @dataclass(frozen=True)
 class ConstantStepClock:
     """Clock of a run with a constant time step.
@@ -193,7 +144,7 @@ class ConstantStepClock:
         return _step_at(time, self.start, self.first, self.dt)
 
     def has_reached(self, time: float) -> bool:
-        """Return True where a time is reached; see `Clock`."""
+        """Return True where a time is reached, so that no more step begins before it."""
         return self.step_at(time) <= self.step
 
     def next_multiple(self, interval: float) -> float:
@@ -206,11 +157,21 @@ class ConstantStepClock:
         return Limits(last=self.step_at(time))
 
     def shortest_step(self, until: float) -> float:
-        """Return the length below which steps are too short; see `Clock`."""
+        """Return the length below which steps up to a time are too short to change the time."""
         return max(TOLERANCE * self.dt, _resolution(self.time, until))
 
     def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
-        """Return the values of scalars for a run of the program; see `Clock`."""
+        """Return the values of scalars for a run of the program.
+
+        Parameters
+        ----------
+        until : float
+            Time that the last step ends at.
+        pause : float
+            No step begins at this time or later, where the time step varies.
+        steps : float
+            Greatest number of steps.
+        """
         end, last_step = self.step_at(until), self.dt
         if math.isfinite(end):
             last_step = _last_step(until, self.start, int(end) - self.first, self.dt)
@@ -224,7 +185,10 @@ class ConstantStepClock:
         }
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return `START` and `FIRST` after a run. A shortened step restarts the count of steps."""
+        """Return `START` and `FIRST` after a run. A shortened step restarts the count of steps.
+
+        `values` are the scalars that `scalars_for` returned, with their values after the run.
+        """
         step = values["step"]
         if step >= values[END] and step > self.step and values[LAST_STEP] != self.dt:
             return {START: values["t"], FIRST: step}
@@ -262,11 +226,11 @@ class VaryingStepClock:
         return Limits(pause=time)
 
     def shortest_step(self, until: float) -> float:
-        """Return the length below which steps are too short; see `Clock`."""
+        """Return the length below which steps are too short; see `ConstantStepClock`."""
         return _resolution(self.time, until)
 
     def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
-        """Return the values of scalars for a run of the program; see `Clock`."""
+        """Return the values of scalars for a run of the program; see `ConstantStepClock`."""
         return {"until": until, PAUSE: min(pause, until), REACHED: self.reached, "steps": steps}
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
@@ -274,7 +238,10 @@ class VaryingStepClock:
         return {REACHED: values.get(REACHED, self.reached)}
 
 
-def clock_of(values: Mapping[str, float]) -> ConstantStepClock | VaryingStepClock:
+Clock: TypeAlias = ConstantStepClock | VaryingStepClock
+
+
+def clock_of(values: Mapping[str, float]) -> Clock:
     """Return the clock of a state.
 
     A state without the scalars of `STATE` is new, or its time or time step was set. Its clock counts steps

@@ -32,7 +32,7 @@ SHORT = 24  # characters of an expression that is written again rather than name
 def equations(program: lang.Program) -> str:
     """The statements of a program as text. What was read of a field or scalar before it was set anew is
     marked with the number of its version, ``u@1``."""
-    return "\n".join(_statements(program.statements, _Versions()))
+    return "\n".join(_statements(program.statements, lang.Versions()))
 
 
 def without_time(text: str) -> str:
@@ -51,7 +51,7 @@ def fields(grid: Grid, program: lang.Program) -> str:
     for statement in program.flat():
         if isinstance(statement, lang.Assign):
             _extend(reaches, dict.fromkeys(statement.values, (0,) * grid.ndim))
-        for root in _roots(statement):
+        for root in lang.expressions_of(statement):
             _extend(reaches, _reach(root, stages))
     ghosts: dict[tuple[Field, str, int], Expr] = {}
     while missing := [key for key in _ghosts(reaches) if key not in ghosts]:
@@ -73,7 +73,7 @@ def fields(grid: Grid, program: lang.Program) -> str:
 
 def expression(root: Expr) -> str:
     """An expression as text."""
-    return _text(root, _Versions())
+    return _text(root, lang.Versions())
 
 
 def grid_text(grid: Grid) -> str:
@@ -122,32 +122,9 @@ def _extend(reaches: Reaches, more: Mapping[Field, tuple[int, ...]]) -> None:
         reaches[f] = tuple(map(max, reaches.get(f, reach), reach))
 
 
-class _Versions:
-    """Which versions of fields and scalars (see Program.version) stand for their present values, statement
-    after statement."""
-
-    def __init__(self) -> None:
-        self._loops = 0
-        self._assigned: dict[Field | str, int] = {}
-        self._since: dict[Field | str, int] = {}
-
-    def assign(self, thing: Field | str) -> None:
-        """After a statement that sets it."""
-        self._assigned[thing] = self._assigned.get(thing, 0) + 1
-        self._since[thing] = self._loops + self._assigned[thing]
-
-    def enter(self, loop: lang.Repeat) -> None:
-        """Before the body of a loop: what it sets may be another pass's."""
-        self._loops += 1
-        for thing in lang.assigned(loop.body):
-            self._since[thing] = self._loops + self._assigned.get(thing, 0)
-
-    def mark(self, thing: Field | str, version: int) -> str:
-        """What stands after a name: nothing where the version is the present one."""
-        return "" if version >= self._since.get(thing, 0) else f"@{version}"
-
-
-def _statements(statements: Sequence[lang.Statement], versions: _Versions, indent: str = "") -> Iterator[str]:
+def _statements(
+    statements: Sequence[lang.Statement], versions: lang.Versions, indent: str = ""
+) -> Iterator[str]:
     for statement in statements:
         if isinstance(statement, lang.Assign):
             named = _Names([*statement.values.values()], versions)
@@ -160,31 +137,20 @@ def _statements(statements: Sequence[lang.Statement], versions: _Versions, inden
             yield f"{indent}stop when {_text(statement.condition, versions)}: {statement.reason}"
         else:
             yield indent + _head(statement, versions)
-            versions.enter(statement)
+            versions.enter_loop(lang.assigned(statement.body))
             yield from _statements(statement.body, versions, indent + "  ")
         if not isinstance(statement, lang.Repeat):
             for thing in lang.assigned([statement]):
-                versions.assign(thing)
+                versions.set(thing)
 
 
-def _head(loop: lang.Repeat, versions: _Versions) -> str:
+def _head(loop: lang.Repeat, versions: lang.Versions) -> str:
     until = "" if loop.until is None else f" until {_text(loop.until, versions)}"
     limit = "" if loop.limit is None else f" at most {_text(loop.limit, versions)} times"
     return f"repeat{until}{limit}:"
 
 
-def _roots(statement: lang.Statement) -> list[Expr]:
-    """The expressions of a statement, but for those in the body of a loop."""
-    if isinstance(statement, lang.Assign):
-        return list(statement.values.values())
-    if isinstance(statement, lang.AssignScalar):
-        return [statement.expression]
-    if isinstance(statement, lang.StopWhen):
-        return [statement.condition]
-    return [e for e in (statement.until, statement.limit) if e is not None]
-
-
-def _text(root: Expr, versions: _Versions) -> str:
+def _text(root: Expr, versions: lang.Versions) -> str:
     named = _Names([root], versions)
     whole = named.text(root)
     return whole if not named.lines else f"{whole} where {'; '.join(named.lines)}"
@@ -199,7 +165,7 @@ class _Names:
         In the order in which they depend on each other.
     """
 
-    def __init__(self, roots: Sequence[Expr], versions: _Versions) -> None:
+    def __init__(self, roots: Sequence[Expr], versions: lang.Versions) -> None:
         self.lines: list[str] = []
         self._versions = versions
         self._uses: dict[Expr, int] = {}
@@ -247,13 +213,13 @@ class _Names:
         if e.op == "const":
             return repr(e.attribute)
         if e.op == "scalar":
-            return _own(e.attribute[0]) + self._versions.mark(*e.attribute)
+            return _own(e.attribute[0]) + self._mark(*e.attribute)
         if e.op == "index":
             axis, step = e.attribute
             return f"index_{AXES[axis]}" + (f"[{step}]" if step else "")
         if e.op in ("read", "stage"):
             thing, offset = e.attribute[0], e.attribute[-1]
-            mark = self._versions.mark(thing, e.attribute[1]) if e.op == "read" else ""
+            mark = self._mark(thing, e.attribute[1]) if e.op == "read" else ""
             name: str = thing.name + mark if e.op == "read" else self._stages[thing]
             return name + (str(list(offset)) if any(offset) else "")
         inner = [self._written[a] for a in e.args]
@@ -267,6 +233,10 @@ class _Names:
         if e.op in ("cast", "lookup"):
             inner = [str(e.attribute), *inner]
         return f"{e.op}({', '.join(inner)})"
+
+    def _mark(self, thing: lang.Key, version: int) -> str:
+        """Return the mark after a name: nothing where the version is the present one."""
+        return "" if self._versions.is_present(thing, version) else f"@{version}"
 
 
 def _own(name: str) -> str:

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakValueDictionary, ref
 
 from halocline.errors import InputError
@@ -236,8 +237,8 @@ class Expr(Operators):
     """
 
     __slots__ = (
-        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "op", "placement",
-        "precision", "varies",
+        "__weakref__", "args", "attribute", "below", "condition", "digest", "grid", "odd_reads", "op",
+        "placement", "precision", "varies",
     )  # fmt: skip
 
     op: str
@@ -250,6 +251,7 @@ class Expr(Operators):
     precision: str | None
     placement: Placement | None
     below: tuple[Expr, ...] | None  # the nodes below, kept by the first `walk`
+    odd_reads: Any  # see `halocline.lang.ghost_products`
 
     @property
     def expr(self) -> Expr:
@@ -300,7 +302,7 @@ def node(
     made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
     made.grid = grid
     made.precision = _precision(op, args, attribute)
-    made.placement = made.below = None
+    made.placement = made.below = made.odd_reads = None
     _nodes[identity] = made
     return made
 
@@ -329,7 +331,7 @@ def located(
     result = Expr.__new__(Expr)
     result.op, result.args, result.attribute, result.grid = value.op, value.args, value.attribute, value.grid
     result.digest, result.condition, result.varies = value.digest, value.condition, value.varies
-    result.precision, result.below = value.precision, value.below
+    result.precision, result.below, result.odd_reads = value.precision, value.below, value.odd_reads
     if len(places) == 1:
         result.placement = Placement(value, places)
         _located[key] = result
@@ -634,23 +636,27 @@ def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
         # a root is asked for its nodes again and again: it keeps them, but not itself, which would be a cycle
         below = root.below
         if below is None:
-            below = root.below = _below(root)
+            below = root.below = tuple(postorder(root.args, attrgetter("args")))
         found.update(dict.fromkeys(below))
         found[root] = None
     return iter(found)
 
 
-def _below(root: Expr) -> tuple[Expr, ...]:
-    found: dict[Expr, None] = {}
-    for arg in root.args:
-        stack = [arg]
+N = TypeVar("N")
+
+
+def postorder(roots: Iterable[N], children: Callable[[N], Iterable[N]]) -> dict[N, None]:
+    """Return the nodes of a graph below `roots`, and these, each once and after its children."""
+    ordered: dict[N, None] = {}
+    for root in roots:
+        stack = [root]
         while stack:
-            missing = [a for a in stack[-1].args if a not in found]
+            missing = [child for child in children(stack[-1]) if child not in ordered]
             if missing:
                 stack += reversed(missing)
             else:
-                found[stack.pop()] = None
-    return tuple(found)
+                ordered[stack.pop()] = None
+    return ordered
 
 
 Apply: TypeAlias = "Callable[[Expr, tuple[Expr, ...]], Expr]"

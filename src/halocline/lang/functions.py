@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from halocline.errors import InputError
@@ -283,11 +284,13 @@ def _cosh(x: Operand) -> Expr:
 
 
 # what stands for functions of NumPy, by their names
+_BINARY = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "less": "lt", "less_equal": "le",
+    "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_and": "and",
+    "logical_or": "or",
+}  # fmt: skip
 UFUNCS: Mapping[str, Callable[..., Any]] = {
-    "add": lambda a, b: graph.binary("add", a, b),
-    "subtract": lambda a, b: graph.binary("sub", a, b),
-    "multiply": lambda a, b: graph.binary("mul", a, b),
-    "divide": lambda a, b: graph.binary("div", a, b),
+    **{name: partial(graph.binary, op) for name, op in _BINARY.items()},
     "power": graph.power,
     "float_power": graph.power,
     "negative": lambda a: graph.unary("neg", a),
@@ -309,14 +312,6 @@ UFUNCS: Mapping[str, Callable[..., Any]] = {
     "log10": lambda a: log(a) / math.log(10.0),
     "minimum": minimum,
     "maximum": maximum,
-    "less": lambda a, b: graph.binary("lt", a, b),
-    "less_equal": lambda a, b: graph.binary("le", a, b),
-    "greater": lambda a, b: graph.binary("gt", a, b),
-    "greater_equal": lambda a, b: graph.binary("ge", a, b),
-    "equal": lambda a, b: graph.binary("eq", a, b),
-    "not_equal": lambda a, b: graph.binary("ne", a, b),
-    "logical_and": lambda a, b: graph.binary("and", a, b),
-    "logical_or": lambda a, b: graph.binary("or", a, b),
     "logical_not": lambda a: graph.unary("not", a),
 }
 

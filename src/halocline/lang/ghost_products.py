@@ -7,17 +7,14 @@ not hold for the product.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import ref
 
 from halocline.lang import trace
 from halocline.lang.axes import AXES
 from halocline.lang.boundary import Value
-from halocline.lang.expression import SELECTIONS, Expr
+from halocline.lang.expression import SELECTIONS, Expr, postorder
 from halocline.lang.origin import calling_frames, calling_line, worded
 
 if TYPE_CHECKING:
@@ -51,8 +48,6 @@ class _Operand(NamedTuple):
 
 
 _NONE = _Reads(frozenset(), frozenset())
-# by id of the node, with a reference that removes the entry: a comparison of nodes would make a node
-_known: dict[int, tuple[ref[Expr], _Reads]] = {}
 _operand: ContextVar[_Operand | None] = ContextVar("operand", default=None)
 
 
@@ -68,14 +63,9 @@ def operand_of_call(expression: Expr) -> _Operand | None:
     return _Operand(operator, expression, str(calling_line() or worded("the framework")))
 
 
-@contextmanager
-def forming(operand: _Operand | None) -> Iterator[None]:
+def forming(operand: _Operand | None) -> AbstractContextManager[_Operand | None]:
     """Set the operand that `note_difference` reports."""
-    token = _operand.set(operand)
-    try:
-        yield
-    finally:
-        _operand.reset(token)
+    return trace.setting(_operand, operand)
 
 
 def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, staggered: bool = False) -> None:
@@ -120,22 +110,14 @@ def _is_odd(field: Field, axis: int | None = None) -> bool:
 
 def _reads(root: Expr) -> _Reads:
     """Return the fields of an expression with odd ghosts; the cost is linear in the number of new nodes."""
-    waiting = [root]
-    while waiting:
-        e = waiting[-1]
-        missing = [argument for argument in _arguments(e) if id(argument) not in _known]
-        if missing:
-            waiting += missing
-            continue
-        waiting.pop()
-        if id(e) not in _known:
-            _known[id(e)] = ref(e, partial(_forget, id(e))), _combined(e)
-    return _known[id(root)][1]
 
+    def unknown(e: Expr) -> list[Expr]:
+        return [argument for argument in _arguments(e) if argument.odd_reads is None]
 
-def _forget(key: int, _: Any) -> None:
-    """Remove the entry of a node that no longer exists."""
-    _known.pop(key, None)
+    for e in postorder([root], unknown):
+        e.odd_reads = _combined(e)
+    reads: _Reads = root.odd_reads
+    return reads
 
 
 def _arguments(e: Expr) -> tuple[Any, ...]:
@@ -149,7 +131,7 @@ def _combined(e: Expr) -> _Reads:
         return _Reads(frozenset({field.name}), frozenset()) if _is_odd(field) else _NONE
     if not e.varies:
         return _NONE
-    reads = [_known[id(argument)][1] for argument in _arguments(e)]
+    reads: list[_Reads] = [argument.odd_reads for argument in _arguments(e)]
     reading = [r for r in reads if r.fields]
     if not reading:
         return _NONE

@@ -17,7 +17,7 @@ from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
-from halocline.lang.boundary import SIDES, BoundaryCondition, Periodic, Value, resolve_sides
+from halocline.lang.boundary import BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, location, locations, sorted_places, staggering
@@ -776,16 +776,4 @@ def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
             raise unknown("option", name, known)
 
 
-__all__ = [
-    "AXES",
-    "SIDES",
-    "Field",
-    "Grid",
-    "Value",
-    "Vector",
-    "check_options",
-    "chosen",
-    "near",
-    "pad",
-    "unknown",
-]
+__all__ = ["AXES", "Value", "near"]  # names of other modules that are imported from here

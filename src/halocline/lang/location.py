@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -197,26 +197,29 @@ def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
 def location(place: Iterable[bool | None]) -> str:
     """Return the name of the location of points that are staggered along these axes."""
     staggered = tuple(map(bool, place))
-    ndim = len(staggered)
-    kinds = (f"{kind}-{a}" for kind in ("face", "edge") for a in AXES[:ndim])
-    known = sorted(["cell", "node", *kinds], key=lambda k: ("cell", "face", "node", "edge").index(k[:4]))
-    return next(k for k in known if staggering(k, ndim, "") == staggered)
+    return next(name for name, flags in _known(len(staggered)).items() if flags == staggered)
+
+
+@cache
+def _known(ndim: int) -> dict[str, tuple[bool, ...]]:
+    """Return the axes that points are staggered along, by location; edges also lie along further axes."""
+    along = {a: tuple(n == number for n in range(ndim)) for number, a in enumerate(AXES)}
+    return {
+        "cell": (False,) * ndim,
+        **{f"face-{a}": flags for a, flags in along.items() if any(flags)},
+        "node": (True,) * ndim,
+        **{f"edge-{a}": tuple(not flag for flag in flags) for a, flags in along.items()},
+    }
 
 
 def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
     """Return the axes that points at a location are staggered along; `what` names the object in messages."""
     if not isinstance(location, str):
         raise InputError(f"{what}: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
-    if location == "cell":
-        return (False,) * ndim
-    if location == "node":
-        return (True,) * ndim
-    kind, _, axis = location.partition("-")
-    if kind in ("face", "edge") and axis in AXES and axis != "":
-        number = AXES.index(axis)
-        if kind == "face" and number >= ndim:
-            raise InputError(f"{what}: location {location!r} names an axis that a grid of {ndim} axes lacks")
-        return tuple((a == number) == (kind == "face") for a in range(ndim))
+    if location in _known(ndim):
+        return _known(ndim)[location]
+    if location in _known(len(AXES)):
+        raise InputError(f"{what}: location {location!r} names an axis that a grid of {ndim} axes lacks")
     known = ["cell", "node"] + [f"{k}-{a}" for k in ("face", "edge") for a in AXES[:ndim]]
     raise InputError(f"{what}: location {location!r} is unknown; expected one of {', '.join(known)}")
 

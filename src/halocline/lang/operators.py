@@ -25,60 +25,52 @@ from halocline.lang.ghost_products import forming, note_difference, operand_of_c
 from halocline.lang.grid import Grid, Vector, by_component, pad
 from halocline.lang.location import Place, formed_at, locations, sorted_places, staggering
 from halocline.lang.stretch import beside, check_even, neighbours, sides
+from halocline.lang.weights import weights
 from halocline.ranges import ORDER
 from halocline.words import shown
 
 
-def first_coefficients(order: int) -> list[Fraction]:
+def first_coefficients(order: int) -> tuple[Fraction, ...]:
     """Weights c_k of (f(k) - f(-k)) / h, k = 1 .. order/2, of the central first derivative.
 
     c_k = (-1)^(k+1) (m!)^2 / (k (m-k)! (m+k)!), m = order / 2 (Fornberg 1988, Math. Comp. 51, 699).
     """
     m = trace.check_order(order) // 2
-    return [
-        Fraction((-1) ** (k + 1) * factorial(m) ** 2, k * factorial(m - k) * factorial(m + k))
-        for k in range(1, m + 1)
-    ]
+    return weights(range(-m, m + 1), derivative=1)[m + 1 :]
 
 
-def second_coefficients(order: int) -> list[Fraction]:
+def second_coefficients(order: int) -> tuple[Fraction, ...]:
     """Weights d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2, of the central second
     derivative.
 
     d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
     """
     m = trace.check_order(order) // 2
-    outer = [
-        Fraction(2 * (-1) ** (k + 1) * factorial(m) ** 2, k * k * factorial(m - k) * factorial(m + k))
-        for k in range(1, m + 1)
-    ]
-    return [-2 * sum(outer, Fraction(0)), *outer]
+    return weights(range(-m, m + 1), derivative=2)[m:]
 
 
-def staggered_coefficients(order: int) -> list[Fraction]:
+def staggered_coefficients(order: int) -> tuple[Fraction, ...]:
     """Return the weights of the staggered first derivative.
 
     They are the factors c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2. With m = order / 2
     (Fornberg 1988): c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
     """
-    return [2 * weight / (2 * k - 1) for k, weight in enumerate(interpolation_coefficients(order), 1)]
+    return weights(_halfway(order), derivative=1)[order // 2 :]
 
 
-def interpolation_coefficients(order: int) -> list[Fraction]:
+def interpolation_coefficients(order: int) -> tuple[Fraction, ...]:
     """Return Lagrange's weights of the value halfway between two points.
 
     They are the factors of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
     (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
     """
+    return weights(_halfway(order))[order // 2 :]
+
+
+def _halfway(order: int) -> tuple[Fraction, ...]:
+    """Return the points on both sides of a place halfway between two of them."""
     m = trace.check_order(order) // 2
-    odd = factorial(2 * m) // (2**m * factorial(m))
-    return [
-        Fraction(
-            (-1) ** (k + 1) * odd**2,
-            2 ** (2 * m - 1) * factorial(m - k) * factorial(m + k - 1) * (2 * k - 1),
-        )
-        for k in range(1, m + 1)
-    ]
+    return tuple(k - Fraction(1, 2) for k in range(1 - m, m + 1))
 
 
 # Function of a node without a location and of its place, which returns the result of an operator.
@@ -143,11 +135,12 @@ def _grid(expression: Expr, what: str) -> Grid:
     return expression.grid
 
 
-def _unit(grid: Grid, *steps: tuple[int, int]) -> tuple[int, ...]:
-    offset = [0] * grid.ndim
+def _at(e: Expr, *steps: tuple[int, int]) -> Expr:
+    """Return an expression at a neighbour, which is a number of steps away along some axes."""
+    offset = [0] * _grid(e, "a shift").ndim
     for axis, step in steps:
         offset[axis] += step
-    return tuple(offset)
+    return graph.shift(e, tuple(offset))
 
 
 def shift(f: Any, axis: int | str, by: int = 1) -> Any:
@@ -173,7 +166,7 @@ def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     e = graph.bare(e)
     if not e.varies or a >= _grid(e, "a shift").ndim:
         return e
-    return graph.shift(e, _unit(_grid(e, "a shift"), (a, cells)))
+    return _at(e, (a, cells))
 
 
 @by_component
@@ -228,12 +221,10 @@ def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     note_difference(grid, axis, place, order // 2)
     total = graph.constant(0.0)
     if grid.maps[axis] is not None:
-        return _central(e, grid, axis) * (1.0 / sum(_distances(grid, axis, order, place)))
+        return (_at(e, (axis, 1)) - _at(e, (axis, -1))) * (1.0 / sum(_distances(grid, axis, order, place)))
     scale = 1.0 / grid.h(axis)
     for k, weight in enumerate(first_coefficients(order), 1):
-        total = total + (graph.shift(e, _unit(grid, (axis, k))) - graph.shift(e, _unit(grid, (axis, -k)))) * (
-            float(weight) * scale
-        )
+        total = total + (_at(e, (axis, k)) - _at(e, (axis, -k))) * (float(weight) * scale)
     return total
 
 
@@ -329,11 +320,6 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
     return graph.placed(value, target)
 
 
-def _central(e: Expr, grid: Grid, axis: int) -> Expr:
-    """Return the difference of the values after and before."""
-    return graph.shift(e, _unit(grid, (axis, 1))) - graph.shift(e, _unit(grid, (axis, -1)))
-
-
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
     """Raise InputError where an order is not available along a stretched axis."""
     if order != 2:
@@ -372,16 +358,11 @@ def _second_parts(e: Expr, place: Place, axis: int, order: int | None) -> tuple[
         below, above = _distances(grid, axis, order, place)
         width = 0.5 * (below + above)
         after, before = 1.0 / (above * width), 1.0 / (below * width)
-        pair = (
-            graph.shift(e, _unit(grid, (axis, 1))) * after + graph.shift(e, _unit(grid, (axis, -1))) * before
-        )
-        return pair, -(after + before)
+        return _at(e, (axis, 1)) * after + _at(e, (axis, -1)) * before, -(after + before)
     scale = 1.0 / (grid.h(axis) * grid.h(axis))
     total = graph.constant(0.0)
     for k, weight in enumerate(weights[1:], 1):
-        total = total + (graph.shift(e, _unit(grid, (axis, k))) + graph.shift(e, _unit(grid, (axis, -k)))) * (
-            float(weight) * scale
-        )
+        total = total + (_at(e, (axis, k)) + _at(e, (axis, -k))) * (float(weight) * scale)
     return total, float(weights[0]) * scale
 
 
@@ -417,8 +398,8 @@ def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> 
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):
-        upper = graph.shift(e, _unit(grid, (a, k), (b, k))) - graph.shift(e, _unit(grid, (a, -k), (b, k)))
-        lower = graph.shift(e, _unit(grid, (a, k), (b, -k))) - graph.shift(e, _unit(grid, (a, -k), (b, -k)))
+        upper = _at(e, (a, k), (b, k)) - _at(e, (a, -k), (b, k))
+        lower = _at(e, (a, k), (b, -k)) - _at(e, (a, -k), (b, -k))
         total = total + (upper - lower) * (float(weight) * scale)
     return total
 
@@ -496,7 +477,7 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
         note_difference(grid, a, place, half)
         total = e * float((-1) ** half * comb(even, half))
         for k in range(1, half + 1):
-            pair = graph.shift(e, _unit(grid, (a, k))) + graph.shift(e, _unit(grid, (a, -k)))
+            pair = _at(e, (a, k)) + _at(e, (a, -k))
             total = total + pair * float((-1) ** (half - k) * comb(even, half - k))
         return total
 

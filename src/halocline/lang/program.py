@@ -31,6 +31,7 @@ from halocline.words import shown
 
 K = TypeVar("K")
 
+Key = Field | str  # a field, or a scalar by its name
 OWN_SCALARS = ("dt", "t", "step")  # scalars that count time and steps
 SHOWN_DEPTH, SHOWN_WIDTH = 3, 80  # levels and characters of an expression in a label
 
@@ -281,9 +282,20 @@ class Repeat:
 Statement = Assign | AssignScalar | StopWhen | Repeat
 
 
-def assigned(statements: Iterable[Statement]) -> set[Field | str]:
+def expressions_of(statement: Statement) -> list[Expr]:
+    """Return the expressions that a statement evaluates, without those in the body of a loop."""
+    if isinstance(statement, Assign):
+        return list(statement.values.values())
+    if isinstance(statement, AssignScalar):
+        return [statement.expression]
+    if isinstance(statement, StopWhen):
+        return [statement.condition]
+    return [e for e in (statement.until, statement.limit) if e is not None]
+
+
+def assigned(statements: Iterable[Statement]) -> set[Key]:
     """Return the fields, and the scalars by name, that statements assign, those in loops too."""
-    targets: set[Field | str] = set()
+    targets: set[Key] = set()
     for statement in statements:
         if isinstance(statement, Assign):
             targets |= statement.values.keys()
@@ -292,6 +304,37 @@ def assigned(statements: Iterable[Statement]) -> set[Field | str]:
         elif isinstance(statement, Repeat):
             targets |= assigned(statement.body)
     return targets
+
+
+class Versions:
+    """Versions of fields and scalars while the statements of a program are visited in order.
+
+    A version grows with every assignment and with every loop entered. `since` has the first version that
+    stands for the present value.
+    """
+
+    def __init__(self) -> None:
+        self.since: dict[Key, int] = {}
+        self._assignments: dict[Key, int] = {}
+        self._loops = 0
+
+    def now(self, key: Key) -> int:
+        """Return the present version of a field or scalar."""
+        return self._loops + self._assignments.get(key, 0)
+
+    def set(self, key: Key) -> None:
+        """Note that a statement sets a field or scalar."""
+        self._assignments[key] = self._assignments.get(key, 0) + 1
+        self.since[key] = self.now(key)
+
+    def enter_loop(self, assigned: Iterable[Key] = ()) -> None:
+        """Enter a loop: a pass before may have set the fields and scalars that the loop assigns."""
+        self._loops += 1
+        self.since |= {key: self.now(key) for key in assigned}
+
+    def is_present(self, key: Key, version: int) -> bool:
+        """Return True where a version stands for the present value."""
+        return version >= self.since.get(key, 0)
 
 
 class Program:
@@ -321,8 +364,7 @@ class Program:
         self.in_body = False  # True in a function that is the program, False in one that returns expressions
         self._open: list[list[Statement]] = [self.statements]
         self._labels: Line | Mapping[Field, Line] = {}  # see `labelled`
-        self._versions: dict[Field | str, int] = {}
-        self._loops = 0
+        self._versions = Versions()
         self._names: dict[str, int] = {}
         self._scalars: dict[str, Scalar] = {}
         self._requests: dict[tuple[Any, ...], int] = {}
@@ -334,12 +376,7 @@ class Program:
         What is read inside a loop is distinguished from what was read before it: in the second pass the two
         may differ.
         """
-        key = thing.name if isinstance(thing, Scalar) else thing
-        return self._loops + self._versions.get(key, 0)
-
-    def _advance(self, thing: Field | Scalar) -> None:
-        key = thing.name if isinstance(thing, Scalar) else thing
-        self._versions[key] = self._versions.get(key, 0) + 1
+        return self._versions.now(thing.name if isinstance(thing, Scalar) else thing)
 
     def fresh(self, base: str) -> str:
         """A name that no other stage or scalar of the program has."""
@@ -465,10 +502,10 @@ class Program:
         *before, last = self.statements
         if not isinstance(last, Repeat) or any(isinstance(statement, Repeat) for statement in before):
             raise InputError(f"program {self.name!r} is not one loop after some statements: it cannot go on")
-        made, seen = copy(self), dict[Field | str, int]()
+        made, seen = copy(self), dict[Key, int]()
         made.name = f"{self.name}_continued"
 
-        def version(thing: Field | str) -> int:
+        def version(thing: Key) -> int:
             """Of what is assigned now, before that: so reads in the loop see the versions that they saw."""
             seen[thing] = seen.get(thing, 0) + 1
             return seen[thing] - 1
@@ -517,7 +554,7 @@ class Program:
         lines = {f: self.origin(_assignment(f, e), f) for f, e in zip(values, reduced, strict=True)}
         self._open[-1].append(Assign(dict(zip(values, reduced, strict=True)), lines))
         for target in values:
-            self._advance(target)
+            self._versions.set(target)
 
     def _value(self, target: Field, value: Any) -> Expr:
         """What a field is set to, as an expression that it can take."""
@@ -547,7 +584,7 @@ class Program:
         memo = {e: self.reduced(e)[0] for e in inner}
         expression = graph.replace_leaves(expression, lambda leaf: leaf, memo)
         self._open[-1].append(AssignScalar(target, expression, self.origin(_assignment(target, expression))))
-        self._advance(target)
+        self._versions.set(target.name)
 
     def stop(self, condition: Expr, reason: str) -> None:
         """Record stop(condition, reason)."""
@@ -595,7 +632,7 @@ class Program:
     @contextmanager
     def _repeated(self, loop_statement: Repeat) -> Iterator[None]:
         self._open[-1].append(loop_statement)
-        self._loops += 1
+        self._versions.enter_loop()
         self._open.append(loop_statement.body)
         try:
             yield

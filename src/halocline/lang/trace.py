@@ -10,10 +10,10 @@ import ctypes
 import importlib
 import math
 import sys
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from halocline.errors import HaloclineError, InputError
 from halocline.lang.advice import CombinesPointsError
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from halocline.lang.program import Program
 
 # Marks the names of internal scalars and fields: no user name can contain it.
+V = TypeVar("V")
+
 OWN = "'"
 
 MT19937_BYTES = 624 * 4 + 4  # words and position of the Mersenne Twister
@@ -61,13 +63,18 @@ def current(what: str) -> Program:
 
 
 @contextmanager
-def tracing(program: Program) -> Iterator[Program]:
-    """Make `program` the one that statements are added to."""
-    token = _program.set(program)
+def setting(variable: ContextVar[V], value: V) -> Iterator[V]:
+    """Set a context variable in a with block."""
+    token = variable.set(value)
     try:
-        yield program
+        yield value
     finally:
-        _program.reset(token)
+        variable.reset(token)
+
+
+def tracing(program: Program) -> AbstractContextManager[Program]:
+    """Make `program` the one that statements are added to."""
+    return setting(_program, program)  # type: ignore[arg-type]
 
 
 def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -255,8 +262,7 @@ def default_order() -> int:
     return _order.get()
 
 
-@contextmanager
-def order(accuracy: int) -> Iterator[None]:
+def order(accuracy: int) -> AbstractContextManager[int]:
     """Set the order of accuracy of all differences traced inside the block.
 
     Parameters
@@ -264,12 +270,7 @@ def order(accuracy: int) -> Iterator[None]:
     accuracy : int
         Even: 2, 4, 6, ...
     """
-    check_order(accuracy)
-    token = _order.set(accuracy)
-    try:
-        yield
-    finally:
-        _order.reset(token)
+    return setting(_order, check_order(accuracy))
 
 
 def check_order(accuracy: Any) -> int:

@@ -56,8 +56,7 @@ from halocline.solvers.cg import (
     solve_program,
     true_residual,
 )
-from halocline.solvers.linearity import check_linear
-from halocline.solvers.matrix import Matrix, Probe, ProbedProperties
+from halocline.solvers.matrix import Matrix, Probe, Properties, check_linear
 from halocline.words import shown
 
 log = logging.getLogger("halocline")
@@ -571,7 +570,7 @@ class LinearProblem(Sealed):
         self._judge(outcome, 0)
         return outcome.scalars[own_name("norm")]
 
-    def _probed_properties(self) -> ProbedProperties:
+    def _probed_properties(self) -> Properties:
         """Return the properties that products with the operator show; all ranks call this."""
         if self._probe is None:
             self._probe = Probe(self.fields, self._operator, self.unknown)
@@ -585,15 +584,15 @@ class LinearProblem(Sealed):
         if matrix.symmetric and matrix.singular:
             return True
         probed = self._probed_properties()
-        symmetric = probed.asymmetry is None if matrix.symmetric is None else matrix.symmetric
-        return symmetric and (probed.singular if matrix.singular is None else matrix.singular)
+        symmetric = probed.symmetric if matrix.symmetric is None else matrix.symmetric
+        return bool(symmetric and (probed.singular if matrix.singular is None else matrix.singular))
 
     def _asymmetry(self) -> str | None:
         """Return a description of an asymmetry of the operator, or None where there is none."""
-        matrix = self._matrix.properties(self.fields.values)
-        if matrix.symmetric is None:
-            return self._probed_properties().asymmetry
-        return None if matrix.asymmetry is None else str(matrix.asymmetry)
+        properties = self._matrix.properties(self.fields.values)
+        if properties.symmetric is None:
+            properties = self._probed_properties()
+        return None if properties.asymmetry is None else str(properties.asymmetry)
 
     def _warn_of_asymmetry(self) -> None:
         """Warn once of an operator that is not symmetric; all ranks call this.

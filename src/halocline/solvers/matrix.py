@@ -7,22 +7,24 @@ The sampled rows lie in the middle, near each wall and in corners. They represen
 coefficient depends on the place, on another field or on random numbers. Otherwise a row can only disprove a
 property, and products with random vectors (`Probe`) decide the rest. Hash values replace the values of other
 fields.
+
+`check_linear` rejects an operator that is not linear, as far as its formula shows.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import operator
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from operator import add, eq, ge, gt, le, lt, mul, ne, neg, sub, truediv
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.boundary import SIDES, Ghost, with_wall_values
-from halocline.lang.expression import SELECTIONS, Expr, cast, placed, walk
+from halocline.lang.expression import COMPARISONS, SELECTIONS, Expr, as_expr, cast, placed, text, walk
 from halocline.lang.functions import random
 from halocline.lang.grid import Field
 from halocline.lang.program import Assign, Program, Stage, own_name, own_scalars, program, stage
@@ -67,8 +69,8 @@ class Properties:
     ----------
     symmetric : bool or None
         True or False; None where rows computed in Python do not show it.
-    asymmetry : Asymmetry or None
-        A pair of coefficients that shows that the matrix is not symmetric.
+    asymmetry : Asymmetry or str or None
+        A pair of coefficients, or two products, that show that the matrix is not symmetric.
     singular : bool or None
         True where constants are in the null space; None where rows computed in Python do not show it.
     negative : bool
@@ -76,7 +78,7 @@ class Properties:
     """
 
     symmetric: bool | None = None
-    asymmetry: Asymmetry | None = None
+    asymmetry: Asymmetry | str | None = None
     singular: bool | None = None
     negative: bool = False
 
@@ -247,7 +249,7 @@ class Matrix:
             return float(at % self._grid.shape[axis] if self._grid.periodic[axis] else at)
         if op in ("read", "stage"):
             thing, offset = current.attribute[0], current.attribute[-1]
-            place = tuple(map(add, point, offset))
+            place = tuple(map(operator.add, point, offset))
             if thing is self._unknown:
                 return self._column(place)
             if isinstance(thing, Stage):
@@ -312,32 +314,17 @@ def _combine(op: str, args: list[Any]) -> Row:
 
 
 _NUMBERS: dict[str, Callable[..., float]] = {
-    "add": add,
-    "sum2": add,
-    "sub": sub,
-    "mul": mul,
-    "div": truediv,
-    "neg": neg,
-    "abs": abs,
+    **{op: getattr(operator, op) for op in ("add", "sub", "mul", "neg", "abs", *COMPARISONS)},
+    **{op: getattr(math, op) for op in ("sqrt", "pow", "exp", "log", "sin", "cos")},
+    "sum2": operator.add,
+    "div": operator.truediv,
     "sign": lambda a: math.copysign(1.0, a) if a else a,
-    "sqrt": math.sqrt,
-    "pow": math.pow,
-    "exp": math.exp,
-    "log": math.log,
-    "sin": math.sin,
-    "cos": math.cos,
     "min": min,
     "max": max,
     "fma": lambda a, b, c: a * b + c,
-    "lt": lt,
-    "le": le,
-    "gt": gt,
-    "ge": ge,
-    "eq": eq,
-    "ne": ne,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),
-    "not": lambda a: not a,
+    "not": operator.not_,
 }
 
 
@@ -372,22 +359,6 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
     of_constants.set(largest_of(abs(inside(A(constant)))))
 
 
-@dataclass(frozen=True)
-class ProbedProperties:
-    """Properties of an operator for the present values of its parameters and fields.
-
-    Attributes
-    ----------
-    asymmetry : str or None
-        Description of the difference of the two products; None where rounding explains the difference.
-    singular : bool
-        True where the operator takes constants to zero, up to rounding.
-    """
-
-    asymmetry: str | None
-    singular: bool
-
-
 class Probe:
     """Test of an operator, compiled and planned once; all ranks make and use it.
 
@@ -409,9 +380,9 @@ class Probe:
             f for f in grid.fields.values() if f.name in names and f is not x and not grid.is_own(f)
         ]
         self._scalars = [name for name in fields.parameters if name in schedule.scalars]
-        self._last: tuple[tuple[float, ...], ProbedProperties] | None = None
+        self._last: tuple[tuple[float, ...], Properties] | None = None
 
-    def properties(self) -> ProbedProperties:
+    def properties(self) -> Properties:
         """Return the properties; products are formed only where parameters or fields have changed."""
         fields = self._fields
         state = (
@@ -424,7 +395,7 @@ class Probe:
             self._last = state, self._measure()
         return self._last[1]
 
-    def _measure(self) -> ProbedProperties:
+    def _measure(self) -> Properties:
         scalars = self._products.run(self._fields.values).scalars
         left, right, image, length, size, of_constants = (
             scalars[own_name(n)] for n in ("left", "right", "image", "length", "size", "of_constants")
@@ -432,4 +403,67 @@ class Probe:
         scale, asymmetry = math.sqrt(image * length), None
         if not abs(left - right) <= SYMMETRIC[self._dtype] * scale:
             asymmetry = f"for random vectors x and y, (A x, y) is {left:.9g}, but (x, A y) is {right:.9g}"
-        return ProbedProperties(asymmetry, of_constants <= ROUNDING * size)
+        return Properties(asymmetry is None, asymmetry, of_constants <= ROUNDING * size)
+
+
+CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # in the unknown; 0 and sums may be either
+
+_SUMS = ("add", "sub", "sum2")
+
+
+def check_linear(result: Any, unknown: Any, name: str) -> Expr:
+    """What an operator made of `unknown`, a field or a stage; `name` is what the user calls it.
+
+    Raises
+    ------
+    InputError
+        It is not a linear expression of `unknown`: a product or function of it, a sum with something that
+        does not depend on it, or nothing of it at all.
+    """
+    expression = as_expr(result)
+    if _kind(expression, unknown, name, {}) == CONSTANT or not expression.varies:
+        raise InputError(
+            f"the operator gives {text(expression)}, which does not depend on the unknown {name!r}; expected "
+            "a linear expression of its argument"
+        )
+    return expression
+
+
+def _kind(root: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
+    for current in walk([root]):
+        if current not in kinds:
+            kinds[current] = _one(current, unknown, name, kinds)
+    return kinds[root]
+
+
+def _one(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
+    if current.op in ("scalar", "reduce") or (current.op == "const" and current.attribute == 0):
+        return EITHER  # a scalar may be a sum over the unknown
+    if current.op in ("read", "stage"):
+        thing = current.attribute[0]
+        if thing is unknown:
+            return LINEAR
+        if isinstance(thing, Stage):
+            return _kind(thing.definition, unknown, name, kinds)
+        return EITHER if thing.grid.is_own(thing) else CONSTANT  # perhaps a stage that is kept in an array
+    args = [kinds[arg] for arg in current.args]
+    if LINEAR not in args:
+        if current.op in ("random", "lookup"):
+            return CONSTANT  # not zero where its arguments are
+        return EITHER if EITHER in args else CONSTANT
+    others = args[1:] if current.op in SELECTIONS else args
+    fine = {
+        "neg": True,
+        "cast": True,
+        "mul": args.count(LINEAR) == 1,
+        "div": args[-1] != LINEAR,
+        **dict.fromkeys(SELECTIONS, args[0] != LINEAR and CONSTANT not in others),
+        **dict.fromkeys(_SUMS, CONSTANT not in args),
+    }
+    if fine.get(current.op, False):
+        return LINEAR
+    why = "adds what does not depend on it" if current.op in _SUMS else "is not a multiple of it"
+    raise InputError(
+        f"the operator is not linear in the unknown {name!r}: {text(current)} {why}; move constants to the "
+        "right-hand side, and solve nonlinear equations by steps that are linear"
+    )

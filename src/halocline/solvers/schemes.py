@@ -242,17 +242,3 @@ def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, 
         middle = (stable + unstable) / 2
         stable, unstable = (stable, middle) if grows(middle) else (middle, unstable)
     return round(stable, 9)  # as all hosts round it
-
-
-__all__ = [
-    "RK2",
-    "RK3",
-    "RK4",
-    "SCHEMES",
-    "SSPRK3",
-    "Amplifying",
-    "Euler",
-    "LowStorage",
-    "StrongStability",
-    "stable_until",
-]

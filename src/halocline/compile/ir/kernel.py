@@ -7,17 +7,21 @@ them into nests, loops and pieces of rows, and `Let` says where a value is compu
 statement as it stands.
 
 docs/reference/architecture.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
+
+Generated code has three axes; those of a grid are the last of them. Passes replace values in a table by
+others (`substituted`), and statements refer to the new ones (`renumbered`).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
+from halocline.compile.ir import statements as ir
 from halocline.compile.ir.statements import Body, Offset, roots
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -280,3 +284,56 @@ class Kernel:
     @cached_property
     def _loads(self) -> dict[tuple[int, ...], list[tuple[str, Offset]]]:
         return {}
+
+
+def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
+    """What a grid has per axis, on three axes."""
+    return (*(fill,) * (3 - ndim), *values)
+
+
+def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
+    """Extents on three axes."""
+    return (*((0, 0),) * (3 - ndim), *extent)
+
+
+def compacted(kernel: Kernel) -> Kernel:
+    """A kernel with the values that it uses, and no others."""
+    made: dict[int, int] = {}
+    values: list[Value] = []
+    for number in sorted(kernel.below(ir.roots(kernel.body))):
+        value = kernel.values[number]
+        made[number] = len(values)
+        values.append(replace(value, args=tuple(made[arg] for arg in value.args)))
+    return replace(kernel, values=tuple(values), body=renumbered(kernel.body, made))
+
+
+def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int]) -> list[int]:
+    """Values of a table in which some stand for others."""
+    heads, made = list(wanted), dict(instead)
+    for number in below(table.values, heads, made):
+        value = table.values[number]
+        made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
+    return [made[number] for number in heads]
+
+
+def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
+    """A body whose statements use other values; before `place`, since those that have been computed are not
+    computed again.
+
+    Raises
+    ------
+    ValueError
+        For a `Let` or a `Branch`.
+    """
+
+    def change(statement: ir.Statement) -> ir.Body:
+        if isinstance(statement, (ir.Let, ir.Branch)):
+            raise ValueError(f"values that are computed at a place have other numbers: {statement}")
+        if type(statement) not in ir.USES:
+            return (statement,)
+        name = ir.USES[type(statement)]
+        old = getattr(statement, name)
+        new = tuple(numbers[n] for n in old) if isinstance(old, tuple) else numbers[old]
+        return (replace(statement, **{name: new}),)
+
+    return ir.rewritten(body, change)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.verify import verify
+from halocline.lang.trace import setting
 
 Pass = Callable[[Kernel], Kernel] | partial[Kernel]
 
@@ -44,12 +45,7 @@ def _recorded(name: str, kernel: Kernel) -> Kernel:
     return kernel
 
 
-@contextmanager
-def recorded() -> Iterator[Trail]:
-    """A list of what every pass leaves meanwhile."""
+def recorded() -> AbstractContextManager[Trail]:
+    """Record what every pass leaves in a with block, as a list."""
     trail: Trail = []
-    token = _trail.set(trail)
-    try:
-        yield trail
-    finally:
-        _trail.reset(token)
+    return setting(_trail, trail)  # type: ignore[arg-type]

@@ -84,6 +84,53 @@ class Allocate(Statement):
 
 
 @dataclass(frozen=True)
+class StageUse:
+    """An intermediate of a sweep that is kept in scratch memory.
+
+    Parameters
+    ----------
+    array : str
+        Array of the kernel: the name of the stage and a number.
+    item : int
+        Bytes of an element.
+    extent : tuple of (int, int)
+        Per axis, how many points more than the patch it has below and above.
+    top : tuple of int
+        Points more at upper walls, per axis.
+    first, last : int
+        The loop nests of the sweep that store it and that read it last, from 0.
+    planes : int
+        Planes of its ring where nests go plane by plane; 0: all planes are stored at once.
+    slot : int
+        The scratch array, see `Sweep.scratch`, that it has meanwhile.
+    """
+
+    array: str
+    item: int
+    extent: tuple[tuple[int, int], ...]
+    top: tuple[int, ...]
+    first: int
+    last: int
+    planes: int = 0
+    slot: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the stage in the program."""
+        return self.array.partition(".")[0]
+
+    @property
+    def layers(self) -> tuple[tuple[int, int], ...]:
+        """Per axis, how many points more than the patch it has below and above, those at upper walls too."""
+        return tuple((lo, hi + top) for (lo, hi), top in zip(self.extent, self.top, strict=True))
+
+    @property
+    def extra(self) -> tuple[int, ...]:
+        """Points per axis beside those of the patch."""
+        return tuple(map(sum, self.layers))
+
+
+@dataclass(frozen=True)
 class Planes(Statement):
     """Nests go through a patch together along the first axis: of each the plane that is as far ahead as the
     nest says. From `before` planes below the patch to `after` above it, and `top` more at an upper wall."""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, renumbered, substituted
 from halocline.compile.passes.pieces import PIECE
-from halocline.compile.passes.rename import renumbered, substituted
 
 WIDTH = PIECE
 COSTLY = frozenset({"div", "sqrt", "pow", "exp", "log", "sin", "cos", "random"})

@@ -12,9 +12,8 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, below
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, below, renumbered, substituted
 from halocline.compile.passes.inline import EXPENSIVE
-from halocline.compile.passes.rename import renumbered, substituted
 
 PIECE = 128  # elements of a row that are decided at a time: measured, 64 and 256 are slower
 WORTH = 16  # operations at a cell from which a side gets a loop of its own; see docs/performance.md

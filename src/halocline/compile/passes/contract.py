@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Kernel, Table
-from halocline.compile.passes.rename import renumbered
+from halocline.compile.ir.kernel import POINT, Kernel, Table, renumbered
 
 
 def contract(kernel: Kernel) -> Kernel:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Kernel, Table, below
+from halocline.compile.ir.kernel import Kernel, Table, below, renumbered
 from halocline.compile.passes.reach import Codes, demanded, sums
-from halocline.compile.passes.rename import renumbered
 
 # operations that a multiply-add pipeline does in one go; the others cost more
 EXPENSIVE = {

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Table
+from halocline.compile.ir.kernel import Array, Kernel, Table, renumbered, substituted
 from halocline.compile.passes.order import Steps, registers
-from halocline.compile.passes.rename import renumbered, substituted
 from halocline.lang.dtype import ITEMSIZE
 
 ADDRESS = 2  # registers

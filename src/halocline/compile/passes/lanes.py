@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Kernel, Table, below
-from halocline.compile.passes.rename import renumbered
+from halocline.compile.ir.kernel import POINT, Kernel, Table, below, renumbered
 
 # Operations that vectors have; loads from fields alone, which go on beyond the ends of a row.
 OPERATIONS = {"load", "add", "sub", "mul", "neg", "fma"}

@@ -1,78 +1,60 @@
-"""Memory for stages: those that are not needed at the same time share it."""
+"""Memory for stages: those that are not needed at the same time share it.
+
+The pass `planes` computes the nests of a sweep plane by plane, so that stages need memory for a few planes
+and are still in a cache where they are read.
+
+All nests of a sweep with stages go through a patch together, each as many planes ahead as those that read
+its stages need. A stage has a ring of planes. Measured: docs/performance.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.passes.nests import TYPICAL
-from halocline.compile.passes.planes import rings
 from halocline.lang.dtype import ITEMSIZE
 
 
-@dataclass(frozen=True)
-class Life:
-    """A stage: from the nest that stores it to the last one that loads it, by number; a ring of `planes`, or
-    all of them at once."""
+def stage_uses(kernel: Kernel) -> tuple[list[ir.StageUse], list[ir.Slot]]:
+    """Return the stages of a kernel, in the order in which they are stored, and the slots that they share.
 
-    array: str
-    item: int  # bytes
-    nest: ir.Nest
-    first: int
-    last: int
-    planes: int = 0
-
-    @property
-    def extra(self) -> tuple[int, ...]:
-        """Points per axis beside those of the patch."""
-        return tuple(lo + hi + top for (lo, hi), top in zip(self.nest.extent, self.nest.top, strict=True))
-
-
-def lives(kernel: Kernel) -> list[Life]:
-    """The stages of a kernel, in the order in which they are stored."""
+    A stage takes a free slot, where it grows least, or a new one. Nests run through a patch one after the
+    other, so that a stage must not share with what a nest still reads that stores it. A ring of several
+    planes has its slot alone: while nests go plane by plane, it is always in use.
+    """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     last: dict[str, int] = {}
     ring = rings(kernel)
     for number, nest in enumerate(nests):
         last.update((array, number) for array, _ in kernel.loads(ir.roots(nest.body)))
-    return [
-        Life(s.array, ITEMSIZE[kernel.array[s.array].dtype], nest, number, last.get(s.array, number), planes)
-        for number, nest in enumerate(nests)
-        for s in nest.body
-        if isinstance(s, ir.Store) and (planes := ring.get(s.array)) is not None
-    ]
-
-
-def shared(found: Sequence[Life]) -> tuple[dict[str, int], list[ir.Slot]]:
-    """The slot of each stage, and how large slots are: a stage takes one that is free, where it grows least,
-    or a new one. Nests run through a patch one after the other, so that a stage must not share with what a
-    nest still reads that stores it. A ring of several planes has its slot alone: while nests go plane by
-    plane, it is always in use.
-    """
+    uses: list[ir.StageUse] = []
     slots: list[ir.Slot] = []
     free_after: list[int] = []  # the last nest that needs what is in a slot
-    chosen: dict[str, int] = {}
-    for life in found:
-        # of one precision: what is double and what is float may not share memory in C++
-        alike = [n for n, s in enumerate(slots) if (s.item, s.planes) == (life.item, life.planes)]
-        free = [n for n in alike if free_after[n] < life.first and life.planes < 2]
-        if free:
-            number = min(free, key=lambda n: _size(_grown(slots[n], life)) - _size(slots[n]))
-            slots[number] = _grown(slots[number], life)
-            free_after[number] = life.last
-        else:
-            number = len(slots)
-            slots.append(ir.Slot(number, life.item, life.extra, life.planes))
-            free_after.append(life.last)
-        chosen[life.array] = number
-    return chosen, slots
+    for number, nest in enumerate(nests):
+        for s in nest.body:
+            if not isinstance(s, ir.Store) or s.array not in ring:
+                continue
+            item, until = ITEMSIZE[kernel.array[s.array].dtype], last.get(s.array, number)
+            use = ir.StageUse(s.array, item, nest.extent, nest.top, number, until, ring[s.array])
+            # of one precision: what is double and what is float may not share memory in C++
+            alike = [n for n, slot in enumerate(slots) if (slot.item, slot.planes) == (item, use.planes)]
+            free = [n for n in alike if free_after[n] < number and use.planes < 2]
+            if free:
+                chosen = min(free, key=lambda n: _size(_grown(slots[n], use)) - _size(slots[n]))
+                slots[chosen], free_after[chosen] = _grown(slots[chosen], use), until
+            else:
+                chosen = len(slots)
+                slots.append(ir.Slot(chosen, item, use.extra, use.planes))
+                free_after.append(until)
+            uses.append(replace(use, slot=chosen))
+    return uses, slots
 
 
-def _grown(slot: ir.Slot, life: Life) -> ir.Slot:
-    return replace(slot, extra=tuple(map(max, slot.extra, life.extra)))
+def _grown(slot: ir.Slot, use: ir.StageUse) -> ir.Slot:
+    return replace(slot, extra=tuple(map(max, slot.extra, use.extra)))
 
 
 def _size(slot: ir.Slot) -> int:
@@ -86,9 +68,58 @@ def scratch(kernel: Kernel) -> Kernel:
 
 def rooms(kernel: Kernel) -> tuple[ir.Slot | ir.Allocate, ...]:
     """What says how much memory there is for stages, and which part of it is whose."""
-    found = lives(kernel)
-    chosen, slots = shared(found)
-    return (
-        *slots,
-        *(ir.Allocate(s.array, s.nest.extent, s.nest.top, chosen[s.array], s.planes) for s in found),
-    )
+    uses, slots = stage_uses(kernel)
+    return (*slots, *(ir.Allocate(use.array, use.extent, use.top, use.slot, use.planes) for use in uses))
+
+
+def planes(kernel: Kernel) -> Kernel:
+    """How many planes each nest is ahead of the results, as few as can be. Along a single axis there are no
+    planes, and without stages nothing is to be kept between nests."""
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+    if kernel.ndim == 1 or not any(_stages(kernel, nest) for nest in nests):
+        return kernel
+    needed: dict[str, int] = {}  # how far ahead a stage is read
+    made: list[ir.Nest] = []
+    for nest in reversed(nests):
+        ahead = max((needed.get(array, 0) for array in _stages(kernel, nest)), default=0)
+        for array, offset in kernel.loads(ir.roots(nest.body)):
+            needed[array] = max(needed.get(array, 0), ahead + offset[0])
+        made.append(replace(nest, ahead=ahead))
+    return replace(kernel, body=tuple(reversed(made)))
+
+
+def _stages(kernel: Kernel, nest: ir.Nest) -> list[str]:
+    """The stages that a nest stores."""
+    return [s.array for s in nest.body if isinstance(s, ir.Store) and kernel.array[s.array].kind == "scratch"]
+
+
+def rings(kernel: Kernel) -> dict[str, int]:
+    """How many planes of each stage there are at a time, a power of two: from the oldest one that is read to
+    that which is stored. 0: all of them."""
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+    newest = {array: nest.ahead for nest in nests for array in _stages(kernel, nest)}
+    oldest: dict[str, int] = {}
+    for nest in nests:
+        for array, offset in kernel.loads(ir.roots(nest.body)):
+            if array in newest and nest.ahead is not None:
+                oldest[array] = min(oldest.get(array, nest.ahead), nest.ahead + offset[0])
+    return {
+        array: 0 if ahead is None else _power_of_two(ahead - min(oldest.get(array, ahead), ahead) + 1)
+        for array, ahead in newest.items()
+    }
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
+
+
+def together(kernel: Kernel) -> Kernel:
+    """All nests of a function that has rings of planes go through the patch together."""
+    if not any(isinstance(s, ir.Allocate) and s.planes for s in kernel.body):
+        return kernel
+    nests = tuple(s for s in kernel.body if isinstance(s, ir.Nest))
+    rest: ir.Body = tuple(s for s in kernel.body if not isinstance(s, ir.Nest))
+    before = max(nest.extent[0][0] + (nest.ahead or 0) for nest in nests)
+    after = max(nest.extent[0][1] - (nest.ahead or 0) for nest in nests)
+    top = max(nest.extent[0][1] - (nest.ahead or 0) + nest.top[0] for nest in nests) - after
+    return replace(kernel, body=(*rest, ir.Planes(nests, before, after, top)))

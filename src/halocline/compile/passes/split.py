@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
-from halocline.compile.passes.rename import renumbered, substituted
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, renumbered, substituted
 
 LOADS = 64  # values that one loop may load; measured: docs/performance.md
 ROWS = 12  # that a loop of a group may load from: registers for their addresses; measured there too

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.axes import padded
-from halocline.compile.ir.kernel import Array, Kernel, Table
+from halocline.compile.ir.kernel import Array, Kernel, Table, padded, renumbered
 from halocline.compile.passes.invariants import needed
 from halocline.compile.passes.order import REGISTER
-from halocline.compile.passes.rename import renumbered
 from halocline.compile.strategy import REDUCING_BYTES, REGISTERS, Strategy, march_axis
 from halocline.lang.dtype import ITEMSIZE
 

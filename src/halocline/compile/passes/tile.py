@@ -8,9 +8,8 @@ from dataclasses import replace
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.passes.scratch import lives, shared
+from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
+from halocline.compile.passes.scratch import stage_uses
 from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
@@ -33,19 +32,16 @@ def fits(kernel: Kernel, room: int) -> bool:
 
 def _slots(kernel: Kernel) -> tuple[dict[str, Array], list[Array]]:
     """The stages that a kernel stores as tiles, and the parts of shared memory that they have in turn."""
-    found = lives(kernel)
-    chosen, _ = shared(found)
     tiles: dict[str, Array] = {}
     cells: dict[int, int] = {}
-    for life in found:
-        extent = padded_extent(life.nest.extent, kernel.ndim)
-        top = padded(life.nest.top, kernel.ndim)
+    for use in stage_uses(kernel)[0]:
+        extent = padded_extent(use.extent, kernel.ndim)
+        top = padded(use.top, kernel.ndim)
         sides = zip(TILES[kernel.ndim], extent, top, strict=True)
         shape = tuple(n + lo + hi + t for n, (lo, hi), t in sides)
-        slot = chosen[life.array]
-        array = kernel.array[life.array]
-        tiles[life.array] = replace(array, kind="tile", layers=extent, shape=shape, of=f":slot{slot}")
-        cells[slot] = max(cells.get(slot, 0), prod(shape))
+        array = kernel.array[use.array]
+        tiles[use.array] = replace(array, kind="tile", layers=extent, shape=shape, of=f":slot{use.slot}")
+        cells[use.slot] = max(cells.get(use.slot, 0), prod(shape))
     types = {tile.of: tile.dtype for tile in tiles.values()}
     slots = [Array(f":slot{n}", types[f":slot{n}"], "shared", shape=(size,)) for n, size in cells.items()]
     return tiles, slots

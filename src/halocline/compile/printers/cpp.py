@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.kernel import Array, Kernel, Value, padded, padded_extent
 from halocline.compile.printers.spelling import (
     C_TYPES,
     VARIABLES,
@@ -15,8 +14,8 @@ from halocline.compile.printers.spelling import (
     Names,
     cpu_dialect,
     operation,
+    suffix,
 )
-from halocline.compile.printers.text import suffix
 from halocline.compile.schedule import AROUND
 from halocline.lang.dtype import ITEMSIZE
 

@@ -6,10 +6,16 @@ from dataclasses import dataclass, field
 from math import prod
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.axes import padded, padded_extent
-from halocline.compile.ir.kernel import Array, Kernel
-from halocline.compile.printers.spelling import C_TYPES, DEVICE, VARIABLES, Dialect, KernelPrinter, Names
-from halocline.compile.printers.text import suffix
+from halocline.compile.ir.kernel import Array, Kernel, padded, padded_extent
+from halocline.compile.printers.spelling import (
+    C_TYPES,
+    DEVICE,
+    VARIABLES,
+    Dialect,
+    KernelPrinter,
+    Names,
+    suffix,
+)
 from halocline.compile.strategy import LARGEST_GROUP, Strategy
 
 

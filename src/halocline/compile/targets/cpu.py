@@ -1,4 +1,7 @@
-"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis."""
+"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis.
+
+A large kernel is divided into several functions, which compile in less time.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from textwrap import shorten
 
-from halocline.compile.ir.kernel import Kernel
-from halocline.compile.ir.pipeline import run
+from halocline.compile.ir import statements as ir
+from halocline.compile.ir.kernel import Kernel, compacted
+from halocline.compile.ir.pipeline import Pass, run
 from halocline.compile.passes.angles import angles, near_or_far
 from halocline.compile.passes.bands import bands
 from halocline.compile.passes.branches import branches
-from halocline.compile.passes.functions import functions
 from halocline.compile.passes.lanes import lanes
-from halocline.compile.passes.loops import loops
+from halocline.compile.passes.loops import loops, place, whole
 from halocline.compile.passes.pieces import pieces
-from halocline.compile.passes.place import place
-from halocline.compile.passes.planes import planes, together
-from halocline.compile.passes.scratch import scratch
+from halocline.compile.passes.scratch import planes, scratch, together
 from halocline.compile.passes.split import split
-from halocline.compile.passes.whole import whole
 from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_kernel
-from halocline.compile.printers.spelling import Names, cpu_dialect, scalar_values, set_scalars
-from halocline.compile.printers.text import Text
-from halocline.compile.targets.code import NAME, Code
+from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
+from halocline.compile.schedule import NAME, Code
 
 # The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
@@ -61,9 +61,12 @@ class Cpu:
         """Two functions: for fields that the cache holds, and for others."""
         kernel = replace(kernel, name=NAME)
         parts = _parts(kernel)
-        cached = _printed(kernel, _cached(parts), names)
-        kernel, parts = _past_cache(kernel), [_past_cache(part) for part in parts]
-        past = _printed(kernel, _past(parts, streamed), names)
+        cached = _printed(kernel, _finished(parts, pieces), names)
+        kernel, *parts = (
+            replace(each, comment=f"{each.comment} (fields exceed the cache)") for each in (kernel, *parts)
+        )
+        past_cache = partial(pieces, streamed=streamed, streaming=True)
+        past = _printed(kernel, _finished(parts, past_cache), names)
         return Code("\n".join((f"#ifndef {STREAMING}", cached, "#else", past, "#endif\n")))
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
@@ -93,19 +96,9 @@ def _parts(kernel: Kernel) -> list[Kernel]:
     return [run(part, whole, loops, bands, angles, split, branches, lanes) for part in parts]
 
 
-def _cached(parts: list[Kernel]) -> list[Kernel]:
-    """For fields that the cache holds."""
-    return [run(part, pieces, near_or_far, place, together) for part in parts]
-
-
-def _past(parts: list[Kernel], streamed: frozenset[str]) -> list[Kernel]:
-    """For fields that exceed it."""
-    past = partial(pieces, streamed=streamed, streaming=True)
-    return [run(part, past, near_or_far, place, together) for part in parts]
-
-
-def _past_cache(kernel: Kernel) -> Kernel:
-    return replace(kernel, comment=f"{kernel.comment} (fields exceed the cache)")
+def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
+    """Return functions for fields of one size, of which `divide` makes pieces of rows."""
+    return [run(part, divide, near_or_far, place, together) for part in parts]
 
 
 def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = EXTERN) -> str:
@@ -114,7 +107,7 @@ def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = E
 
 def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
     """The nests of a kernel, as a function for any fields."""
-    return _printed(kernel, _cached(_parts(kernel)), names, linkage)
+    return _printed(kernel, _finished(_parts(kernel), pieces), names, linkage)
 
 
 def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
@@ -156,3 +149,35 @@ def translation_unit(functions: Sequence[str]) -> str:
 def number_of_parts(source: str) -> int:
     """Into how many parts a library is divided."""
     return len(set(re.findall(rf"\b{PART} == (\d+)$", source, re.MULTILINE))) or 1
+
+
+def functions(kernel: Kernel) -> list[Kernel]:
+    """The nests of a kernel, in order, function by function. What makes or reads scratch memory stays
+    together."""
+
+    def staged(nest: ir.Nest) -> bool:
+        stored = any(
+            isinstance(s, ir.Store) and kernel.array[s.array].kind == "scratch" for s in ir.flat(nest.body)
+        )
+        return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(ir.roots(nest.body)))
+
+    rooms = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
+    nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
+    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    parts = [nests[:together], *([nest] for nest in nests[together:])]
+    if len(parts) == 1:
+        return [kernel]
+    return [
+        _part(kernel, number, (*(rooms if number == 0 else ()), *part)) for number, part in enumerate(parts)
+    ]
+
+
+def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
+    """A kernel of some nests, with the arrays that they touch."""
+    touched = {array for array, _ in kernel.loads(ir.roots(body))}
+    touched |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
+    arrays = tuple(array for array in kernel.arrays if array.name in touched)
+    name = f"{kernel.name}_part{number}"
+    # short: the text of many parts would grow as the square of their number
+    comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"
+    return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))

@@ -23,9 +23,8 @@ from halocline.compile.passes.threads import threads
 from halocline.compile.passes.tile import GROUP, TILES, fits, tile
 from halocline.compile.printers.device import print_device_kernel
 from halocline.compile.printers.spelling import Names
-from halocline.compile.schedule import DeviceKernel
+from halocline.compile.schedule import NAME, Code, DeviceKernel
 from halocline.compile.strategy import Strategy
-from halocline.compile.targets.code import NAME, Code
 
 # ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
 _THIN = {"reads": "direct", "group": None, "march": 1}

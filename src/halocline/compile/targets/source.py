@@ -9,8 +9,7 @@ from functools import cache
 
 from halocline.compile.headers import include_folder
 from halocline.compile.ir.kernel import Kernel
-from halocline.compile.printers.spelling import DEVICE, Names, scalar_values, set_scalars
-from halocline.compile.printers.text import Text
+from halocline.compile.printers.spelling import DEVICE, Names, Text, scalar_values, set_scalars
 
 # Without these a compiler may round otherwise than the host does.
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)

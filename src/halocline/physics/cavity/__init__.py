@@ -1,8 +1,7 @@
 """Buoyancy-driven flow in a cavity between a hot and a cold wall."""
 
-from halocline.physics.cavity.equations import Cavity
+from halocline.physics.cavity.equations import Cavity, Results
 from halocline.physics.cavity.flow import CONVERGING, Flow, findings, noise, published_of_air, settings
-from halocline.physics.cavity.results import Results
 
 __all__ = [
     "CONVERGING",

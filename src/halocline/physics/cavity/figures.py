@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from halocline.io.contours import Contours, Isolines, Planes, Streamlines
 from halocline.io.figure import Figure
 from halocline.lang.grid import AXES, Field
+from halocline.lang.weights import weights
 from halocline.physics.cavity.flow import Flow
 from halocline.run.fields.fields import Fields
 
@@ -134,7 +136,7 @@ def no_flux(distances: Array, values: Array) -> Array:
 
 def parabola(distances: Array, values: Array) -> Array:
     """That of the parabola through three points; 3 p_1 - 3 p_2 + p_3 where they are equally far apart."""
-    first, second, third = _weights([float(d) for d in distances[:3]], 0.0)
+    first, second, third = map(float, weights(tuple(map(Fraction, distances[:3]))))
     found: Array = first * values[0] + second * values[1] + third * values[2]
     return found
 
@@ -148,17 +150,6 @@ def _constant(value: float) -> OnWall:
     import numpy as np
 
     return lambda _, values: np.full_like(values[0], value)
-
-
-def _weights(points: Sequence[float], at: float) -> list[float]:
-    """Those of the values at some points in the polynomial through them, at a place."""
-    found = []
-    for i, here in enumerate(points):
-        weight = 1.0
-        for j, other in enumerate(points):
-            weight *= 1.0 if i == j else (at - other) / (here - other)
-        found.append(float(weight))
-    return found
 
 
 def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = None) -> Section:
@@ -194,12 +185,12 @@ def _across(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int
     from halocline.io.section import cut
 
     line = flow.grid.positions()[axis]
-    nearest = [float(line[k]) for k in np.argsort(np.abs(line - at), kind="stable")[:points]]
+    nearest = tuple(Fraction(line[k]) for k in np.argsort(np.abs(line - at), kind="stable")[:points])
     found: Section | None = None
-    for weight, place in zip(_weights(nearest, at), nearest, strict=True):
+    for weight, place in zip(map(float, weights(nearest, Fraction(at))), nearest, strict=True):
         if abs(weight) < 1e-9:  # the plane is on the other of two points
             continue
-        part = cut(sim, f, {AXES[axis]: place})
+        part = cut(sim, f, {AXES[axis]: float(place)})
         if part is not None:
             values = weight * part.values + (0.0 if found is None else found.values)
             found = replace(part, values=values, at=((AXES[axis], at),))

@@ -9,8 +9,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.lang.grid import AXES, Grid
 from halocline.lang.program import parameter, program
-from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, gain, stable_steps
-from halocline.physics.cavity.results import Results
+from halocline.physics.cavity.equations import LIMITS, STEADY, Cavity, Results, gain, stable_steps
 from halocline.run.fields.fields import Fields
 from halocline.run.simulation.checks import Check
 from halocline.run.simulation.settings import setting

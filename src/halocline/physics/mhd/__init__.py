@@ -3,8 +3,7 @@
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.physics.mhd.equations import MHD
 from halocline.physics.mhd.forcing import Forcing
-from halocline.physics.mhd.parameters import complete, settings
-from halocline.physics.mhd.physics import Physics
+from halocline.physics.mhd.parameters import Physics, complete, settings
 from halocline.physics.mhd.timestep import Courant, stepping, time_step_settings
 
 __all__ = [

@@ -4,17 +4,20 @@ Equations B.1 to B.4 of J. Pekkilä, M. S. Väisälä, M. J. Käpylä, M. Rheinh
 communication for high-order stencil computations using CUDA-aware MPI, Parallel Computing 111 (2022), 102904,
 and what users of the Pencil Code (The Pencil Code Collaboration, J. Open Source Softw. 6 (2021), 2807) expect
 beside them.
+
+Shock viscosity is proportional to `shock_profile`, which shows where the flow converges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import comb
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.boundary import BoundaryCondition
 from halocline.lang.expression import Expr, Operand, as_expr
-from halocline.lang.functions import exp
+from halocline.lang.functions import exp, maximum, minimum
 from halocline.lang.grid import AXES, Field, Grid, Vector, pad
 from halocline.lang.operators import (
     cross,
@@ -24,13 +27,13 @@ from halocline.lang.operators import (
     grad_div,
     hyperdiffusion,
     laplacian,
+    shift,
     traceless_strain,
     upwinding,
 )
+from halocline.lang.program import stage
 from halocline.lang.reductions import dot
-from halocline.physics.mhd.parameters import parameter
-from halocline.physics.mhd.physics import Physics
-from halocline.physics.mhd.shock import shock_profile
+from halocline.physics.mhd.parameters import Physics, parameter
 
 Terms = dict[Field, dict[str, Expr]]
 
@@ -278,3 +281,29 @@ class Gas:
         elif conductivity == "power":
             flux = flux + parameter("K_rho") * grad(self.lnrho) + parameter("K_T") * grad_lnT
         return as_expr(self.per_mass(conductivity) * (self._of_lnT(laplacian) + dot(grad_lnT, flux)))
+
+
+REACH = 2  # cells on either side whose greatest convergence counts
+WIDTH = 3  # cells on either side of the average
+
+
+def shock_profile(u: Vector) -> Expr:
+    """⟨max(-∇·u)₊⟩ min(h)²: the greatest convergence of five neighbours along each axis, smoothed.
+
+    As in the Pencil Code, where the bulk viscosity is ν_shock min(h)² times the greatest convergence of five
+    neighbours, smoothed. The average here has the weights of a binomial along each axis,
+    (1, 6, 15, 20, 15, 6, 1) / 64.
+    """
+    grid = u[0].grid
+    axes = range(grid.ndim)
+    profile = stage(maximum(-div(u), 0.0), "convergence")
+    for axis in axes:
+        profile = stage(maximum(*(shift(profile, axis, by) for by in range(-REACH, REACH + 1))))
+    weights = [comb(2 * WIDTH, k) / 4**WIDTH for k in range(2 * WIDTH + 1)]
+    for axis in axes:
+        parts = [w * shift(profile, axis, by) for by, w in enumerate(weights, -WIDTH)]
+        profile = stage(sum(parts[1:], parts[0]))
+    h = grid.h(0)
+    for axis in axes[1:]:
+        h = minimum(h, grid.h(axis))
+    return as_expr(profile * (h * h))

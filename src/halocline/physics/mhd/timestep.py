@@ -17,8 +17,8 @@ from halocline.lang.operators import first_coefficients, second_coefficients
 from halocline.lang.program import parameter, scalar, stop
 from halocline.lang.reductions import dot
 from halocline.lang.reductions import max as greatest
-from halocline.physics.mhd.equations import MHD, Gas
-from halocline.physics.mhd.shock import shock_profile
+from halocline.physics.mhd.diagnostics import over
+from halocline.physics.mhd.equations import MHD, Gas, shock_profile
 from halocline.run.simulation.settings import Setting, setting
 from halocline.solvers.schemes import RK3, SCHEMES, Amplifying, stable_until
 
@@ -223,7 +223,7 @@ class Courant:
         if mhd.A is not None:
             B = mhd.field()
             speed2 = speed2 + second * (dot(B, B) * gas.volume / parameter("mu0"))
-        found = {"advection": first * flow, "fast magnetosonic waves": _most(sqrt(speed2 * squares))}
+        found = {"advection": first * flow, "fast magnetosonic waves": over(greatest, sqrt(speed2 * squares))}
         found["viscosity"] = second * (parameter("nu") * (4.0 / 3.0) + parameter("zeta")) * squares
         if physics.shock:
             zeta = greatest(shock_profile(mhd.u))
@@ -231,7 +231,7 @@ class Courant:
         if mhd.A is not None:
             found["resistivity"] = second * parameter("eta") * squares
         if mhd.s is not None:
-            found["conduction"] = second * _most(gas.diffusivity(physics.conductivity)) * squares
+            found["conduction"] = second * over(greatest, gas.diffusivity(physics.conductivity)) * squares
             cold = 1.0 / gas.T
             heat = magnitude(parameter("heating"))
             for given in (heat_gain, heat_loss):
@@ -245,11 +245,6 @@ class Courant:
             names = ["D3", "nu3"] + ["chi3"] * physics.entropy + ["eta3"] * physics.magnetic
             found["hyperdiffusion"] = 64.0 * maximum(*map(parameter, names)) * sixths
         return found
-
-
-def _most(e: Expr) -> Expr:
-    """The greatest value over the grid of what may be the same everywhere."""
-    return greatest(e) if e.varies else e
 
 
 def _number(limit: str) -> int:

@@ -1,10 +1,10 @@
-"""Checks of runs of the scheme, and the errors of waves."""
+"""Checks of runs of the scheme, the errors of waves, and finished runs as arrays."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import AXES, Field
@@ -12,6 +12,10 @@ from halocline.lang.reductions import sum as total
 from halocline.physics.mhd_tvd.parameters import why_unbounded
 from halocline.physics.mhd_tvd.simulation import MHDSimulation
 from halocline.run.simulation.checks import Check
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 ROUND_OFF = 1e-13
 
@@ -103,3 +107,54 @@ def error(sim: MHDSimulation, exact: Exact, amplitude: float) -> float:
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
+
+
+def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
+    """Density "rho", pressure "p", and the components "v_x" to "B_z" of cells, on the first rank; None on
+    others.
+
+    All ranks call this. `sim` holds the fields of an `IdealMHD`.
+    """
+    import numpy as np
+
+    names = ("rho", "E", *(f"{v}_{a}" for v in "mb" for a in AXES))
+    fields = {name: sim.gather(name) for name in names}
+    if fields["rho"] is None:
+        return None
+    grid = sim.grid
+    found = {"rho": fields["rho"]}
+    for axis, a in enumerate(AXES):
+        found[f"v_{a}"] = fields[f"m_{a}"] / fields["rho"]
+        b = fields[f"b_{a}"]
+        if axis < grid.ndim:
+            above = np.roll(b, -1, axis)  # between walls there is one face more, whose roll is left out
+            b = (0.5 * (b + above)).take(range(grid.shape[axis]), axis)
+        found[f"B_{a}"] = b
+    motion = fields["rho"] * sum(found[f"v_{a}"] ** 2 for a in AXES)
+    field = sum(found[f"B_{a}"] ** 2 for a in AXES)
+    found["p"] = (gamma - 1) * (fields["E"] - 0.5 * (motion + field))
+    return found
+
+
+def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
+    """Means over blocks of cells, which reduce `values` to `shape`, a divisor of its shape."""
+    for axis, n in enumerate(shape):
+        before, after = values.shape[:axis], values.shape[axis + 1 :]
+        values = values.reshape(*before, n, values.shape[axis] // n, *after).mean(axis + 1)
+    return values
+
+
+def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
+    """The relative L1 difference, Σ |a - b| / Σ |b|, on the coarser of both grids."""
+    import numpy as np
+
+    coarse = [min(pair) for pair in zip(values.shape, reference.shape, strict=True)]
+    a, b = restricted(values, coarse), restricted(reference, coarse)
+    return float(np.abs(a - b).sum() / np.abs(b).sum())
+
+
+def turned(values: NDArray[np.float64]) -> float:
+    """How far values are from those turned by half a turn about the middle of the grid, over the greatest."""
+    import numpy as np
+
+    return float(np.abs(values - values[(slice(None, None, -1),) * values.ndim]).max() / np.abs(values).max())

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.io.figure import Curve, Figure, Lines
 from halocline.lang.grid import Grid
 from halocline.physics.mhd_tvd import drawn
-from halocline.physics.mhd_tvd.checks import general
-from halocline.physics.mhd_tvd.observed import difference, primitives, turned
+from halocline.physics.mhd_tvd.checks import difference, general, primitives, turned
 from halocline.physics.mhd_tvd.parameters import why_unbounded
 from halocline.physics.mhd_tvd.simulation import MHDSimulation
 from halocline.run.simulation.checks import Check

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.physics.mhd_tvd.limiters import LIMITERS
+from halocline.physics.mhd_tvd.reconstruct import LIMITERS
 from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES
 from halocline.run.simulation.events import Event
 from halocline.run.simulation.settings import Setting, setting

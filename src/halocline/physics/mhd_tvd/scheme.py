@@ -23,9 +23,8 @@ from halocline.lang.program import parameter, scalar, stage
 from halocline.lang.reductions import count, first
 from halocline.lang.reductions import max as greatest
 from halocline.physics.mhd_tvd.gas import Flux, State, added, both, fast_speed, frame, pressure
-from halocline.physics.mhd_tvd.limiters import LIMITERS
-from halocline.physics.mhd_tvd.reconstruct import plm
-from halocline.physics.mhd_tvd.riemann import RIEMANN, hll
+from halocline.physics.mhd_tvd.reconstruct import LIMITERS, plm
+from halocline.physics.mhd_tvd.riemann import RIEMANN, hll, mhdtvd
 from halocline.physics.mhd_tvd.transport import (
     advanced,
     at_cells,
@@ -35,7 +34,6 @@ from halocline.physics.mhd_tvd.transport import (
     protected,
     reference,
 )
-from halocline.physics.mhd_tvd.tvd import mhdtvd
 
 FLUXES: Mapping[str, Callable[..., Flux]] = {
     "mhdtvd": mhdtvd,

@@ -16,11 +16,10 @@ from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import maximum, minimum, where
 from halocline.lang.grid import Grid
 from halocline.physics.mhd_tvd import drawn
-from halocline.physics.mhd_tvd.checks import general
-from halocline.physics.mhd_tvd.oblique import Direction
-from halocline.physics.mhd_tvd.observed import primitives
+from halocline.physics.mhd_tvd.checks import general, primitives
 from halocline.physics.mhd_tvd.parameters import ALL
 from halocline.physics.mhd_tvd.scheme import IdealMHD
+from halocline.physics.mhd_tvd.setup import Direction
 from halocline.physics.mhd_tvd.simulation import MHDSimulation
 from halocline.run.simulation.checks import Check
 
