@@ -173,7 +173,7 @@ def _speed(result: Result, unit: str) -> list[str]:
         each = "" if ns is None or unit == "step" else f", {duration(1e-9 * ns * r.cells)} an iteration"
         speed = "" if r.ssspnt is None else f", ssspnt {r.ssspnt:.4g}"
         lines.append(f"{'time':13} {duration(r.seconds)}{each}{pace}{speed}")
-    if whole is not None:
+    if whole is not None and r.only is None:
         parts = {"compute": whole.compute, "exchange": whole.exchange, "reductions": whole.reduction}
         shares = (f"{name} {each / r.seconds if r.seconds else 0:.0%}" for name, each in parts.items())
         lines.append(f"{'':13} {', '.join(shares)}")

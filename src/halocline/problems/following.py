@@ -23,7 +23,6 @@ from halocline.problems.run_options import (
     without_end,
 )
 from halocline.problems.step_bench import part_timing
-from halocline.ranges import STEPS
 from halocline.run.engine.prepared import NO_STEP, interruption
 from halocline.run.measurements.bandwidth import bandwidth
 from halocline.run.measurements.energy import EnergyMeter
@@ -363,7 +362,7 @@ class Following(FileObserver):
                     )
             if options.steps is not None:
                 self.unused.discard("--steps")
-                own = own._replace(steps=STEPS.check("max_iterations", options.steps))
+                own = own._replace(steps=options.steps)
         if place.number == self._resume_point.number:
             assert options.resume is not None
             own = own._replace(resume=options.resume)
