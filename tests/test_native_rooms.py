@@ -1,4 +1,4 @@
-"""The rooms of native code: each includes from those that the table of the architecture lists before it."""
+"""The rooms of native code: each includes from those that the table of modules lists before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INCLUDED = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 def documented() -> list[str]:
     """The rooms in the order of the table."""
-    text = (ROOT / "docs" / "reference" / "architecture.md").read_text()
+    text = (ROOT / "docs" / "reference" / "modules.md").read_text()
     section = text.partition("\n## engine\n")[2].partition("\n## ")[0]
     return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
 

@@ -6,7 +6,7 @@ refer to values by number. At first they only say what is stored; passes (`haloc
 them into nests, loops and pieces of rows, and `Let` says where a value is computed. A printer writes each
 statement as it stands.
 
-docs/reference/architecture.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
+docs/reference/kernels.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
 
 Generated code has three axes; those of a grid are the last of them. Passes replace values in a table by
 others (`substituted`), and statements refer to the new ones (`renumbered`).
