@@ -98,7 +98,7 @@ def host_methods(comm: Communicator, how: Execution) -> tuple[str, ...]:
         methods = tuple(method for method in methods if method != "colocated")
         if how.methods is not None and comm.rank == 0:
             log.warning("transfer method colocated is not taken: processes cannot share memory here")
-    if "rma" in methods and comm.size > 1 and not native().has_mailboxes(comm.handle):
+    if "rma" in methods and comm.size > 1 and not comm.has_mailboxes:
         methods = tuple(method for method in methods if method != "rma")
         if comm.rank == 0:
             log.warning(

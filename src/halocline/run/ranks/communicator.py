@@ -10,12 +10,14 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from halocline import forks
 from halocline.errors import InputError
+from halocline.native import native
 from halocline.run.ranks.failure import pack, unpack
 from halocline.run.ranks.io_ranks import IORanks
 
@@ -116,6 +118,18 @@ class Communicator:
     def handle(self) -> int | None:
         """The Fortran handle of the communicator, for native code; None where the run is serial."""
         return None if self.mpi is None else self.mpi.py2f()
+
+    @cached_property
+    def has_mailboxes(self) -> bool:
+        """True where MPI's one-sided communication reads and writes memory itself (MPI_WIN_UNIFIED).
+
+        All ranks ask together at first. MPI makes a window for the answer, and waits at full speed for all
+        ranks to do so.
+        """
+        if self.mpi is None:
+            return False
+        self.barrier()
+        return bool(native().has_mailboxes(self.handle))
 
     def allgather(self, value: T) -> list[T]:
         """The value of every rank, by rank."""
