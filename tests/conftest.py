@@ -10,7 +10,7 @@ changes its process gets an mpiexec of its own by `alone=True`, and the tests of
 `make test` leaves out; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
-quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
+quarter of the time; compile/test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
 folder, their libraries are kept there for the runs that follow: the name of one stands for all that it was
 made of, and its digest for its bytes. Nothing else is kept, such as what was measured.
 
@@ -63,10 +63,13 @@ WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
 
 POCL = "Portable Computing Language"  # the name of its platform
 
+TESTS = Path(__file__).parent
 # Files that take longest begin first, so that no worker is left alone with one in the end.
 FIRST = (
-    "test_bitwise", "test_cavity", "test_cases", "test_mhd_tvd", "test_restart", "test_cli", "test_cache",
-    "test_case_studies", "test_faults", "test_cases_more", "test_own_programs", "test_poisson",
+    "mpi/test_bitwise.py", "physics/cavity/test_flow.py", "cases/test_cases.py",
+    "physics/mhd_tvd/test_scheme.py", "run/output/test_restart.py", "system/test_command.py",
+    "compile/test_cache.py", "study/test_case_studies.py", "mpi/test_faults.py", "cases/test_cases_more.py",
+    "problems/test_following.py", "physics/test_poisson.py",
 )  # fmt: skip
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
@@ -259,7 +262,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not on_rank:
         items[:] = [new for item in items for new in ranked(item)]
         order = {name: place for place, name in enumerate(FIRST)}
-        items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)))
+        items.sort(key=lambda item: order.get(str(item.path.relative_to(TESTS)), len(FIRST)))
 
 
 def ranked(item: pytest.Item) -> Iterator[pytest.Item]:

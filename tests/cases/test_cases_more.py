@@ -18,7 +18,7 @@ from halocline.problems.result import Result
 
 Array = NDArray[np.float64]
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:

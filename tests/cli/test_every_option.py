@@ -21,11 +21,11 @@ import pytest
 
 import halocline.explanation.explain  # imported before functions are replaced
 import halocline.study.engine  # noqa: F401 - the same
+from declared_commands import ALL
 from halocline.cli.app import run
 from halocline.cli.options import place
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
-from test_commands import ALL
 
 FILE = """import halocline as hc
 
@@ -119,7 +119,7 @@ BESIDE = {
 
 ALIKE = {
     ("bench exchange", "--scaling"): "one rank has the whole grid either way",
-    ("run", "--check"): "after the run; see test_case_checks.py",
+    ("run", "--check"): "after the run; see problems/test_problem_checks.py",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, signature
@@ -12,26 +11,14 @@ from typing import Annotated, Any
 import pytest
 import typer
 
+from declared_commands import ALL
 from halocline.cli import options
-from halocline.cli.app import app
 from halocline.cli.commands import command, group, parameters
 from halocline.cli.options import general, panel, place, whole
 from halocline.cli.texts import execution_of
 from halocline.errors import InputError
 from halocline.ranges import POINTS
 
-
-def declared(commands: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every command with its words."""
-    for name, each in commands.commands.items():
-        if hasattr(each, "commands"):
-            for words, inner in declared(each):
-                yield f"{name} {words}", inner
-        else:
-            yield name, each
-
-
-ALL = dict(declared(typer.main.get_command(app)))
 # functions of other modules that commands call with the values of all options
 CALLED = {
     "solve poisson": "halocline.cli.run:run",

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-import test_bitwise
+import bitwise_programs
 from halocline.cli.app import run as command
 from halocline.compile import driver
 from halocline.compile.driver import LEVEL, find_compiler, library_path
@@ -22,14 +22,16 @@ def at_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", [
     pytest.param(p.__name__, marks=[] if p.__name__ in SAMPLE else pytest.mark.long)
-    for p in test_bitwise.PROBLEMS
+    for p in bitwise_programs.PROBLEMS
 ])  # fmt: skip
 def test_no_bit_depends_on_the_optimization_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (problem,) = [p for p in test_bitwise.PROBLEMS if p.__name__ == name]
+    (problem,) = [p for p in bitwise_programs.PROBLEMS if p.__name__ == name]
     results = []
     for level in "3g":
         at_level(level, monkeypatch)
-        results.append([problem(dtype, threads=1) for dtype in test_bitwise.DTYPES[: 1 + (name == "heat")]])
+        results.append(
+            [problem(dtype, threads=1) for dtype in bitwise_programs.DTYPES[: 1 + (name == "heat")]]
+        )
     assert results[0] == results[1]
     assert all(result.checksums for result in results[0])
 

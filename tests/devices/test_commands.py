@@ -11,14 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halocline as hc
 import preloaded
-import test_device
 from halocline import _native as native
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
@@ -45,9 +43,9 @@ from halocline.run.measurements import bandwidth
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import host
+from many_fields import sum_of_fields
 
 Devices = list[native.Device]
-faults = test_device.faults  # a fixture: a layer that makes calls of OpenCL fail
 
 SIDES = ["opencl:0", "opencl:1"]
 SCRIPT = """
@@ -547,21 +545,6 @@ def test_float32_needs_a_device_that_rounds_as_the_host_does():
     check_dtypes(SimpleNamespace(singles=True), [field("float32")])
     with pytest.raises(InputError, match=r"^field 'rho' is float32, but device opencl:0 \(fast\) does "):
         check_dtypes(device, [field("float64"), field("float32")])
-
-
-def sum_of_fields(count: int, device: str) -> hc.Simulation:
-    """The first of so many fields, of different halos, becomes what all of them are around."""
-    grid = hc.Grid((6, 9), periodic=True)
-    fields = [grid.field(f"u{n}") for n in range(count)]
-
-    def change() -> dict[hc.Field, Any]:
-        return {fields[0]: sum(u[n % 3, n % 2] / (n + 1) for n, u in enumerate(fields))}
-
-    sim = hc.Simulation(grid, change, scheme=hc.Euler(), dt=1.0, device=device)
-    random = np.random.default_rng(3)
-    for u in fields:
-        sim[u] = random.uniform(size=grid.shape)
-    return sim
 
 
 @pytest.mark.parametrize("count", [26, *(pytest.param(n, marks=pytest.mark.long) for n in (25, 60))])

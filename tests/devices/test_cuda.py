@@ -149,7 +149,7 @@ def in_another_process(code: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         timeout=HANG,
-        cwd=Path(__file__).parent,
+        cwd=Path(__file__).parents[1] / "support",
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

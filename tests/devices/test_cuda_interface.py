@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DECLARED = re.compile(r'Status \(\*(\w+)\)\([^;]*?=\s*symbols(?:\[|\.optional\()"(\w+)"')
 
 
@@ -27,7 +27,7 @@ def test_declarations_are_those_of_the_header(tmp_path):
     def compiled(functions: list[tuple[str, str]]) -> str:
         source = tmp_path / "interface.cpp"
         lines = [f"SAME_FUNCTION({member}, {function})" for member, function in functions]
-        source.write_text("\n".join([(ROOT / "tests/cuda_driver/interface.cpp").read_text(), *lines]))
+        source.write_text("\n".join([(ROOT / "tests/support/cuda_driver/interface.cpp").read_text(), *lines]))
         folders = [f"-I{ROOT / 'native/src'}", f"-I{header.parent}"]
         command = ["g++", "-std=c++20", "-fsyntax-only", *folders, str(source)]
         return subprocess.run(command, capture_output=True, text=True).stderr

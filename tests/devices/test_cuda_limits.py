@@ -23,7 +23,7 @@ from halocline.run.engine import prepare, prepared
 from halocline.run.memory import contents
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning import kernels
-from test_device_kernels import star
+from wide_stencil import star
 
 pytestmark = pytest.mark.ranks(1, alone="file")
 

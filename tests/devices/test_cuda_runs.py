@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+import bitwise_programs
 import cuda_standin
-import test_bitwise
 from halocline.run.ranks import launch
 from hang import HANG
 from loops import some
 
-TESTS = Path(__file__).resolve().parent
-ALL = [problem.__name__ for problem in test_bitwise.PROBLEMS]
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+ALL = [problem.__name__ for problem in bitwise_programs.PROBLEMS]
 QUICK = ["heat", "gray_scott"]
 PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
 
@@ -55,8 +55,8 @@ def run(
     }
     environment = launch.environment() | cuda_standin.environment(devices, **settings)
     environment |= {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(TESTS), environment.get("PYTHONPATH", "")])
-    command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable, str(TESTS / "cuda_ranks.py")]
+    environment["PYTHONPATH"] = os.pathsep.join([str(SUPPORT), environment.get("PYTHONPATH", "")])
+    command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable, str(SUPPORT / "cuda_ranks.py")]
     done = subprocess.run(
         [*command, json.dumps(task)], env=environment, capture_output=True, text=True, timeout=HANG
     )
@@ -115,7 +115,7 @@ def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
 
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("dtype", test_bitwise.DTYPES)
+@pytest.mark.parametrize("dtype", bitwise_programs.DTYPES)
 @pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"ipc": 0}, {"delay": 20000}], ids=str)
 def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, int]):
     for problem in ALL:

@@ -16,7 +16,7 @@ import pytest
 from halocline.run.host.machine import this_machine
 from hang import HANG
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -23,9 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from halocline.compile import nvrtc
-from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
-from test_elementary import (
+from elementary_functions import (
     DOUBLE,
     DRIVER,
     FLOAT,
@@ -43,9 +41,11 @@ from test_elementary import (
     special,
     typical,
 )
-from test_elementary import bits as bits_of
-from test_reduce import CASES, COUNT, MAX, MIN, SUM, VALUE, Accumulator, nans, specials, summands
-from test_reduce import Library as Reductions
+from elementary_functions import bits as bits_of
+from halocline.compile import nvrtc
+from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
+from reductions import CASES, COUNT, MAX, MIN, SUM, VALUE, Accumulator, nans, specials, summands
+from reductions import Library as Reductions
 
 KINDS = (SUM, MIN, MAX, COUNT, VALUE)
 C = {DOUBLE: "double", FLOAT: "float"}

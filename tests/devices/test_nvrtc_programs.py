@@ -1,7 +1,7 @@
 """NVRTC compiles the kernels of every program, for architectures that are not at hand.
 
-The programs are those of the solvers, cases and examples, and those of test_bitwise in both precisions. What
-a thread takes is printed and recorded: registers, and bytes spilled; none are but where SPILLED says so.
+The programs are those of the solvers, cases and examples, and bitwise_programs in both precisions. What a
+thread takes is printed and recorded: registers, and bytes spilled; none are but where SPILLED says so.
 
 `make test` takes every program that is not ALIKE another one, as a run has it by default, for sm_70, sm_80
 and sm_90 in turn: all are given the same text, so that what one rejects in a program it rejects in its
@@ -27,9 +27,9 @@ from typing import Any
 
 import pytest
 
-import test_bitwise
-import test_device_cli
-import test_examples
+import bitwise_programs
+import example_runs
+import many_fields
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.strategy import READS, Strategy
@@ -97,10 +97,10 @@ def of_run(run: Callable[[], object]) -> Callable[[Take], None]:
 
 
 def example(name: str) -> None:
-    path = test_examples.EXAMPLES / f"{name}.py"
+    path = example_runs.EXAMPLES / f"{name}.py"
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as out:
         patch.setenv("HALOCLINE_OUT", out)
-        patch.setattr(sys, "argv", [str(path), *test_examples.CASES[name][0]])
+        patch.setattr(sys, "argv", [str(path), *example_runs.CASES[name][0]])
         patch.syspath_prepend(str(path.parent))
         runpy.run_path(str(path), run_name="__main__")
 
@@ -112,10 +112,10 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
     **{f"poisson-{method}-{dim}": of_solver(Poisson, dim, method)
        for method in ("cg", "cg-fused") for dim in (1, 2, 3)},
     **{f"case-{name}": of_case(name) for name in case_names()},
-    **{f"example-{name}": of_run(functools.partial(example, name)) for name in test_examples.CASES},
+    **{f"example-{name}": of_run(functools.partial(example, name)) for name in example_runs.CASES},
     **{f"{problem.__name__}-{dtype}": of_run(functools.partial(problem, dtype))
-       for problem in test_bitwise.PROBLEMS for dtype in test_bitwise.DTYPES},
-    "many-fields": of_run(lambda: test_device_cli.sum_of_fields(30, "cpu").run(steps=1)),
+       for problem in bitwise_programs.PROBLEMS for dtype in bitwise_programs.DTYPES},
+    "many-fields": of_run(lambda: many_fields.sum_of_fields(30, "cpu").run(steps=1)),
 }  # fmt: skip
 
 # What is the same as another one, as kernels of many cases are, or much the same: a scheme with a wider
@@ -124,7 +124,10 @@ PROGRAMS: dict[str, Callable[[Take], None]] = {
 ALIKE = {"example-l_shape", "case-blast"}
 ALIKE |= {f"case-{name}" for name in ("linear-wave", "rj4a", "brio-wu", "rotor", "field-loop", "cp-alfven")}
 ALIKE |= {f"heat-{scheme}-6-{dim}" for scheme in SCHEMES if scheme != "rk3" for dim in (1, 2, 3)}
-ALIKE |= {f"{p.__name__}-float32" for p in test_bitwise.PROBLEMS} - {"fluxes-float32", "gray_scott-float32"}
+ALIKE |= {f"{p.__name__}-float32" for p in bitwise_programs.PROBLEMS} - {
+    "fluxes-float32",
+    "gray_scott-float32",
+}
 
 # not in step with the dimensions, of which there are three too
 SHORT = [(name, ARCHITECTURES[12][(n + n // 3) % 3]) for n, name in enumerate(PROGRAMS) if name not in ALIKE]

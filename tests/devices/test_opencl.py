@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -492,53 +491,6 @@ def test_an_event_tells_when_all_before_it_is_done(opencl: Devices, modules: lis
 
 # -- failures ----------------------------------------------------------------------------------------
 
-# A layer between OpenCL's loader and the driver, which makes one kind of call fail. The numbers are those of
-# the functions in the loader's table (cl_icd.h).
-FAULTS = r"""
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { CREATE_BUFFER = 14, GET_EVENT_INFO = 42, FINISH = 47, ENTRIES = 256 };
-static void *mine[ENTRIES], *const *theirs;
-
-static void *create_buffer(void *context, uint64_t flags, size_t bytes, void *host, int *error) {
-  *error = -4;
-  return 0;
-}
-
-// kernels fail after they have run
-static int get_event_info(void *event, unsigned what, size_t bytes, void *to, size_t *needed) {
-  int (*ask)(void *, unsigned, size_t, void *, size_t *) = theirs[GET_EVENT_INFO];
-  int error = ask(event, what, bytes, to, needed), type = 0;
-  ask(event, 0x11D1, sizeof type, &type, 0);
-  if (error == 0 && what == 0x11D3 && type == 0x11F0 && *(int *)to == 0) *(int *)to = -5;
-  return error;
-}
-
-static int finish(void *queue) { return -36; }
-
-int clGetLayerInfo(unsigned what, size_t bytes, void *to, size_t *needed) {
-  const unsigned version = 100;
-  if (what != 0x4240) return -30;
-  if (to) memcpy(to, &version, sizeof version);
-  if (needed) *needed = sizeof version;
-  return 0;
-}
-
-int clInitLayer(unsigned count, void *const *target, unsigned *mine_count, void *const **layer) {
-  const char *fault = getenv("FAULT");
-  theirs = target;
-  memcpy(mine, target, sizeof(void *) * (count < ENTRIES ? count : ENTRIES));
-  if (!strcmp(fault, "memory")) mine[CREATE_BUFFER] = create_buffer;
-  if (!strcmp(fault, "kernel")) mine[GET_EVENT_INFO] = get_event_info;
-  if (!strcmp(fault, "lost")) mine[FINISH] = finish;
-  *mine_count = count < ENTRIES ? count : ENTRIES;
-  *layer = mine;
-  return 0;
-}
-"""
-
 AFTER_A_KERNEL = """
 device = native.devices("opencl")[0]
 module = device.load("kernel void put(global long *x) { *x = 1; }")
@@ -551,17 +503,6 @@ for ask in (event.wait, event.done, queue.finish, queue.finish):
     except native.DeviceError as error:
         print(error)
 """
-
-
-@pytest.fixture(scope="module")
-def faults(tmp_path_factory: pytest.TempPathFactory, opencl: Devices) -> str:
-    folder = tmp_path_factory.mktemp("faults")
-    (folder / "layer.c").write_text(FAULTS)
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    assert compiler
-    command = [compiler, "-shared", "-fPIC", "-w", "-o", folder / "layer.so", folder / "layer.c"]
-    subprocess.run(command, check=True)
-    return str(folder / "layer.so")
 
 
 def test_a_kernel_that_fails_is_told_by_all_that_wait_for_it(faults: str):

@@ -20,10 +20,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bitwise_programs as bitwise
 import halocline as hc
-import test_against_numpy as programs
-import test_bitwise as bitwise
-import test_blocks as holes
+import random_blocks as holes
+import random_programs as programs
+from example_runs import CASES as EXAMPLE_ARGUMENTS
+from example_runs import EXAMPLES
 from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.physics.heat import Heat
@@ -38,9 +40,7 @@ from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from hang import HANG
-from test_examples import CASES as EXAMPLE_ARGUMENTS
-from test_examples import EXAMPLES
-from test_faults import start
+from started_scripts import start
 
 __all__ = ["start"]  # a fixture
 
@@ -258,7 +258,7 @@ def test_many_random_programs(recipe: programs.Recipe, shape: tuple[int, ...], p
 
 
 def random_holes(case: dict[str, Any], ways: list[dict[str, Any]]) -> None:
-    """As test_blocks does it, on a device and on the CPU."""
+    """As lang/test_blocks.py does it, on a device and on the CPU."""
     (a, b, c), made = case["offsets"], []
     for how in ({"patch": 3}, *ways):
         grid = hc.Grid(case["shape"], periodic=case["periodic"], active=case["mask"])

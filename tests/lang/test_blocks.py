@@ -23,6 +23,7 @@ from halocline.plan.subdomain import Subdomain
 from halocline.plan.transfer import Transfers
 from hang import HANG
 from loops import some
+from random_blocks import cases
 
 
 def spread(mask: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -265,25 +266,6 @@ def test_a_delayed_time_step_is_exact_after_blocks_have_changed() -> None:
     before = sim.time
     sim.run(steps=1)
     assert sim.time - before == pytest.approx(expected)
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> dict[str, Any]:
-    ndim = draw(st.integers(1, 2))
-    shape = tuple(draw(st.integers(4, 9)) for _ in range(ndim))
-    counts = tuple(draw(st.integers(1, n)) for n in shape)
-    bits = draw(st.lists(st.booleans(), min_size=int(np.prod(counts)), max_size=int(np.prod(counts))))
-    mask = np.array(bits, dtype=bool).reshape(counts)
-    mask[(0,) * ndim] |= not mask.any()
-    offset = st.tuples(*[st.integers(-2, 2)] * ndim)
-    return {
-        "shape": shape,
-        "mask": mask,
-        "periodic": tuple(draw(st.booleans()) for _ in range(ndim)),
-        "offsets": draw(st.lists(offset, min_size=3, max_size=3)),
-        "depth": draw(st.integers(0, 3)),
-        "subdomains": draw(st.sampled_from([1, 2, 3])),
-    }
 
 
 def at_walls(grid: hc.Grid, condition: Any) -> Any:

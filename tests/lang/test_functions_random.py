@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import halocline as hc
+from elementary_functions import FEATURES, INCLUDE, STRICT, builds
 from halocline.compile import nvrtc
 from halocline.compile.compiler import compile_program
 from halocline.compile.passes.contract import count_flops
@@ -35,7 +36,6 @@ from halocline.words import shown
 from hang import HANG
 from kernels import kernel_of, results
 from loops import some
-from test_elementary import FEATURES, INCLUDE, STRICT, builds
 
 U32, U64 = np.uint32, np.uint64
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
 
 SOURCE = Path(hc.__file__).parent
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # which other examples import
 KINDS = ("alfven-decay", "brio-wu", "cavity-2d", "heat", "helical-turbulence", "poisson", "wave")
 SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()]

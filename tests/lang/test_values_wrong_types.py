@@ -174,7 +174,7 @@ NOT_CALLED = {
     "Outcome", "Solution", "Expr", "Field", "Scalar", "Vector",
     # an output that holds them checks them
     "time_max", "time_mean", "time_min", "time_variance",
-    # their arguments are checked in test_picture.py and test_wrong_input.py
+    # their arguments are checked in io/test_picture.py and mpi/test_wrong_input.py
     "explain", "picture", "plot_lines", "solve",
     "BreakdownError", "CompileError", "HaloclineError", "InputError", "RunError", "Stopped",
 }  # fmt: skip

@@ -26,7 +26,7 @@ from halocline.run.domain.trace import TRACE_EVENTS
 from halocline.study.measuring import predict
 from halocline.study.measuring.exchange import exchange_schedule
 
-PUBLISHED = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
+PUBLISHED = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
 OPTIONS = {
     "radius": PUBLISHED["radius"],
     "per_cell": PUBLISHED["inverse_pi_ns_per_cell"] * 1e-9,

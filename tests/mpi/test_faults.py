@@ -1,5 +1,6 @@
 """Ranks that are killed or stand still in the middle of their work: the others end with a message that names
-the one that died, or wait until it goes on."""
+the one that died, or wait until it goes on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,44 +21,6 @@ from hypothesis import strategies as st
 from faults import PAUSE
 from halocline.run.ranks.launch import Ranks
 from hang import HANG
-
-# Ranks check their fields for finite values now and then, outside of engines: here they never do.
-BEGIN = """import sys; sys.path.insert(0, {!r}); from faults import *
-from halocline.run.fields import session; session.FIRST_CHECK = FOR_EVER
-"""
-LAUNCH = (
-    "import sys; from halocline.run.ranks.launch import launch; "
-    "sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
-)
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Run a script with `halocline run`, or directly on ranks; what is left of them in the end is killed."""
-    started = []
-
-    def run(text, ranks, *, name="case", through_command=True):
-        file = tmp_path / f"{name}.py"
-        here = str(Path(__file__).parent)
-        file.write_text(BEGIN.format(here) + text)
-        command = ["-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
-        if not through_command:
-            command = ["-c", LAUNCH, str(ranks), sys.executable, str(file)]
-        process = subprocess.Popen(
-            [sys.executable, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        process.kill()  # its ranks end with it
-        process.communicate()
-
 
 EXCHANGE = "simulation(methods='{}').run(steps=FOR_EVER, on_progress=at_work(DYING, die))"
 DEATHS = {  # when: the ranks, the one that dies, the script
@@ -117,7 +79,6 @@ DEATHS = {  # when: the ranks, the one that dies, the script
         """,
     ),
 }
-
 
 LONG = ("while kernels are compiled", "in a linear solve", "while results are gathered")  # much as others are
 

@@ -17,15 +17,15 @@ import xarray
 from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
-from test_restart import NAMES, heat, results
+from stopped_runs import NAMES, heat, results
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
     """What ranks of this script did, of which some are I/O ranks."""
     return subprocess.run(
-        [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(HERE), *map(str, arguments)],
+        [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(SUPPORT), *map(str, arguments)],
         env={**os.environ, "HALOCLINE_IO_RANKS": str(io_ranks)},
         capture_output=True, text=True, timeout=HANG,
     )  # fmt: skip
@@ -41,7 +41,8 @@ def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Pa
 
 WRITES = """
 import sys; sys.path.insert(0, sys.argv[1])
-from test_restart import *
+import shutil
+from stopped_runs import *
 stores, folder, full = map(Path, sys.argv[2:])
 sim = heat(shape=(64, 48))
 T = sim.grid.fields["T"]

@@ -25,7 +25,8 @@ from halocline import _native as native
 from hang import HANG
 from loops import some
 
-INCLUDE = Path(__file__).parents[1] / "native" / "include"
+INCLUDE = Path(__file__).parents[2] / "native" / "include"
+PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 KINDS = ["sum", "min", "max", "count", "value"]
 WEIGHTS = {offset: 3 + 2 * n for n, offset in enumerate(itertools.product((-1, 0, 1), repeat=3))}
 MODULUS = 1021  # of the values in the shift test: all sums stay exact integers
@@ -1080,7 +1081,7 @@ def launch(script: str, ranks: int, **environment: str) -> tuple[int, str]:
     """Run a script on ranks: return the exit status and their output."""
     from halocline.run.ranks.launch import mpiexec
 
-    prelude = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from test_engine import *\n"
+    prelude = f"import sys; sys.path[:0] = {PATHS!r}; from test_engine import *\n"
     command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", prelude + script]
     done = subprocess.run(
         command,

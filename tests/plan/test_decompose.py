@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.plan import STRATEGIES, Traffic, decompose
 from work import lines
 
-REFERENCE = json.loads((Path(__file__).parent / "data" / "decompositions.json").read_text())
+REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "decompositions.json").read_text())
 ROWS = [
     (level, tuple(map(int, grid.split("x"))), int(count), tuple(parts))
     for level in ("node", "device")

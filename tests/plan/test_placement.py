@@ -102,7 +102,7 @@ def test_the_widest_road_is_taken() -> None:
     ],
 )
 def test_a_machine_file_that_is_wrong(change: tuple[str, str], words: str, tmp_path: Path) -> None:
-    folder = Path(__file__).parents[1] / "src" / "halocline" / "plan" / "machines"
+    folder = Path(__file__).parents[2] / "src" / "halocline" / "plan" / "machines"
     text = (folder / "summit.toml").read_text()
     if change:
         assert change[0] in text

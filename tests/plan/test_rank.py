@@ -912,7 +912,7 @@ for rank in (0, 131_313, 259_999):
 most = re.search(r"VmHWM: *(\\d+) kB", Path("/proc/self/status").read_text().replace("\\t", " "))
 print(max(counts), int(most[1]) * 1024, len(plan.subdomains[0].neighbours))
 """
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1] / "support")
     told = subprocess.run(
         [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
     ).stdout

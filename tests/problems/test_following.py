@@ -23,7 +23,7 @@ from halocline.run.output.restart import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
 from halocline.study.differences import differences
 
-ACOUSTIC = Path(__file__).parents[1] / "examples" / "acoustic.py"
+ACOUSTIC = Path(__file__).parents[2] / "examples" / "acoustic.py"
 
 HEAT = '''"""Heat on a square."""
 

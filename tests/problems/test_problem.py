@@ -18,7 +18,7 @@ from halocline.problems.problem import Problem
 from halocline.run.simulation.script import Script
 from halocline.run.simulation.settings import Setting, Settings, active
 
-EXPECTED = json.loads((Path(__file__).parent / "data" / "case_runs.json").read_text())
+EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "case_runs.json").read_text())
 STEPS = 3
 SHORT = ("alfven-decay", "heat", "poisson", "wave")  # whose kernels compile fast
 

@@ -22,7 +22,7 @@ from halocline.problems.problem import Problem
 from hang import HANG
 from loops import some
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 LANGUAGE = ROOT / "docs" / "reference" / "language.md"
 COMMAND = ROOT / "docs" / "reference" / "command.md"

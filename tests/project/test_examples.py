@@ -11,27 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from example_runs import CASES, EXAMPLES
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-
-# arguments that make it small, and for facts that it prints the greatest value that the physics allows
-CASES = {
-    "acoustic": ([], {"largest": 3e-2}),
-    "heat_3d": (["24"], {"heat gained": 1e-13, "error": 1e-3}),
-    "wave_2d": (["40"], {"energy changed": 1e-13, "air changed": 1e-13}),
-    "gray_scott": (["64", "2000"], {"matter made": 1e-15}),
-    "own_operator": (["48"], {"error": 2e-3}),
-    "l_shape": (["63"], {"error": 2e-2}),
-    "channel": (["12"], {"error": 3e-4}),
-    "euler_1d": (["120"], {"mass lost": 1e-14, "energy lost": 1e-14, "mean error": 4.5e-3}),
-    "euler_2d": (
-        ["40", "0.4"],
-        {"mass lost": 1e-13, "energy lost": 1e-13, "flux balance": 1e-13, "skewness": 0.0},
-    ),
-    "sedov": (["48"], {"mass lost": 1e-14, "energy lost": 1e-14, "radius error": 4e-2, "of all faces": 1e-4}),
-}
 FILES = {"gas", "hancock", "sod_exact"}  # what the Euler examples share
 
 
@@ -101,6 +84,7 @@ def test_the_same_bits_on_other_ranks_and_threads(name, ranks, threads, folder):
 
 
 # -- Sedov's blast -----------------------------------------------------------------------------------
+
 
 FALL_BACK = "hc.branch(good[a], second, first)"
 

@@ -11,7 +11,7 @@ import pytest
 
 from hang import HANG
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "native" / "cmake" / "find_mpi.py"
 
 

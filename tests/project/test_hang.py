@@ -13,7 +13,7 @@ import pytest
 
 from hang import HANG
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 # A limit in seconds where a test or a program of a test waits. Only those of more than HANG are written out.
 LIMITS = re.compile(
     r"\b(?:timeout|within|patience)(?:: float)? ?= ?(\d[\d_.]*)"
@@ -24,7 +24,7 @@ LIMITS = re.compile(
     re.MULTILINE,
 )
 # Their meaning is the time: until a stronger request to end follows, or while signals arrive.
-MEANT = {"one_node_slurm.py": ["10"], "rank_tests.py": ["3"], "test_mpi.py": ["1"]}
+MEANT = {"support/one_node_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/test_ranks.py": ["1"]}
 
 
 def limits(text: str) -> list[str]:
@@ -35,7 +35,11 @@ def limits(text: str) -> list[str]:
 def test_time_limits_catch_hangs_alone() -> None:
     within = re.search(r"^HANG := (\d+)$", (TESTS.parent / "Makefile").read_text(), re.MULTILINE)
     assert within is not None
-    found = {file.name: limits(file.read_text()) for file in TESTS.glob("*.py") if file != Path(__file__)}
+    found = {
+        str(file.relative_to(TESTS)): limits(file.read_text())
+        for file in TESTS.rglob("*.py")
+        if file != Path(__file__)
+    }
     assert len(found) > 100
     short = {name: [n for n in numbers if float(n) <= HANG] for name, numbers in found.items()}
     assert {name: numbers for name, numbers in short.items() if numbers} == MEANT
@@ -83,7 +87,7 @@ def test_commands_start_with_default_signals_where_the_tests_do_not(how: str) ->
         f"import os, signal, sys; numbers = [getattr(signal, 'SIG' + name) for name in {SENT}]; {begin}; "
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    test = f"{Path(__file__).name}::{test_commands_start_with_default_signals.__name__}"
+    test = f"{Path(__file__).relative_to(TESTS)}::{test_commands_start_with_default_signals.__name__}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", test]
     done = subprocess.run(
         [sys.executable, "-c", line, *command], cwd=TESTS, capture_output=True, text=True, timeout=HANG,

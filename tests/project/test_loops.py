@@ -9,7 +9,7 @@ import pytest
 
 from loops import some, unsafe_tests
 
-TESTS = sorted(Path(__file__).parent.glob("test_*.py"))
+TESTS = sorted(Path(__file__).parents[1].rglob("test_*.py"))
 
 
 def test_some_yields_the_items_and_rejects_none() -> None:

@@ -1,6 +1,6 @@
 """Which modules may import from which: rooms of the compiler, folders of run, and no circle in any layer.
 
-That layers import from those before them only, tests/test_project.py says."""
+That layers import from those before them only, test_layers.py says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import halocline.compile
 from loops import some
-from test_project import LAYERS as ALL_LAYERS
+from source import LAYERS as ALL_LAYERS
 
 SOURCE = Path(halocline.compile.__file__).parents[1]
 HOME = Path(halocline.compile.__file__).parent

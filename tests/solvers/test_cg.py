@@ -5,41 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 
 import numpy as np
 import pytest
 
 import halocline as hc
+import preloaded
 from halocline.solvers.cg import METHODS
 from halocline.solvers.linear import MARGIN, reachable
-
-N = 31
-
-
-def problem(method: str = "cg-fused", dtype: str = "float64", **options: object) -> hc.LinearProblem:
-    """(1 + x) u - laplacian(u) = b on N by N - 4 points, with u = 2 on the wall."""
-    grid = hc.Grid((N, N - 4), extent=(1.0, 1.0), walls="node")
-    u = grid.field("u", dtype=dtype, boundary=hc.Value(2.0))
-    return hc.LinearProblem(
-        lambda v: (1.0 + grid.x) * v - hc.laplacian(v),
-        u,
-        lambda x, y: np.sin(3 * x) + y,
-        method=method,
-        **options,
-    )
-
-
-def residual_in_numpy(u: np.ndarray) -> float:
-    """The norm of b - A u of `problem`."""
-    padded = np.pad(u.astype(np.float64), 1, constant_values=2.0)
-    h = [1.0 / (n + 1) for n in u.shape]
-    x, y = ((np.arange(n) + 1) * step for n, step in zip(u.shape, h, strict=True))
-    second = [
-        (np.roll(padded, 1, axis) - 2 * padded + np.roll(padded, -1, axis))[1:-1, 1:-1] / h[axis] ** 2
-        for axis in (0, 1)
-    ]
-    b = np.sin(3 * x)[:, None] + y[None, :]
-    return float(np.linalg.norm(b - (1.0 + x)[:, None] * u + second[0] + second[1]))
+from linear_problem import problem, residual_in_numpy
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -170,9 +145,8 @@ def test_a_tolerance_that_can_be_reached_has_one_digit() -> None:
 
 
 def test_the_command_reports_both(tmp_path) -> None:
-    from test_cli import halocline
-
-    found = halocline("solve poisson --n 64 --rtol 1e-30 --json r.json", tmp_path)
+    line = "solve poisson --n 64 --rtol 1e-30 --json r.json"
+    found = preloaded.halocline(*line.split(), cwd=tmp_path, env={**os.environ, "COLUMNS": "120"})
     assert found.returncode == 0
     record = json.loads((tmp_path / "r.json").read_text())
     assert record["residual_relative"] <= 1e-30 < 1e-16 < record["true_residual_relative"]

@@ -10,7 +10,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.physics.poisson import Poisson
-from test_true_residual import N, problem, residual_in_numpy
+from linear_problem import N, problem, residual_in_numpy
 
 SHORT = [pytest.param("cg", marks=pytest.mark.long), "cg-fused"]
 

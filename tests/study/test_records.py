@@ -19,7 +19,7 @@ from halocline.study import joining
 from halocline.study.measuring.command import as_csv
 from halocline.study.reporting.page import facts_of_measurements
 
-FILES = sorted((Path(__file__).parent / "data" / "measurements").glob("*.json"))
+FILES = sorted((Path(__file__).parents[1] / "data" / "measurements").glob("*.json"))
 DELETED = object()
 WRONG: tuple[Any, ...] = (DELETED, None, "x", math.nan, -1, 10**30, [], 0, 1e-320, 1e300, True, {}, 3)
 # studies whose records have the keys of strong scaling

@@ -43,7 +43,7 @@ from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 
 RUN_APART = command._run
-SOURCE = Path(__file__).parents[1] / "src" / "halocline" / "study"
+SOURCE = Path(__file__).parents[2] / "src" / "halocline" / "study"
 
 
 def halocline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -484,7 +484,7 @@ def test_halo_sizes() -> None:
 
 
 def test_theoretical_scaling() -> None:
-    expected = json.loads((Path(__file__).parent / "data" / "model_strong_scaling.json").read_text())
+    expected = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
     own = papers()["astaroth-fig11"]
     found = {(row["n"], row["devices"]): row["computed"] for row in own.places_of(None, None)}
     for n, efficiency in expected["ideal_parallel_efficiency"].items():

@@ -1,7 +1,7 @@
-"""What tests/test_cuda_runs.py starts on every rank: problems on CUDA devices, against the CPU's bits.
+"""Problems on CUDA devices against the CPU's bits, on every rank that devices/test_cuda_runs.py starts.
 
 Its argument is a task in JSON; rank 0 prints what came of it in JSON. The environment is that of
-tests/cuda_standin.py.
+cuda_standin.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-import test_bitwise
+import bitwise_programs
 from halocline.errors import InputError
 from halocline.run.devices import gpu_aware, links
 from halocline.run.engine import prepared
@@ -80,7 +80,7 @@ def main(task: dict[str, Any]) -> None:
         return build(store, schedule, plan, *rest)
 
     prepared.build_device_engine = recorded
-    problems = {problem.__name__: problem for problem in test_bitwise.PROBLEMS}
+    problems = {problem.__name__: problem for problem in bitwise_programs.PROBLEMS}
     tried, memory = 0, []
     for name in task["problems"]:
         for dtype in task["dtypes"]:

@@ -1,7 +1,7 @@
 """Every option of every command with values that make no sense: each line must work, or end with status 2 and
 one message; none may hang or crash.
 
-    python tests/sweep.py [LINES] [--seed S]
+    python tests/support/sweep.py [LINES] [--seed S]
 
 runs all lines, or so many of them, and prints those that fail. Lines run in processes that are forked from
 this one, which has imported what most of them need: that takes longer than to refuse a value.

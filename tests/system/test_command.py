@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import preloaded
-import test_poisson
+import record_keys
 from hang import HANG
 
 COMMAND = list(preloaded.COMMAND)
@@ -49,7 +49,7 @@ RECORD = [
     "io_ranks",
 ]
 
-ALL = [*test_poisson.ALL, "machine"]
+ALL = [*record_keys.ALL, "machine"]
 
 
 def halocline(
@@ -169,7 +169,7 @@ def test_explain(tmp_path):
     code = halocline("explain poisson --n 8 --code", tmp_path)
     assert code.stdout.startswith("// Poisson in 2D")
     (tmp_path / "kernels.cpp").write_text(code.stdout)
-    include = Path(__file__).parents[1] / "native" / "include"
+    include = Path(__file__).parents[2] / "native" / "include"
     subprocess.run(
         ["g++", "-std=c++20", "-fsyntax-only", "-march=native", f"-I{include}", tmp_path / "kernels.cpp"],
         check=True,

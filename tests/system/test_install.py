@@ -13,7 +13,7 @@ import pytest
 
 from hang import HANG
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.long
 
 

@@ -17,7 +17,7 @@ from halocline.errors import InputError
 from halocline.ranges import Range
 from hang import HANG
 
-SWEEP = Path(__file__).parent / "sweep.py"
+SWEEP = Path(__file__).parents[1] / "support" / "sweep.py"
 
 
 def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> tuple[int, str, str]:

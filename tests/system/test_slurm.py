@@ -181,7 +181,7 @@ def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_p
     minutes before the end at once, whether the run is there to hear it or not, so that none is asked for."""
     if why := lack(slurm):
         pytest.skip(why)
-    guide = (Path(__file__).parents[1] / "docs" / "how-to" / "restart.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "restart.md").read_text()
     text = "#!/bin/bash\n" + guide.partition("#!/bin/bash\n")[2].partition("```")[0]
     options = "--nodes=4 --ntasks-per-node=16 --time=12:00:00 --signal=USR1@120"
     assert text.count(options) == 1

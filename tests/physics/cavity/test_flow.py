@@ -280,7 +280,7 @@ def on(*of_every_change: int) -> pytest.MarkDecorator:
 ])  # fmt: skip
 def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) -> None:
     ways: list[dict[str, Any]] = [{"threads": 2, "patch": 7}]
-    if name == "cavity-2d":  # a cube is cut in all ways in test_communication
+    if name == "cavity-2d":  # a cube is cut in all ways in mpi/test_communication.py
         ways += [{}, {"decomposition": "1d-y"}]
     for how in ways:
         all_given = {"stages": stages, "watch": 5, **given}

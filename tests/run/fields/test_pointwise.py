@@ -25,7 +25,7 @@ from halocline.run.engine.prepared import Prepared
 from halocline.run.fields import pointwise as module
 from halocline.run.fields.pointwise import OPERATIONS, Pointwise
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = (Path(__file__).parents[3] / "README.md").read_text()
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from halocline.run.host.machine import (
     this_machine,
 )
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
@@ -126,10 +128,9 @@ def test_facts_are_json_and_cheap():
 
 def test_the_commit_is_that_of_the_source():
     commit = this_machine().commit
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if not os.path.isdir(os.path.join(root, ".git")):
+    if not (ROOT / ".git").is_dir():
         pytest.skip("no git clone")
-    head = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    head = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
     assert commit is not None
     assert head.startswith(commit.rstrip("+"))
     assert len(commit.rstrip("+")) >= 12

@@ -16,7 +16,7 @@ from halocline.archive import files, series
 from halocline.archive.arrays import StoredArray
 from halocline.errors import RunError
 from halocline.run.simulation import course
-from test_stores import opened
+from stores import opened
 
 
 def diffusion(**how: Any) -> hc.Simulation:

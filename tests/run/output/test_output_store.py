@@ -25,6 +25,7 @@ from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation import course
 from hang import HANG
+from stores import opened
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
 
@@ -42,10 +43,6 @@ def heat(shape: tuple[int, ...] = (12, 10, 8), **how: Any) -> hc.Simulation:
     for f in (T, v):
         sim[f] = draw.uniform(size=f.points)
     return sim
-
-
-def opened(path: Path) -> xarray.Dataset:
-    return xarray.open_zarr(path).load()
 
 
 @pytest.fixture
@@ -235,7 +232,7 @@ def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> N
 
 def test_no_rank_holds_a_whole_field(tmp_path: Path) -> None:
     """Neither for output nor for checkpoints, nor where they are read."""
-    program = Path(__file__).parent / "memory_program.py"
+    program = Path(__file__).parents[2] / "support" / "memory_program.py"
     done = subprocess.run(
         [str(mpiexec()), "-n", "4", sys.executable, str(program), str(tmp_path)],
         capture_output=True, text=True, timeout=HANG,

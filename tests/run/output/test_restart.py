@@ -26,34 +26,14 @@ from halocline.errors import InputError, RunError, Stopped
 from halocline.io.listing import described
 from halocline.run.output import restart as checkpoints
 from halocline.run.output import store as run_store
-from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation.course import STARTED, end_of_time
 from hang import HANG
 from restart_programs import store_of
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import entered_files
 
-PROGRAMS = Path(__file__).parent / "restart_programs.py"
-NAMES = ("heat", "holes", "staggered", "forced", "poisson")
-
-
-def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
-    started = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
-    return [*started, sys.executable, str(PROGRAMS), phase, str(folder), *names]
-
-
-def results(
-    phase: str, folder: Path, *names: str, ranks: int = 1, device: str = "cpu", io_ranks: int = 0
-) -> dict[str, str]:
-    """What the programs print: the checksums of each. Of the ranks some may be I/O ranks."""
-    done = subprocess.run(
-        command(phase, folder, *names, ranks=ranks),
-        env={**os.environ, "HALOCLINE_TEST_DEVICE": device, "HALOCLINE_IO_RANKS": str(io_ranks)},
-        capture_output=True, text=True, timeout=HANG,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+from stopped_runs import NAMES, PROGRAMS, command, heat, results
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +65,6 @@ def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, s
     assert results("resume", tmp_path / "cpu", device="opencl:0,1") == whole
     results("first", tmp_path / "opencl", device="opencl:0,1")
     assert results("resume", tmp_path / "opencl", ranks=2) == whole
-
-
-def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
-    grid = hc.Grid(shape, periodic=True)
-    T = grid.field("T")
-    sim = hc.Simulation(
-        grid,
-        lambda T, kappa: {T: kappa * hc.laplacian(T)},
-        **{"parameters": {"kappa": kappa}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how},
-    )
-    sim[T] = np.random.default_rng(5).uniform(size=shape)
-    return sim
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
@@ -283,7 +251,7 @@ def test_one_rank_checks_the_arrays_of_a_checkpoint(
 
 def test_stores_of_earlier_versions_are_continued(tmp_path: Path) -> None:
     """The archive has a checkpoint at step 4, and output of 8 steps, which a run at commit 5e29331 wrote."""
-    with zipfile.ZipFile(Path(__file__).parent / "data" / "earlier_stores.zip") as archive:
+    with zipfile.ZipFile(Path(__file__).parents[2] / "data" / "earlier_stores.zip") as archive:
         archive.extractall(tmp_path)
     grid = hc.Grid((6, 4), periodic=True)
     T = grid.field("T")
@@ -395,7 +363,7 @@ def test_a_full_disk_costs_no_checkpoint_that_was_whole(small_disk: Path) -> Non
 def endless(path: Path, more: str = "") -> str:
     return (
         f"import sys; sys.path.insert(0, {str(PROGRAMS.parent)!r})\n"
-        "from test_restart import *\n"
+        "from stopped_runs import *\n"
         "import threading\n"
         f"path = Path({str(path)!r})\n"
         "sim = heat(shape=(64, 48), dt=1e-6)\n"

@@ -1,4 +1,4 @@
-// What test_reduce.py calls, compiled once per instruction set.
+// What native/test_reduce.py calls, compiled once per instruction set.
 #include <halocline/reduce.hpp>
 
 extern "C" {
