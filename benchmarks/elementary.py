@@ -1,7 +1,7 @@
 """What an elementary function costs in a vector loop, beside the C library's.
 
-The loops are those of tests/support/elementary_driver.cpp, compiled as kernels are, with vectors of 512 and of
-256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math allows it to
+The loops are those of tests/support/elementary_driver.cpp, compiled as kernels are, with vectors of 512 and
+of 256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math allows it to
 ("vector": glibc's libmvec, up to 4 units in the last place off, and other bits at each width). Numbers and
 results stay in the cache. Ratios are medians over measurements in turn: the C library's time divided by ours.
 """

@@ -45,7 +45,7 @@ def test_checks_in_loops_that_may_be_empty_are_found(test: str, unsafe: list[str
 def test_no_test_checks_only_in_loops_that_may_be_empty() -> None:
     assert len(TESTS) > 100
     found = {
-        f"{path.name}::{name}": iterables
+        f"{path}::{name}": iterables
         for path in TESTS
         for name, iterables in unsafe_tests(ast.parse(path.read_text())).items()
     }
