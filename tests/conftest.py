@@ -1,9 +1,9 @@
 """Tests on several ranks, and a compile cache of their own.
 
 Files are shared out to the workers of pytest-xdist (--dist loadfile), so that tests of a file run in order.
-The folders mirror those of src/halocline; tests/support has modules that tests import. Tests get these markers
-by their folder: `mpi`, `devices`, `system` and `long`. Tests of ranks are `mpi` and those with OpenCL devices
-are `devices` in any folder.
+The folders mirror those of src/halocline; tests/support has modules that tests import. Tests get the markers
+`mpi`, `devices`, `system` and `long` by their folder. Tests of ranks are `mpi`, and those with OpenCL devices
+are `devices`, in any folder.
 
 `@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a worker
 that ask for the same count share one mpiexec, whose ranks run the tests of a file in the same order; the
@@ -77,7 +77,7 @@ MARKERS = {  # of the tests in the folders of these names
 FIRST = (
     "mpi/test_bitwise.py", "physics/cavity/test_flow.py", "cases/test_cases.py",
     "physics/mhd_tvd/test_scheme.py", "run/output/test_restart.py", "system/test_command.py",
-    "compile/test_cache.py", "study/test_case_studies.py", "mpi/test_faults.py", "cases/test_cases_more.py",
+    "compile/test_cache.py", "study/studies/test_strong.py", "mpi/test_faults.py", "cases/test_cases_more.py",
     "problems/test_following.py", "physics/test_poisson.py",
 )  # fmt: skip
 

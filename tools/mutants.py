@@ -30,6 +30,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src") / "halocline"
 LINKED = ("native", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")  # only read
+# files of tests whose subject several mistakes touch
+COMPILE = tuple(
+    f"compile/{name}.py"
+    for name in ("test_schedule", "test_footprint", "passes/test_contract", "test_translate", "test_compiler")
+)
+PLAN = tuple(f"plan/test_{name}.py" for name in ("rank", "exchange", "patches", "fit", "traffic"))
 
 # An editable install puts a finder of its own before sys.path: without it PYTHONPATH decides. The compiled
 # module is taken from where it lies, since it finds the library of MPI from there.
@@ -90,7 +96,7 @@ FATAL = Mutation(
     "        self.result[sweep] = halo\n",
     '        raise RuntimeError("a planted mistake")\n',
     "every program",
-    ("compile/test_compiler.py",),
+    COMPILE,
 )
 
 MUTATIONS = (
@@ -164,7 +170,7 @@ MUTATIONS = (
         "valid[f] = halo.extended.get(f, Footprint())",
         "valid[f] = valid.get(f, Footprint())",
         "halos keep what a field held before it was set",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "part-of-segment",
@@ -172,7 +178,7 @@ MUTATIONS = (
         "Footprint(tuple((d, w) for d, w in valid[f] if d in missing))",
         "Footprint(tuple((d, w) for d, w in footprint if d in missing))",
         "an exchange brings less of a segment than is called valid",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "have-forgotten",
@@ -197,7 +203,7 @@ MUTATIONS = (
         "reads[g].layers(self.grid.ndim)):\n                    return False\n",
         "",
         "the time to analyse a sweep that reads a large neighbourhood",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "extended-blocks",
@@ -229,7 +235,7 @@ MUTATIONS = (
         "more = o + place[axis] - field.staggered[axis]",
         "more = o",
         "points at upper walls read ghosts that nothing has filled",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "fills-unsorted",
@@ -317,7 +323,7 @@ MUTATIONS = (
         'any(kernel.array[name].kind != "scratch" for name in stored)',
         "False",
         "rows of fields are stored beyond their patch",
-        ("compile/passes/test_small_passes.py",),
+        ("compile/passes/test_whole.py",),
     ),
     Mutation(
         "whole-at-work",
@@ -325,7 +331,7 @@ MUTATIONS = (
         ' or (a.kind == "field" and a.name in written)',
         "",
         "a row is read beyond its patch where another thread stores",
-        ("compile/passes/test_small_passes.py",),
+        ("compile/passes/test_whole.py",),
     ),
     Mutation(
         "sharing-stores",
@@ -374,9 +380,9 @@ MUTATIONS = (
         "",
         "after an assignment expressions are what they were before it",
         (
-            "lang/test_language.py",
+            "lang/test_expression.py",
             "lang/test_language_bugs.py",
-            "compile/test_compiler.py",
+            *COMPILE,
             "compile/test_compiler_against_numpy.py",
         ),
     ),
@@ -394,7 +400,7 @@ MUTATIONS = (
         "uses = Counter(wanted)",
         "uses: Counter[int] = Counter()",
         "a product that is a result is computed again in a sum",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "fused-by-place",
@@ -402,7 +408,7 @@ MUTATIONS = (
         "            fused.sort(key=lambda n: before.digest(value.args[n]))",
         "            pass",
         "which product is fused depends on the order of summands",
-        ("compile/test_compiler.py",),
+        COMPILE,
         "summands are in the order of their digests already, see Table.add",
     ),
     Mutation(
@@ -411,7 +417,7 @@ MUTATIONS = (
         "values[e].depth == values[inside].depth and ",
         "",
         "products of scalars are computed in each cell",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "fused-precisions",
@@ -419,7 +425,7 @@ MUTATIONS = (
         " and values[e].dtype == values[inside].dtype",
         "",
         "products of coordinates are rounded to float32 where they are added",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "sign-of-c",
@@ -427,7 +433,7 @@ MUTATIONS = (
         "other = negated(other)",
         "pass",
         "a*b - c is a*b + c",
-        ("compile/test_compiler.py",),
+        COMPILE,
     ),
     Mutation(
         "inactive-neighbours",
@@ -443,7 +449,7 @@ MUTATIONS = (
         "(d + 1) * 3**axis",
         "(d + 1) * 2**axis",
         "messages of two directions share a tag",
-        ("plan/test_rank.py",),
+        PLAN,
     ),
     Mutation(
         "rows-wrap-all",
@@ -459,7 +465,7 @@ MUTATIONS = (
         "and not along_rows and not transfers.copied(own, peer):",
         "and not along_rows:",
         "messages are sent that nobody receives",
-        ("plan/test_rank.py",),
+        PLAN,
     ),
     Mutation(
         "sends-opposite",
@@ -467,7 +473,7 @@ MUTATIONS = (
         "peer = neighbour(_opposite(direction))",
         "peer = neighbour(direction)",
         "sends and receives do not match",
-        ("plan/test_rank.py",),
+        PLAN,
     ),
     Mutation(
         "fills-higher-walls",
@@ -475,7 +481,7 @@ MUTATIONS = (
         "axis in fill.covers if wall else alone",
         "True if wall else alone",
         "a fill writes ghosts of a higher axis",
-        ("plan/test_rank.py",),
+        PLAN,
     ),
     Mutation(
         "fills-alone",
@@ -483,7 +489,7 @@ MUTATIONS = (
         "alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)",
         "alone = subdomain.decomposition.parts[axis] == 1",
         "ghosts are formed before the message of a subdomain to itself",
-        ("plan/test_rank.py",),
+        PLAN,
     ),
     Mutation(
         "rims-inward",
@@ -491,7 +497,7 @@ MUTATIONS = (
         "inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)",
         "inward = (0, 0)",
         "ghosts are formed before what they read has come",
-        ("plan/test_rank.py",),
+        PLAN,
     ),
     Mutation(
         "rims-operands",

@@ -5,39 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import halocline as hc
-import preloaded
+from device_commands import SIDES, Devices, explained, halocline, heat
 from halocline import _native as native
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
-from halocline.explanation.device import DeviceAssignment
-from halocline.explanation.explain import Explanation, explain_program
-from halocline.physics.poisson import Poisson
-from halocline.plan.box import Box
-from halocline.plan.devices import DeviceChoice
-from halocline.plan.rank import FieldPlan
 from halocline.run.devices.devices import (
-    OnDevice,
-    check_dtypes,
-    check_memory,
-    chosen_here,
     device_errors,
     devices_in_use,
-    storage_bytes,
-    subdomain_bytes,
     summary,
 )
-from halocline.run.domain.execution import Execution
 from halocline.run.host.streams import say_once
 from halocline.run.measurements import bandwidth
 from halocline.run.ranks.communicator import Communicator
@@ -45,9 +29,6 @@ from halocline.run.ranks.mpi import world
 from halocline.study.measuring import host
 from many_fields import sum_of_fields
 
-Devices = list[native.Device]
-
-SIDES = ["opencl:0", "opencl:1"]
 SCRIPT = """
 import halocline as hc
 grid = hc.Grid((24,), periodic=True)
@@ -56,20 +37,8 @@ sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=
 """
 
 
-def halocline(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command line in a folder."""
-    return preloaded.halocline(*line.split(), cwd=cwd, env={**os.environ, "COLUMNS": "120", **environment})
-
-
 def places(record: dict[str, Any]) -> list[tuple[int, int, str]]:
     return [(place["rank"], place["subdomain"], place["device"]) for place in record["devices"]]
-
-
-def heat(**execution: Any) -> hc.Simulation:
-    """Small enough that its kernels compile in a moment."""
-    grid = hc.Grid((24,), periodic=True)
-    grid.field("u")
-    return hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **execution)
 
 
 # -- runs ----------------------------------------------------------------------------------------------------
@@ -242,44 +211,7 @@ def test_a_script_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pyte
     assert (dict(os.environ), sys.argv, sys.path[:]) == before
 
 
-def test_the_devices_of_a_run_in_words():
-    def on(device: str, name: str) -> OnDevice:
-        return OnDevice(0, 0, device, name, "1")
-
-    assert summary([on("cuda:0", "A")] * 3) == "device cuda:0 (A)"
-    both = [on("opencl:0", "A"), on("opencl:1", "B"), on("opencl:2", "A")]
-    assert summary(both) == "devices opencl:0, opencl:2 (A), opencl:1 (B)"
-
-
-@pytest.mark.ranks(2)
-def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytest.MonkeyPatch):
-    from halocline.run.ranks.mpi import world
-
-    if len(native.devices("opencl")) < 2:
-        pytest.skip("no two OpenCL devices")
-    comm = world()
-    sim = heat(device="opencl")
-    assert comm.allgather(sim.devices) == [sim.devices] * 2
-    assert [place.device for place in sim.devices] == SIDES
-    monkeypatch.setenv("HALOCLINE_DEVICE", ("opencl", "cpu")[comm.rank])
-    with pytest.raises(InputError, match=r"the device is not the same on ranks 0 and 1: .*HALOCLINE_DEVICE"):
-        heat()
-
-
 # -- what is chosen ------------------------------------------------------------------------------------------
-
-
-def test_the_environment_chooses_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
-    assert Execution().devices == DeviceChoice("cpu")
-    monkeypatch.setenv("HALOCLINE_DEVICE", "cuda:1")
-    assert Execution().devices == DeviceChoice("cuda", (1,))
-    assert Execution(device="cpu").device == "cpu"
-    monkeypatch.setenv("HALOCLINE_DEVICE", "")
-    assert Execution().device == "cpu"
-    monkeypatch.setenv("HALOCLINE_DEVICE", "gpu")
-    with pytest.raises(InputError, match=r"^HALOCLINE_DEVICE: device 'gpu': 'gpu' is no interface"):
-        Execution()
 
 
 def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.MonkeyPatch):
@@ -304,52 +236,6 @@ def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str,
     with pytest.raises(InputError, match=said) as raised:
         heat(device=device)
     assert "\n" not in str(raised.value)
-
-
-@pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four OpenCL devices of two platforms, of which the last one has no float64."""
-    platforms = ("GPUs", "GPUs", "PoCL", "GPUs")
-    there = [
-        SimpleNamespace(
-            interface="opencl",
-            index=n,
-            platform=platform,
-            name=f"model {n}",
-            doubles=n < 3,
-            free_memory=10**9,
-        )
-        for n, platform in enumerate(platforms)
-    ]
-    here = SimpleNamespace(devices=lambda interface: there, why_no_devices=lambda interface: "")
-    monkeypatch.setattr("halocline.run.devices.devices.native", lambda: here)
-    monkeypatch.setattr("halocline.explanation.device.native", lambda: here)
-
-
-@pytest.mark.usefixtures("made_up")
-def test_devices_of_different_platforms_are_not_mixed():
-    assert [device.index for device in chosen_here(DeviceChoice("opencl", (1, 0)))] == [1, 0]
-    for refuse in (chosen_here, lambda choice: DeviceAssignment.planned(choice, 1)):
-        with pytest.raises(InputError, match=r"opencl:0 is of the platform GPUs, but opencl:2 of PoCL; exp"):
-            refuse(DeviceChoice("opencl", (0, 2)))
-    assert DeviceAssignment.planned(DeviceChoice("opencl"), 1).labels == (
-        ("opencl:0", "opencl:1", "opencl:3"),
-    )
-    assert (
-        DeviceAssignment.planned(DeviceChoice("opencl", (0, 9)), 1).unknown == "not on this machine: opencl:9"
-    )
-
-
-@pytest.mark.usefixtures("made_up")
-@pytest.mark.parametrize("text", ["opencl", "opencl:3"])
-def test_a_device_without_float64_is_refused_with_what_to_do(text: str):
-    """Also for float32 fields: scalars and sums are float64."""
-    with pytest.raises(
-        InputError,
-        match=r"^HALOCLINE_DEVICE: device opencl:3 \(model 3\) has no float64 with fma, which every sum over "
-        r"the grid needs: choose another device, or cpu$",
-    ):
-        chosen_here(DeviceChoice.parse(text), "HALOCLINE_DEVICE")
 
 
 def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
@@ -472,18 +358,6 @@ def test_what_means_nothing_is_told_once(
     assert said is None or said in told.messages[0]
 
 
-def test_explain_tells_which_methods_devices_lack(opencl: Devices, told: pytest.LogCaptureFixture) -> None:
-    explained("cuda:0,1", ranks=2, methods="rma")
-    assert told.messages == [
-        "transfer method rma is not taken between devices: its mailboxes are memory of the host"
-    ]
-    told.clear()
-    explained("opencl", ranks=2, methods="gpu_aware")
-    assert told.messages == [
-        "transfer method gpu_aware is not taken between devices: MPI knows nothing of OpenCL devices"
-    ]
-
-
 @pytest.mark.ranks(2)
 def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
     if len(native.devices("opencl")) < 2:
@@ -499,52 +373,6 @@ def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCap
 
 
 # -- memory and failures -------------------------------------------------------------------------------------
-
-
-@settings(max_examples=40)
-@given(data=st.data())
-def test_what_a_field_takes_is_known_before(opencl: Devices, data: st.DataObject):
-    shape = data.draw(st.tuples(*[st.integers(1, 40)] * 3))
-    lower, upper = (data.draw(st.tuples(*[st.integers(0, 20)] * 3)) for _ in range(2))
-    itemsize = data.draw(st.sampled_from((4, 8)))
-    owned = Box((0, 0, 0), shape)
-    storage = owned.grow(list(zip(lower, upper, strict=True)))
-    planned = FieldPlan("u", "float32" if itemsize == 4 else "float64", owned, storage, 0)
-    made = native.DeviceStorage(opencl[0], shape, lower, upper, itemsize)
-    assert storage_bytes(planned) == made.bytes
-
-
-def test_memory_is_looked_at_for_all_ranks_that_share_a_device():
-    device = SimpleNamespace(interface="opencl", index=1, name="small", free_memory=5 * 10**9)
-    check_memory(device, 5 * 10**9, 1)
-    check_memory(device, 2 * 10**9, 2)
-    with pytest.raises(
-        RunError, match=r"^device opencl:1 \(small\): the 2 ranks that share it need 6.0 GB, "
-    ):
-        check_memory(device, 3 * 10**9, 2)
-    with pytest.raises(RunError, match=r"but only 5\.0 GB are free: take more devices, a smaller grid or f"):
-        check_memory(device, 6 * 10**9, 1)
-
-
-def test_messages_are_counted_too():
-    owned, storage = Box((0, 0), (8, 16)), Box((-1, -1), (9, 17))
-    field = FieldPlan(name="u", dtype="float64", owned=owned, storage=storage, bytes=10 * 18 * 8)
-    sent = SimpleNamespace(scratch_bytes=1000, sends=[SimpleNamespace(bytes=64)], receives=[])
-    received = SimpleNamespace(scratch_bytes=500, sends=[], receives=[SimpleNamespace(bytes=128)])
-    own = SimpleNamespace(fields=(field,), sweeps=(sent, received))
-    assert subdomain_bytes(own) == storage_bytes(field) + 1000 + 64 + 128
-    assert subdomain_bytes(own, {"u"}) == 1000 + 64 + 128
-
-
-def test_float32_needs_a_device_that_rounds_as_the_host_does():
-    def field(dtype: str) -> FieldPlan:
-        return FieldPlan(name="rho", dtype=dtype, owned=Box((0,), (8,)), storage=Box((0,), (8,)), bytes=0)
-
-    device = SimpleNamespace(interface="opencl", index=0, name="fast", singles=False)
-    check_dtypes(device, [field("float64")])
-    check_dtypes(SimpleNamespace(singles=True), [field("float32")])
-    with pytest.raises(InputError, match=r"^field 'rho' is float32, but device opencl:0 \(fast\) does "):
-        check_dtypes(device, [field("float64"), field("float32")])
 
 
 @pytest.mark.parametrize("count", [26, *(pytest.param(n, marks=pytest.mark.long) for n in (25, 60))])
@@ -641,113 +469,3 @@ def test_bandwidth_is_measured_in_what_memory_there_is():
     device.left = 1000
     with pytest.raises(RunError, match=r"device opencl:0 \(small\) has no memory left to measure"):
         bandwidth._Copies(device, 2**25)
-
-
-# -- explain -------------------------------------------------------------------------------------------------
-
-
-def explained(device: str, **options: Any) -> Explanation:
-    equations = Poisson.on(64, 2)
-    return explain_program(equations.program("cg-fused"), equations.grid, device=device, **options)
-
-
-def test_explain_tells_devices_kernels_and_launches(opencl: Devices):
-    told = explained("opencl:0,1", ranks=4, rank=3)
-    assert told.on is not None
-    (device,) = told.on.devices
-    assert (device["device"], device["name"], device["subdomains"], device["ranks"]) == (
-        "opencl:1",
-        opencl[1].name,
-        (3,),
-        2,
-    )
-    assert device["free_bytes"] == opencl[1].free_memory
-    assert device["memory_bytes"] > told.plan.memory  # padded rows
-    kernels = {(kernel["sweep"], kernel["kernel"]): kernel for kernel in told.on.kernels}
-    sweep = kernels[3, "sweep_2_0"]  # the start and the first residual are before the loop
-    assert (sweep["over"], sweep["march"], sweep["reductions"]) == ("cells", 16, 1)
-    assert sweep["fields"] == ("r", "p", "p'")
-    assert sweep["group"] == (32, 1, 1)  # as wide as a subdomain's rows
-    assert sweep["groups"] == 2  # 32 cells along x, 16 to a thread
-    assert told.on.launches["reductions"] == 2
-    assert told.on.launches["scalars"] == 0  # several subdomains: the host computes them
-    own = told.plan.subdomains[0]
-    packed = sum(len(sweep.sends) + len(sweep.receives) for sweep in own.sweeps[2:])
-    assert told.on.launches["copy"] == packed > 0
-    text = str(told)
-    assert "4 ranks with 1 device each" in text
-    assert "(copies within opencl:1, measured now; 2 ranks share it)" in text
-    for word in ("a += s * b", "cache", "predicted", "thread at work"):
-        assert word not in text
-
-
-def test_explain_tells_what_devices_cannot_from_what_was_not_allowed(opencl: Devices):
-    told = str(explained("opencl", ranks=2))
-    assert "the same node, but OpenCL processes share no memory of devices" in told
-    assert "the same node, but colocated is off" in str(explained("cuda:0,1", ranks=2, methods="mpi"))
-
-
-def test_explain_of_one_rank_with_two_devices(opencl: Devices):
-    told = explained("opencl")
-    assert told.on is not None
-    assert [(d["device"], d["subdomains"]) for d in told.on.devices] == [
-        ("opencl:0", (0,)),
-        ("opencl:1", (1,)),
-    ]
-    assert told.on.launches["copy"] > 0
-    alone = explained("opencl:1")
-    assert alone.on is not None
-    assert alone.on.launches["copy"] == 0
-    assert alone.on.launches["scalars"] > 0
-    assert explained("cpu").on is None
-
-
-def test_explain_counts_launches_as_its_table_does(opencl: Devices):
-    told = explained("opencl")
-    assert told.on is not None
-    listed = [
-        k for k in told.on.kernels if k["sweep"] > 2 and k["over"] != "boundary"
-    ]  # sweeps 1 and 2 are before the loop
-    text = str(told)
-    inside = sum(k["launches"] for k in listed if k["over"] == "halo")
-    assert inside > 0
-    assert f"launches: {sum(k['launches'] for k in listed)} of sweeps, {inside} of these in the halo" in text
-    assert "1 rank with 2 devices: 2 x 1 subdomains" in text
-
-
-def test_explain_takes_the_kernels_that_are_named(tmp_path: Path, opencl: Devices):
-    found = halocline("explain poisson --n 64 --device opencl:0 --kernels planes", tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert "Strategy of sweeps: planes, " in found.stdout
-    assert explained("opencl:0").on.strategy.startswith("queue, ")  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="kernels tune: nothing is measured here; expected auto, direct, q"):
-        explained("opencl:0", kernels="tune")
-    sim = heat(device="opencl:0", kernels="tune")  # of a run, what it would take unmeasured
-    assert hc.explain(sim).on.strategy.startswith("queue, ")  # type: ignore[union-attr]
-
-
-def test_explain_is_honest_about_devices_that_are_not_there(tmp_path: Path, opencl: Devices):
-    told = explained("opencl:0,9", ranks=2, rank=1)
-    assert told.on is not None
-    assert [(d["device"], d["name"], d["free_bytes"]) for d in told.on.devices] == [("opencl:9", None, None)]
-    assert told.bound() is None
-    assert "Not on this machine: opencl:9." in str(told)
-    assert "bound by memory: not known, since this machine does not have the devices" in str(told)
-    line = "explain poisson --n 64 --device cuda:0,1 --ranks 2 --json e.json"
-    found = halocline(line, tmp_path, CUDA_VISIBLE_DEVICES="")
-    assert found.returncode == 0, found.stderr
-    record = json.loads((tmp_path / "e.json").read_text())
-    assert record["devices_unknown"] == "not on this machine: cuda:0, cuda:1"
-    assert record["bound"] is None
-    assert [device["device"] for device in record["devices"]] == ["cuda:1"]
-    assert record["kernels"][0]["over"] in ("boundary", "cells")
-
-
-def test_what_is_explained_of_a_run_is_what_it_does(opencl: Devices):
-    sim = heat(device="opencl")
-    told = hc.explain(sim)
-    assert told.on is not None
-    assert [device["device"] for device in told.on.devices] == SIDES
-    storages = [storage for each in sim.store.storages.values() for storage in each]
-    assert told.memory == sum(storage.bytes for storage in storages)
-    assert told.plan.subdomains[0].box == sim.domain.transfers.layout.decomposition.box(0)  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """Wrong input: one clear error that names what is wrong and why, the same on every rank, and no hang.
 
 What the command is given wrongly is in system/test_command.py; grids, fields and equations that make no sense
-are in lang/test_language.py.
+are in tests/lang.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Schemes for time derivatives: against their tableaus, what never grows, kernels, the same bits anywhere.
 
-Their orders are measured in lang/test_language.py.
+Their orders are measured in run/simulation/test_simulation.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -13,10 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray
 
 import halocline as hc
-from halocline.archive import files
 from halocline.archive.reader import Store
 from halocline.cli.app import run
 from halocline.errors import InputError, RunError
@@ -25,24 +22,10 @@ from halocline.run.output import store as run_store
 from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation import course
 from hang import HANG
+from output_runs import heat
 from stores import opened
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
-
-
-def heat(shape: tuple[int, ...] = (12, 10, 8), **how: Any) -> hc.Simulation:
-    grid = hc.Grid(shape, extent=(1.2, 1.0, 0.8)[: len(shape)], periodic=(True, False, True)[: len(shape)])
-    T = grid.field("T", boundary=hc.Value(0.25))
-    v = grid.field("v", location="face-y", dtype="float32", boundary=hc.Value(0.0))
-    sim = hc.Simulation(
-        grid,
-        lambda T, v, kappa: {T: kappa * hc.laplacian(T), v: -v},
-        **{"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how},
-    )
-    draw = np.random.default_rng(8)
-    for f in (T, v):
-        sim[f] = draw.uniform(size=f.points)
-    return sim
 
 
 @pytest.fixture
@@ -280,86 +263,6 @@ def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert views._title(store, 1) == "cg-fused, step 10"
 
 
-@pytest.mark.ranks(1, 2, long=(1,))
-def test_values_beyond_float32_are_reported_once(
-    shared_tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The warning gives the count over all ranks at the first step with such values."""
-    sim = heat()
-    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    large = np.ones(T.points)
-    large[0, 0, :3] = large[-1, -1, -2:] = 1e39
-    large[5, 5, 5] = 3.4e38  # within the range
-    sim[T] = large
-    wanted = {"T": T, "v": v, "most": hc.max(T)}
-    sim.run(steps=2, output=hc.Output(shared_tmp_path / "a.zarr", wanted, every=hc.steps(1), dtype="float32"))
-    sim.domain.comm.barrier()
-    if sim.domain.comm.rank != 0:
-        return
-    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-    assert len(said) == 1, said
-    assert "a.zarr: at step 0, finite values beyond the range of float32 are written as infinity" in said[0]
-    assert "1 of most, 5 of T. Choose" in said[0]
-    found = opened(shared_tmp_path / "a.zarr")
-    assert np.isinf(found["T"].values[0]).sum() == 5
-    assert np.isinf(found["most"].values).all()
-
-
-def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
-    """The values are numbers, arrays, functions and stores."""
-    sim = heat()
-    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    large = np.full(v.points, 1e30)
-    large[1, 2, 3] = -1e39
-    axes = ("x", "y_face", "z")
-    xarray.Dataset({"v": (axes, large)}).to_zarr(tmp_path / "v.zarr", zarr_format=3, consolidated=False)
-
-    def untraced(x: Any, y: Any, z: Any) -> Any:
-        return np.interp(x, [0.0, 1.2], [1.0, 1e39])
-
-    for given in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
-        with pytest.raises(InputError, match=r"field 'v' is float32, and [\d,]+ of [\d,]+ values given"):
-            sim[v] = given
-    n = int(np.count_nonzero(np.abs(4e38 * v.positions[0]) > 3.5e38)) * math.prod(v.points[1:])
-    assert 0 < n < math.prod(v.points)
-    sim[v] = lambda x, y, z: 4e38 * x
-    with pytest.raises(InputError, match=rf"field 'v' is float32, and {n:,} of [\d,]+ values given"):
-        sim.settle()
-    sim[v] = lambda x, y, z: 2.5e38 * x
-    sim.settle()
-    assert np.isfinite(sim[v]).all()
-    for given in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
-        sim[v] = given
-    sim[T] = 1e300
-
-
-@pytest.mark.ranks(2)
-def test_a_value_beyond_float32_on_one_rank_is_an_error_on_all() -> None:
-    sim = heat()
-    v = sim.grid.fields["v"]
-    sim[v] = 2.0
-    large = np.full(v.points, 1e30)
-    large[1, 2, 3] = -1e39
-
-    def untraced(x: Any, y: Any, z: Any) -> Any:
-        return np.where(np.interp(x, [0.0, 1.0], [0.0, 1.0]) < 0.3, 1e39, 1.0) + 0 * (y + z)
-
-    for given in (large, untraced):
-        with pytest.raises(InputError, match="field 'v' is float32"):
-            sim[v] = given
-    assert sim.evaluate(hc.max(v)) == 2.0, "no rank has written its part"
-
-
-def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
-    grid = hc.Grid((6, 4), periodic=True)
-    V = grid.vector("V")
-    sim = hc.Simulation(grid, lambda V: {V: -V}, scheme=hc.Euler(), dt=0.1, threads=1)
-    sim[V[0]], sim[V[1]] = 1.0, 2.0
-    sim.run(steps=1, output=hc.Output(tmp_path / "V.zarr", [V], units={"V": "m/s", "V_y": "km/s"}))
-    found = opened(tmp_path / "V.zarr")
-    assert (found["V_x"].units, found["V_y"].units) == ("m/s", "km/s")
-
-
 # -- what readers see ----------------------------------------------------------------------------------------
 
 
@@ -396,95 +299,6 @@ def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda sim: hc.Output("o", every=0), "every is 0"),
-        (lambda sim: hc.Output("o", dtype="int8"), "dtype 'int8' is unknown"),
-        (lambda sim: hc.Output("o", dtype=np.int8), "dtype 'int8' is unknown"),
-        (lambda sim: hc.Output("o", units="K"), "units is 'K'; expected a mapping"),
-        (
-            lambda sim: hc.Output("o", units={"T": math.nan}),
-            "units has 'T': nan; expected texts on both sides",
-        ),
-        (lambda sim: hc.Output("o", units={"T": None}), "units has 'T': None; expected texts on both sides"),
-        (lambda sim: hc.Output("o", units={1: "K"}), "units has 1: 'K'; expected texts on both sides"),
-        (
-            lambda sim: hc.Output("o", {"a": 2 * hc.time_mean(sim.grid.fields["T"])}),
-            "a mean over time cannot",
-        ),
-        (lambda sim: hc.Checkpoint("o", time_limit=3), "time_limit is 3; expected a text"),
-        (lambda sim: hc.Output("o", compression="gzip"), "compression 'gzip' is unknown"),
-        (lambda sim: hc.Output("o", region="all"), r"region is 'all'; expected hc\.Slice"),
-        (lambda sim: hc.Output("o", io_threads=0), "io_threads is 0"),
-        (lambda sim: hc.Output("o", sim.grid.fields["T"]), "expected a list of fields"),
-        (lambda sim: hc.Output("o", ["U"]), "field 'U' is unknown"),
-        (lambda sim: hc.Output("o", [2 * sim.grid.fields["T"]]), "which has no name"),
-        (lambda sim: hc.Output("o", {"x": sim.grid.fields["T"]}), "output name 'x'"),
-        (lambda sim: hc.Output("o", {"a b": sim.grid.fields["T"]}), "output name 'a b'"),
-        (lambda sim: hc.Output("o", ["T", "T"]), "output 'T' is given twice"),
-        (lambda sim: hc.Output("o", {"u": hc.Grid(4).field("u")}), "belongs to another grid"),
-        (
-            lambda sim: hc.Output("o", region=hc.Slice(z=1.5)),
-            r"Slice: z is 1\.5; expected a number from 0 to 0\.8",
-        ),
-        (lambda sim: hc.Output("o", region=hc.Slice(x=0, y=0, z=0)), "use hc.Points"),
-        (lambda sim: hc.Output("o", region=hc.Slice(w=0)), "Slice has 'w'; expected some of x, y, z"),
-        (lambda sim: hc.Output("o", region=hc.Box(x=(0.5, 0.2))), "expected its lower and upper end"),
-        (lambda sim: hc.Output("o", region=hc.Box(x=(0.51, 0.52))), "no cell of"),
-        (
-            lambda sim: hc.Output("o", region=hc.Box(y=(0.5, 1.2))),
-            r"Box: y is \(0\.5, 1\.2\); expected ends from 0 to 1, where the axis lies; -inf",
-        ),
-        (
-            lambda sim: hc.Output("o", region=hc.Box(z=(-0.1, 0.2))),
-            r"expected ends from 0 to 0\.8, .*a box does not continue around it",
-        ),
-        (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
-        (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, no whole number of blocks"),
-        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),
-        (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is no point of"),
-        (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
-        (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is to hold two things"),
-        (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
-    ],
-)
-def test_what_cannot_be_written_is_refused_before_the_run(
-    make: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    sim = heat()
-    with pytest.raises(InputError, match=words):
-        sim.run(steps=1, output=make(sim))
-    assert sim.steps == 0
-    assert not list(tmp_path.iterdir())
-
-
-def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
-    path = tmp_path / "a.zarr"
-    heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
-    with pytest.raises(InputError, match=r"holds output of another run: .*--overwrite"):
-        heat().run(steps=1, output=hc.Output(path))
-    assert len(opened(path)["time"]) == 3
-    heat().run(steps=1, output=hc.Output(path, ["T"], overwrite=True))
-    assert list(opened(path)) == ["T"]
-    # a store that is not ours, and a folder that is no store, are never removed
-    xarray.Dataset({"a": ("x", [1.0])}).to_zarr(tmp_path / "theirs.zarr")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "thesis.txt").write_text("all of it")
-    (tmp_path / "file").write_text("")
-    for other, words in (
-        ("theirs.zarr", "Halocline did not make"),
-        ("notes", "is no store of Halocline"),
-        ("file", "is no store of Halocline"),
-    ):
-        with pytest.raises(InputError, match=words):
-            heat().run(steps=1, output=hc.Output(tmp_path / other, overwrite=True))
-    assert (tmp_path / "notes" / "thesis.txt").read_text() == "all of it"
-    with pytest.raises(RunError, match="cannot be made"):
-        heat().run(steps=1, output=hc.Output("/proc/none/a.zarr"))
 
 
 def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
@@ -542,21 +356,6 @@ def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_pa
     assert list(opened(path)["step"].values) == [3, 4]
 
 
-@pytest.mark.ranks(1, 2, long=(1,))
-def test_overwriting_keeps_what_this_run_has_written(shared_tmp_path: Path) -> None:
-    """Those who always allow it lose nothing when they go on."""
-    tmp_path = shared_tmp_path
-    output = hc.Output(tmp_path / "a.zarr", every=hc.steps(1), overwrite=True)
-    heat().run(steps=3, output=output)
-    heat().run(steps=2, output=output, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", overwrite=True))
-    assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2]
-    again = heat()
-    again.resume(tmp_path / "checkpoints")
-    again.run(steps=2, output=output)
-    again.domain.comm.barrier()
-    assert list(opened(tmp_path / "a.zarr")["step"].values) == [0, 1, 2, 3, 4]
-
-
 def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.zarr"
     monkeypatch.setattr(sys, "argv", ["first.py"])
@@ -577,33 +376,6 @@ def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch
         "second.py --set kappa=0.2",
     ]
     assert len(found["time"]) == 8
-
-
-def test_a_store_that_was_never_made_is_no_obstacle(tmp_path: Path) -> None:
-    """A process that was killed at once has left a folder with a lock, or a group without arrays."""
-    path = tmp_path / "a.zarr"
-    path.mkdir()
-    (path / ".lock").write_text("process 1 on elsewhere")
-    (path / ".making-zarr.json-12345678").write_text("{")
-    heat().run(steps=1, output=hc.Output(path, every=hc.steps(1)))
-    assert len(opened(path)["time"]) == 2
-    group = json.loads((path / "zarr.json").read_text())
-    group["consolidated_metadata"]["metadata"] = {}
-    (path / "zarr.json").write_text(json.dumps(group))
-    heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
-    assert len(opened(path)["time"]) == 2
-
-
-def test_output_is_no_checkpoint(tmp_path: Path) -> None:
-    heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
-    with pytest.raises(InputError, match=r"a\.zarr is output; expected a checkpoint, or a folder of"):
-        heat().resume(tmp_path / "a.zarr")
-    heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
-    with pytest.raises(InputError, match=r"c is no store of Halocline|c is a checkpoint"):
-        heat().run(steps=1, output=hc.Output(tmp_path / "c", overwrite=True))
-    newest = next(each for each in (tmp_path / "c").iterdir() if each.is_dir())
-    with pytest.raises(InputError, match="is a checkpoint: choose another path for the output"):
-        heat().run(steps=1, output=hc.Output(newest, overwrite=True))
 
 
 def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Path) -> None:
@@ -632,73 +404,6 @@ def test_a_folder_without_rights_is_reported() -> None:
         if root:
             os.seteuid(0)
     assert sim.steps == 1
-
-
-def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
-    """Of other precision, and at other points."""
-    sim = heat()
-    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    twice = {name: {"s": 2 * f} for name, f in (("v", v), ("T", T))}
-    sim.run(steps=2, output=[hc.Output(tmp_path / f"{n}.zarr", what) for n, what in twice.items()])
-    for name in ("v", "T"):
-        np.testing.assert_array_equal(opened(tmp_path / f"{name}.zarr")["s"].values[-1], 2 * sim[name])
-    for name, what in reversed(twice.items()):
-        sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", what, overwrite=True))
-        np.testing.assert_array_equal(opened(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
-    for f in (T, v):
-        how = hc.Output(tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=hc.steps(2), overwrite=True)
-        sim.run(steps=2, output=how)
-        assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
-
-
-def test_what_was_refused_takes_no_memory(tmp_path: Path) -> None:
-    """Nor does it leave any that another output would be given."""
-    sim = heat()
-    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
-    before = set(sim.store.storages)
-    for how in (
-        hc.Output(tmp_path / "a.zarr", {"s": 2 * v}),
-        [hc.Output(tmp_path / "b.zarr", {"s": 2 * v}), hc.Output(tmp_path / "c.zarr", ["none"])],
-    ):
-        with pytest.raises(InputError):
-            sim.run(steps=1, output=how)
-        assert set(sim.store.storages) == before
-    sim.run(steps=1, output=hc.Output(tmp_path / "b.zarr", {"s": 2 * T}))
-    assert set(sim.store.storages) == before
-    np.testing.assert_array_equal(opened(tmp_path / "b.zarr")["s"].values[-1], 2 * sim[T])
-
-
-def test_half_of_a_store_that_was_removed_is_no_obstacle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.zarr"
-    heat().run(steps=2, output=hc.Output(path, every=hc.steps(1)))
-    with monkeypatch.context() as patch:
-        patch.setattr(files.shutil, "rmtree", killed)
-        with pytest.raises(SystemError):
-            heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
-    heat().run(steps=1, output=hc.Output(path, every=hc.steps(1), overwrite=True))
-    assert len(opened(path)["time"]) == 2
-
-
-def killed(*_: Any) -> None:
-    raise SystemError("as if killed")
-
-
-def test_a_store_whose_metadata_is_damaged_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.zarr"
-    sim = heat()
-    sim.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
-    group = path / "zarr.json"
-    whole = json.loads(group.read_text())
-    del whole["consolidated_metadata"]
-    group.write_text(json.dumps(whole))
-    with pytest.raises(InputError, match="it has no consolidated metadata"):
-        sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
-    group.write_text("[]")
-    with pytest.raises(InputError, match="is damaged: it holds a list; expected an object"):
-        sim.run(steps=1, output=hc.Output(path, every=hc.steps(1)))
 
 
 # -- statistics over time ------------------------------------------------------------------------------------

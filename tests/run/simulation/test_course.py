@@ -6,9 +6,7 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,22 +16,9 @@ import pytest
 import xarray
 
 import halocline as hc
-from halocline.archive.arrays import Writer
+from courses import heat, raises, steps_of
 from halocline.errors import InputError, RunError, Stopped
-from halocline.run.host.streams import say_once
 from halocline.run.output import restart as checkpoints
-from halocline.run.output.every import Every
-from hang import HANG
-
-
-def heat(shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
-    grid = hc.Grid(shape, periodic=True)
-    T = grid.field("T")
-    sim = hc.Simulation(
-        grid, lambda T: {T: 0.1 * hc.laplacian(T)}, **{"scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how}
-    )
-    sim[T] = np.random.default_rng(5).uniform(size=shape)
-    return sim
 
 
 def relaxed(**how: Any) -> hc.Simulation:
@@ -51,10 +36,6 @@ def relaxed(**how: Any) -> hc.Simulation:
     sim = hc.Simulation(grid, step, dt=1e-3, threads=1, **how)
     sim[u] = np.random.default_rng(6).uniform(size=(12, 10))
     return sim
-
-
-def steps_of(path: Path) -> list[int]:
-    return [int(step) for step in xarray.open_zarr(path)["step"].values]
 
 
 def asks(name: str, at: int) -> Any:
@@ -215,117 +196,6 @@ def test_a_run_that_fails_leaves_what_was_on_its_way(tmp_path: Path) -> None:
     assert np.isfinite(again["T"]).all()
 
 
-# -- what is on disk when ------------------------------------------------------------------------------------
-
-
-@contextmanager
-def held_up(monkeypatch: pytest.MonkeyPatch, folder: str) -> Iterator[threading.Event]:
-    """Writers that are not done with this store before an event."""
-    may, wait = threading.Event(), Writer.finish
-
-    def held(self: Writer) -> list[int]:
-        """Indices of the chunks that are held up."""
-        return [index for _, index, _, array in self._pending if folder in str(array.folder)]
-
-    def finish(self: Writer) -> None:
-        if held(self):
-            may.wait(HANG)
-        wait(self)
-
-    done, first_open = Writer.done.fget, Writer.first_open.fget
-    assert done is not None
-    assert first_open is not None
-
-    def is_done(self: Writer) -> bool:
-        return (may.is_set() or not held(self)) and done(self)
-
-    def first(self: Writer) -> int | None:
-        return first_open(self) if may.is_set() else next(iter(held(self)), first_open(self))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Writer, "finish", finish)
-        patch.setattr(Writer, "done", property(is_done))
-        patch.setattr(Writer, "first_open", property(first))
-        yield may
-
-
-def test_a_checkpoint_is_named_only_when_outputs_before_it_are_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that goes on from it does not write them again."""
-    sim, named = heat(), []
-
-    def look(sim: hc.Simulation) -> None:
-        named.append((sim.steps, (tmp_path / "checkpoints" / "newest.json").exists()))
-        if sim.steps == 20:
-            may.set()
-        time.sleep(0.05)
-
-    with held_up(monkeypatch, "T.zarr") as may:
-        sim.run(
-            steps=30, every=hc.steps(2), callback=look,
-            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
-            checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(12)),
-        )  # fmt: skip
-    assert [there for step, there in named if step <= 20] == [False] * 10
-    assert named[-1] == (30, True)
-    assert checkpoints.Saved(checkpoints.newest(tmp_path / "checkpoints")).facts["step"] == 30
-    assert steps_of(tmp_path / "T.zarr") == [0, 10, 20, 30]
-
-
-def test_a_checkpoint_holds_the_notes_of_its_own_step(tmp_path: Path) -> None:
-    """It is written while the run, and what its user notes, go on."""
-    sim, seen = heat(), []
-    sim.notes = lambda: {"seen": seen}
-    sim.run(
-        steps=9, every=hc.steps(1), callback=lambda sim: seen.append(sim.steps),
-        checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(2), keep=9),
-    )  # fmt: skip
-    for folder in checkpoints.folders(tmp_path):
-        facts = checkpoints.Saved(folder).facts
-        assert facts["seen"] == list(range(1, facts["step"] + 1))
-
-
-@pytest.mark.parametrize("keep", [1, 4, 6])
-def test_as_many_checkpoints_remain_as_asked_for(keep: int, tmp_path: Path) -> None:
-    heat().run(steps=9, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
-    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path)]
-    assert steps == list(range(10 - keep, 10))
-    again = heat()
-    again.resume(tmp_path)
-    again.run(steps=3, checkpoint=hc.Checkpoint(tmp_path, every=hc.steps(1), keep=keep))
-    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path)]
-    assert steps == list(range(13 - keep, 13))
-
-
-def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
-    first, seen = heat(), []
-
-    def second(sim: hc.Simulation) -> None:
-        other = heat()
-        for how in (
-            {"output": hc.Output(tmp_path / "T.zarr", overwrite=True)},
-            {"checkpoint": hc.Checkpoint(tmp_path / "checkpoints", overwrite=True)},
-        ):
-            with pytest.raises(
-                InputError, match=rf"process {os.getpid()} on \S+ writes there now; wait"
-            ) as no:
-                other.run(steps=1, **how)
-            seen.append(str(no.value))
-
-    how = {
-        "output": hc.Output(tmp_path / "T.zarr", every=hc.steps(1), overwrite=True),
-        "checkpoint": hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(1), overwrite=True),
-    }
-    for _ in range(2):  # where there is something to be overwritten, too
-        seen.clear()
-        first = heat()
-        first.run(steps=4, every=hc.steps(2), callback=second, **how)
-        assert len(seen) == 4
-        assert steps_of(tmp_path / "T.zarr") == [0, 1, 2, 3, 4]
-    heat().run(steps=1, **how)
-
-
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
@@ -387,93 +257,6 @@ def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path)
 # -- what a review found -------------------------------------------------------------------------------------
 
 
-def newest_step(path: Path) -> int:
-    return int(checkpoints.Saved(checkpoints.newest(path)).facts["step"])
-
-
-def test_a_checkpoint_with_output_beside_is_named_before_the_next_one(tmp_path: Path) -> None:
-    sim, seen = heat(), []
-
-    def look(sim: hc.Simulation) -> None:
-        time.sleep(0.02)
-        if (tmp_path / "c" / "newest.json").exists():
-            seen.append(sim.steps)
-
-    sim.run(
-        steps=60, every=hc.steps(1), callback=look, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(10)),
-        checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(25)),
-    )  # fmt: skip
-    assert 25 <= seen[0] < 50
-
-
-def test_a_checkpoint_is_given_up_where_output_before_it_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that went on from it would leave a gap."""
-    finish = Writer.finish
-
-    def fails(self: Writer) -> None:
-        lost = [index for _, index, _, array in self._pending if "T.zarr" in str(array.folder)]
-        if lost and fail:
-            self._first_lost = lost[0]
-            self._pending.clear()
-            raise RunError("T.zarr cannot be written: No space left on device")
-        finish(self)
-
-    fail: list[bool] = []
-    monkeypatch.setattr(Writer, "finish", fails)
-    sim = heat()
-
-    def fail_after_a_checkpoint(sim: hc.Simulation) -> None:
-        if (tmp_path / "c" / checkpoints.POINTER).exists():
-            fail.append(True)
-
-    with pytest.raises(RunError, match="No space left"):
-        sim.run(
-            steps=100_000, every=hc.steps(1), callback=fail_after_a_checkpoint,
-            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(1)),
-            checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(3)),
-        )  # fmt: skip
-    fail.clear()
-    again = heat()
-    again.resume(tmp_path / "c")
-    assert again.steps > 0
-    again.run(steps=5, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(1)))
-    assert steps_of(tmp_path / "T.zarr") == list(range(again.steps + 1))
-
-
-def test_output_that_was_cut_is_not_gone_on_with_from_a_later_checkpoint(tmp_path: Path) -> None:
-    def output(name: str = "T.zarr") -> hc.Output:
-        return hc.Output(tmp_path / name, every=hc.steps(1))
-
-    heat().run(steps=15, output=output(), checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(5), keep=9))
-    folders = {int(each.name.split("-")[1]): each for each in checkpoints.folders(tmp_path / "c")}
-    again = heat()
-    again.resume(folders[5])
-    again.run(steps=2, output=output())  # as if killed before it left a checkpoint
-    later = heat()
-    later.resume(folders[15])
-    with pytest.raises(InputError, match="has 8 times up to step 15, but it had 16 when"):
-        later.run(steps=1, output=output())
-    # with checkpoints in the same folder the one that was gone on from is the newest at once
-    again = heat()
-    again.resume(folders[5])
-    with pytest.raises(ValueError, match="now"):
-        again.run(
-            steps=9, every=hc.steps(1), callback=raises(ValueError("now")), output=output(),
-            checkpoint=hc.Checkpoint(tmp_path / "c", every=hc.steps(5), keep=9),
-        )  # fmt: skip
-    assert newest_step(tmp_path / "c") == 5
-
-
-def raises(error: Exception, at: int = 0) -> Any:
-    def callback(sim: hc.Simulation) -> None:
-        if sim.steps >= at:
-            raise error
-
-    return callback
-
-
 def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
     sim, output = heat(), hc.Output(tmp_path / "T.zarr", every=hc.steps(1))
     with pytest.raises(ValueError, match="mine"):
@@ -500,26 +283,6 @@ def test_an_error_of_a_callback_on_one_rank_is_the_one_that_is_seen(
             checkpoint=hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(2)),
         )  # fmt: skip
     sim.domain.comm.barrier()
-
-
-def test_the_last_checkpoint_holds_the_end_of_the_run(tmp_path: Path) -> None:
-    """What callbacks do at the end too, and what was set since the last run."""
-    how = hc.Checkpoint(tmp_path, every=hc.steps(5), keep=99)
-
-    def warm(sim: hc.Simulation) -> None:
-        if sim.steps == 10:
-            sim["T"] = 10.0
-
-    sim = heat()
-    sim.run(steps=10, every=hc.steps(5), callback=warm, checkpoint=how)
-    again = heat()
-    again.resume(tmp_path)
-    assert (again["T"] == 10.0).all()
-    sim.run(steps=3)
-    sim["T"] = 7.0
-    sim.run(steps=0, checkpoint=how)
-    again.resume(tmp_path)
-    assert (again.steps, again["T"].max()) == (13, 7.0)
 
 
 def test_each_solve_is_a_run_of_its_own(tmp_path: Path) -> None:
@@ -579,41 +342,6 @@ def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
                     made(active).resume(tmp_path / name)
 
 
-def test_checkpoints_are_ours_by_run_and_not_by_place(tmp_path: Path) -> None:
-    heat().run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "one"))
-    heat().run(steps=5, checkpoint=hc.Checkpoint(tmp_path / "two"))
-    three, five = (checkpoints.newest(tmp_path / name) for name in ("one", "two"))
-    five.rename(tmp_path / "one" / five.name)
-    sim = heat()
-    sim.resume(three)
-    with pytest.raises(InputError, match=f"holds checkpoints of another run, the newest {five.name}"):
-        sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
-    # without a pointer they are whole all the same
-    (tmp_path / "one" / "newest.json").unlink()
-    with pytest.raises(InputError, match="holds checkpoints of another run"):
-        heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one"))
-    with pytest.raises(InputError, match="is itself a checkpoint or a store; expected a folder"):
-        sim.run(steps=1, checkpoint=hc.Checkpoint(three))
-    sim.run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "one", overwrite=True))
-    assert [int(each.name.split("-")[1]) for each in checkpoints.folders(tmp_path / "one")] == [3, 4]
-
-
-def test_nothing_is_overwritten_where_something_else_is_locked(tmp_path: Path) -> None:
-    outputs = [hc.Output(tmp_path / f"{n}.zarr", every=hc.steps(1), overwrite=True) for n in (1, 2)]
-    how = hc.Checkpoint(tmp_path / "c", overwrite=True)
-    heat().run(steps=3, output=outputs, checkpoint=how)
-    seen = []
-
-    def second(sim: hc.Simulation) -> None:
-        with pytest.raises(InputError, match="writes there now"):
-            heat().run(steps=1, output=outputs, checkpoint=how)
-        seen.append(steps_of(tmp_path / "1.zarr"))
-        assert newest_step(tmp_path / "c") == 3
-
-    heat().run(steps=1, output=outputs[1], callback=second)
-    assert seen == [[0, 1, 2, 3]]
-
-
 @pytest.mark.ranks(2)
 def test_ranks_agree_on_what_lies_in_the_way(shared_tmp_path: Path) -> None:
     sim, comm = heat(), heat().domain.comm
@@ -656,70 +384,6 @@ def test_notes_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
     sim.notes = lambda: {"most": float("nan")}
     with pytest.raises(InputError, match="notes of a checkpoint cannot be written as JSON"):
         sim.run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
-
-
-# -- intervals -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (hc.steps(5), Every(steps=5)),
-        ("5 steps", Every(steps=5)),
-        ("1 step", Every(steps=1)),
-        (" 12steps ", Every(steps=12)),
-        (5, Every(steps=5)),
-        (np.int64(5), Every(steps=5)),
-        (5.0, Every(time=5.0)),
-        ("5 min", Every(seconds=300.0)),
-    ],
-)
-def test_an_interval_is_steps_simulated_time_or_wall_clock_time(given: Any, expected: Every) -> None:
-    assert Every.parse("every", given) == expected
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        *(0, "0 steps", "-1 steps", "2.5 steps", "steps", "5", "", None, True, [5]),
-        *(2**60, f"{2**60} steps", "9" * 5000 + " steps"),
-    ],
-)
-def test_what_is_no_interval_is_rejected_with_what_is_one(given: Any) -> None:
-    with pytest.raises(InputError, match=r"^every is .* steps"):
-        Every.parse("every", given)
-
-
-@pytest.mark.parametrize("count", [0, -1, 2.5, "5", None, True])
-def test_a_number_of_steps_is_a_whole_number_from_1(count: Any) -> None:
-    with pytest.raises(InputError, match=r"^steps is .*; expected a whole number from 1"):
-        hc.steps(count)
-
-
-@pytest.mark.parametrize("where", ["run", "output", "checkpoint"])
-def test_a_bare_number_of_steps_warns_once(
-    where: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def run(sim: hc.Simulation, every: Any) -> None:
-        if where == "run":
-            sim.run(steps=4, every=every, callback=seen[-1].append)
-        elif where == "output":
-            sim.run(steps=4, output=hc.Output(tmp_path / "T.zarr", every=every, overwrite=True))
-        else:
-            sim.run(steps=4, checkpoint=hc.Checkpoint(tmp_path / "c", every=every, keep=9, overwrite=True))
-
-    sim, seen = heat(), list[Any]()
-    say_once.cache_clear()
-    caplog.clear()
-    for every in (hc.steps(2), "2 steps", 2, 2):
-        sim.restart()
-        seen.append([])
-        run(sim, every)
-    assert [len(each) for each in seen] == [2 if where == "run" else 0] * 4
-    said = [r.getMessage() for r in caplog.records if "whole number" in r.getMessage()]
-    assert len(said) == 1
-    assert "hc.steps(5)" in said[0]
-    assert "later release rejects" in said[0]
 
 
 # -- layers ------------------------------------------------------------------------------------------

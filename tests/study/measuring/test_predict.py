@@ -1,0 +1,164 @@
+"""Predictions of studies."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.physics.heat import Heat
+from halocline.physics.wave import Wave
+from halocline.run.domain.trace import TRACE_EVENTS
+from halocline.study.measuring import predict
+from modelled_machine import DEFAULTS, MACHINE, machine
+
+
+def test_a_weak_study_without_a_network_is_perfect() -> None:
+    schedule, shape = predict.prepared("poisson", 64)
+    found = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
+    assert [p.shape for p in found] == [(64, 64), (128, 64), (256, 128), (384, 128)]
+    assert [p.ranks for p in found] == [4, 8, 32, 48]
+    assert [p.efficiency for p in found] == pytest.approx(
+        [1.0] * 4, rel=0.03
+    )  # packing differs with the cuts
+    assert found[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
+
+
+def test_a_strong_study_loses_where_latency_grows() -> None:
+    schedule, shape = predict.prepared("poisson", 256)
+    found = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
+    assert found[0].efficiency == 1
+    assert found[0].efficiency > found[1].efficiency > found[2].efficiency
+    # the formula knows no latency
+    assert [found[0].formula / p.formula for p in found] == pytest.approx([1, 4, 16], rel=0.01)
+    assert all(p.seconds > 0.999999 * p.formula for p in found)
+    assert {p.bound for p in found} == {"work"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"nodes": [1, 0]}, "nodes is 0; expected a whole number from 1"),
+        ({"nodes": [2, 3], "scaling": "weak"}, "3 nodes are no multiple of 2"),
+        ({"nodes": [1], "scaling": "big"}, "scaling 'big' is unknown; known are strong, weak"),
+        ({"nodes": [1], "strategy": "2x2"}, "decomposition 2x2 names parts, but a study cuts"),
+        ({"nodes": [1], "ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
+    ],
+)
+def test_wrong_studies(options: dict[str, Any], words: str) -> None:
+    schedule, shape = predict.prepared("poisson", 64)
+    with pytest.raises(InputError, match=words):
+        predict.predict(schedule, shape, machine(), **options)
+
+
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    picture, record = tmp_path / "summit.png", tmp_path / "summit.json"
+    line = f"model poisson --n 512 --machine summit --nodes 1,4 --picture {picture} --json {record}"
+    assert run(line.split()) == 0
+    out = capfd.readouterr().out
+    assert "Summit, Oak Ridge" in out
+    assert "Efficiency stays above 80% up to 1 node; on 4 nodes" in out
+    told = json.loads(record.read_text())
+    assert [p["nodes"] for p in told["runs"]] == [1, 4]
+    assert told["runs"][0]["ranks"] == 6
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "bytes_per_cell"),
+    [
+        ("heat --n 64", "heat, 64 x 64 x 64 cells, order 6, rk3; a pass is a step", 80),
+        ("heat --n 512 --dim 2 --scheme euler --order 2", "heat, 512 x 512 cells, order 2, euler", 16),
+        ("wave --n 512", "wave, 512 x 512 cells, leapfrog; a pass is a step", 72),
+    ],
+)
+def test_other_cases(
+    line: str, title: str, bytes_per_cell: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.toml").write_text(MACHINE.format(**DEFAULTS))
+    record = tmp_path / "r.json"
+    words = f"model {line} --machine {tmp_path}/m.toml --json {record}"
+    assert run(words.split()) == 0
+    assert title in capfd.readouterr().out
+    told = json.loads(record.read_text())
+    (one,) = told["runs"]
+    assert one["formula"] == pytest.approx(prod(one["shape"]) * bytes_per_cell / 1e9)
+    assert one["seconds"] == pytest.approx(one["formula"], rel=0.3), "and copies around periodic axes"
+
+
+def test_cases_are_those_that_a_simulation_runs() -> None:
+    """Traced without memory, they come to the same sweeps."""
+
+    def told(schedule: Schedule) -> list[Any]:
+        names = [field.name for field in schedule.fields]
+        return [
+            (s.bytes, s.flops, {names[n]: halo for n, halo in s.exchange.items()})
+            for s in schedule.pass_sweeps()
+        ]
+
+    heat = Heat.on(16)
+    options = {"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "order": 6, "dt": 1e-5}
+    assert told(predict.prepared("heat", 16)[0]) == told(
+        hc.Simulation(heat.grid, heat.equations, **options).schedule
+    )
+    wave = Wave.on(16)
+    assert told(predict.prepared("wave", 16)[0]) == told(
+        hc.Simulation(wave.grid, hc.program(wave.step), dt=0.1).schedule
+    )
+
+
+def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
+    """The same processes, threads and kinds of events as `chrome_events` writes of a run."""
+    trace, picture = tmp_path / "t.json", tmp_path / "t.png"
+    line = "model poisson --n 256 --machine stampede2-skx --ranks-per-node 4 --nodes 1,2 --traced 2,4"
+    assert run(f"{line} --trace {trace} --timeline {picture} --json {tmp_path}/r.json".split()) == 0
+    events = json.loads(trace.read_text())["traceEvents"]
+    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert names == {"rank 2", "rank 4", "thread 0", "messages"}
+    done = [e for e in events if e["ph"] == "X"]
+    assert {e["cat"] for e in done} == {"patch", "pack", "unpack", "reduction"}
+    assert {e["cat"] for e in done} < set(TRACE_EVENTS)
+    assert {e["ph"] for e in events if e["cat" if "cat" in e else "ph"] == "message"} == {"b", "e"}
+    assert "spans" not in json.loads((tmp_path / "r.json").read_text())["runs"][0]
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--traced 8 --trace {}/t.json", "rank 8 is to be traced, but on 1 node there are 0 to 5"),
+        ("--traced 1", "--traced 1 names ranks, but nothing shows them: give --trace or --timeline"),
+        ("--picture {}/a.xyz", "a.xyz: expected a name that ends in .png, .pdf, .svg"),
+        ("--trace {0}/same.json --json {0}/same.json", "same.json is to hold two things"),
+    ],
+)
+def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as told:
+        run(f"model poisson --n 1024 --machine summit {options.format(tmp_path)}".split())
+    assert words in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_fewer_ranks_of_a_node_have_more_of_its_memory() -> None:
+    schedule, shape = predict.prepared("poisson", 512)
+    times = [
+        predict.predict(schedule, shape, machine(2, latency=1e-7), [8 // each], ranks_per_node=each)[
+            0
+        ].seconds
+        for each in (2, 4, 8)
+    ]
+    assert times[0] < times[1] < times[2]
+
+
+@pytest.mark.parametrize(("strategy", "parts"), [("1d-x", (4, 1)), ("1d-y", (1, 4)), ("2d", (2, 2))])
+def test_cuts_along_named_axes_are_predicted(strategy: str, parts: tuple[int, ...]) -> None:
+    schedule, shape = predict.prepared("poisson", 512)
+    (found,) = predict.predict(schedule, shape, machine(2), [2], strategy=strategy)
+    assert found.parts == parts
