@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 import re
 from pathlib import Path
@@ -15,17 +14,14 @@ import pytest
 from numpy.typing import NDArray
 
 import halocline as hc
-from halocline.cli.cases import cases as show
 from halocline.cli.texts import cells_of
 from halocline.errors import InputError, RunError
 from halocline.physics.mhd import MHD, Physics, parameters
 from halocline.physics.mhd.forcing import Forcing
-from halocline.problems.files import CASES, case_names
+from halocline.problems.files import CASES
 from halocline.problems.problem import Problem
 from halocline.problems.result import Result
 from halocline.run.simulation.replay import FailureReplay
-from halocline.run.simulation.settings import Setting
-from loops import some
 
 Array = NDArray[np.float64]
 
@@ -214,6 +210,7 @@ def test_convection_sets_in_above_the_critical_rayleigh_number(rayleigh: float, 
 
 # -- bits ----------------------------------------------------------------------------------------------
 
+
 SMALL: dict[str, tuple[list[int], dict[str, float]]] = {
     "heat": ([20, 16], {}),
     "wave": ([14, 12], {}),
@@ -279,19 +276,6 @@ def test_waves_of_heat_and_sound_are_as_exact_as_they_say(
 
 
 # -- what can go wrong ---------------------------------------------------------------------------------
-
-
-def test_every_case_says_what_it_takes():
-    assert len(case_names()) > 20
-    for name in some(case_names()):
-        problem = Problem(name)
-        assert problem.script.about.endswith("."), name
-        assert problem.script.origin, name
-        assert problem.declared, name
-        for key, own in some(problem.declared.items()):
-            assert own.unit, (name, key)
-            assert own.about, (name, key)
-            assert own.origin, (name, key)
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
@@ -372,19 +356,6 @@ def test_values_that_a_parameter_cannot_have(name: str, given: dict[str, float])
         _ = Problem(name, None, given).program
     assert str(told.value) == f"{key} is {value:g}; expected {own.range}{unit}: {own.about}"
     assert "number" in own.range
-
-
-def test_ranges_hold_the_defaults_and_are_told():
-    count = 0
-    for name in case_names():
-        for key, own in Problem(name).declared.items():
-            own.check(f"{key} of {name}", own.default)
-            count += 1
-    assert count > 100
-    assert Setting(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
-    assert Setting(1.0, "1", "", above=1.0).range == "a number above 1"
-    assert Setting(1.0, "1", "", least=0.0).range == "a number from 0 on"
-    assert Setting(1.0, "1", "").range == "a number"
 
 
 @pytest.mark.long
@@ -474,19 +445,3 @@ def test_cells_that_are_no_numbers():
     for text in ("²", "8,²", "0", "8,", "-8"):
         with pytest.raises(InputError, match=f"--n {text}: expected whole numbers"):
             cells_of(text)
-
-
-def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
-    show("alfven-decay", None)
-    assert re.search(r"mu0 +1 +number above 0 +field² length time²/mass", capsys.readouterr().out)
-    show("helical-turbulence", None)
-    page = capsys.readouterr().out
-    assert re.search(r"nu +0.005 .* kinematic viscosity\n", page)
-    assert re.search(r"  Pencil Code, samples/helical-MHDturb: .*\bnu\b", page)
-    assert re.search(r"  0, which leaves it out: .*\bzeta\b", page)
-    assert re.search(r"  chosen here: .*\bseed_field\b", page)
-    show("helical-turbulence", "-")
-    told = json.loads(capsys.readouterr().out)["parameters"]
-    assert (told["seed"]["least"], told["seed"]["whole"], told["seed"]["above"]) == (0, True, None)
-    assert told["cs0"]["above"] == 0.0
-    assert told["cs0"]["origin"] == "the unit"

@@ -14,14 +14,10 @@ from typing import Any
 import pytest
 import xarray
 
-import preloaded
 from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
-
-
-def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return preloaded.halocline(*words)
+from kept_runs import ran, steps_of
 
 
 def wave(*words: str | Path) -> dict[str, Any]:
@@ -30,10 +26,6 @@ def wave(*words: str | Path) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found | {"said": done.stderr}
-
-
-def steps_of(path: Path) -> list[int]:
-    return [int(step) for step in xarray.open_zarr(path)["step"].values]
 
 
 def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_path: Path) -> None:
@@ -96,23 +88,6 @@ def test_what_writing_took_is_reported(tmp_path: Path) -> None:
     )
 
 
-def test_iterations_go_on(tmp_path: Path) -> None:
-    def solve(*words: str | Path) -> dict[str, Any]:
-        done = ran("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    store, folder = tmp_path / "u.zarr", tmp_path / "c"
-    whole = solve("--rtol", "1e-9")
-    keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder, "--checkpoint-every", "25"]
-    solve("--rtol", "1e-4", *keeps)
-    second = solve("--rtol", "1e-9", "--resume", folder, *keeps, "--ranks", "2")
-    for key in ("checksum", "iterations", "true_residual_relative"):
-        assert second[key] == whole[key]
-    assert steps_of(store) == list(range(0, whole["iterations"] + 1, 20))
-
-
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -164,26 +139,6 @@ def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.long
-def test_a_solve_goes_on_with_the_size_of_its_checkpoint(tmp_path: Path) -> None:
-    store, folder = tmp_path / "u.zarr", tmp_path / "c"
-    keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder]
-    first = ran("solve", "poisson", "--n", "24", "--dim", "3", "--rtol", "1e-3", *keeps)
-    assert first.returncode == 0, first.stderr
-    assert " of output and checkpoints; the run paused " in first.stdout
-    done = ran("solve", "poisson", "--resume", folder, *keeps, "--io-ranks", "1", "--json", "-")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["n"], found["dof"]) == (24, 24**3)
-    assert found["io_ranks"] == 1
-    assert found["written_bytes"] > 0
-    whole = json.loads(ran("solve", "poisson", "--n", "24", "--dim", "3", "--json", "-").stdout)
-    assert found["checksum"] == whole["checksum"]
-    missing = ran("solve", "poisson")
-    assert missing.returncode == 2
-    assert "Missing option '--n'" in missing.stderr
-
-
 def test_a_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     wave("--steps", "2", "--checkpoint", folder)
@@ -231,25 +186,6 @@ def test_the_end_is_written_of_a_run_that_ends_while_it_warms_up(tmp_path: Path,
     )
     assert steps_of(store)[-1] == found["steps"]
     assert "nothing was done" not in found["said"]
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["--n", "16"], "n is 16, but checkpoint"),
-        (["--dim", "3"], "dim is 3, but checkpoint"),
-        (["--method", "cg-fused"], "method is cg-fused, but checkpoint"),
-    ],
-)
-def test_a_solve_that_goes_on_is_the_same(tmp_path: Path, words: list[str], error: str) -> None:
-    first = ran("solve", "poisson", "--n", "24", "--method", "cg", "--rtol", "1e-3", "--checkpoint", tmp_path)
-    assert first.returncode == 0, first.stderr
-    done = ran("solve", "poisson", "--resume", tmp_path, *words)
-    assert done.returncode == 2
-    assert error in done.stderr
-    again = ran("solve", "poisson", "--resume", tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert "cg, 1 rank" in again.stdout
 
 
 def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +10,10 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
-from halocline.errors import InputError
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
 from halocline.plan import launches
 from halocline.run.engine import prepare
-from halocline.run.tuning import kernels
 from wide_stencil import star
 
 STRATEGIES = [
@@ -118,76 +114,3 @@ def test_stages_are_kept_where_they_fit() -> None:
     assert together[0].tile is not None
     for apart in (kernels_of(schedule("memory", 1)), kernels_of(schedule("group", 12))):
         assert [(kernel.scratch, kernel.tile) for kernel in apart] == [(True, None)] * 2
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"reads": "fast"}, "'fast' are unknown; known are direct, queue, planes"),
-        ({"group": (64, 8)}, "at most 256 threads"),
-        ({"march": 0}, "positive"),
-        ({"stages": "heap"}, "'heap': expected group or memory"),
-    ],
-)
-def test_wrong_strategies_are_named(wrong: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        Strategy(**wrong)
-
-
-def test_wrong_kernels_are_named() -> None:
-    with pytest.raises(InputError, match="kernels 'fast': expected auto, tune, direct, queue or planes"):
-        hc.Simulation(hc.Grid((4, 4)), lambda u: {}, kernels="fast")
-
-
-@pytest.fixture
-def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
-    return tmp_path
-
-
-@pytest.mark.long
-def test_what_is_measured_is_remembered_and_used(
-    nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
-    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
-    monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
-    monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
-    wanted = star((24, 40), 2)
-    assert star((24, 40), 2, device="opencl:0", kernels="tune") == wanted
-    (kept,) = nothing_known.glob("*.kernels.json")
-    assert json.loads(kept.read_text())["tried"] == 3
-
-    winner = kernels.TunedKernels(few[1], 1.5, 3)
-    kernels.remember(kept.name.partition(".")[0], winner, "step")
-    assert kernels.recall(kept.name.partition(".")[0]) == winner
-    seen = []
-
-    def remembered(program: Any, *args: Any, device: Strategy | None = None, **rest: Any) -> Schedule:
-        seen.append(device)
-        return compile_program(program, *args, device=device, **rest)
-
-    monkeypatch.setattr(prepare, "compile_program", remembered)
-    assert star((24, 40), 2, device="opencl:0") == wanted
-    assert few[1] in seen
-
-
-def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
-    name = kernels.key("source", ["device"], (8, 8), 1)
-    assert kernels.recall(name) is None
-    for text in ("", "{}", '{"strategy": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
-        (nothing_known / f"{name}.kernels.json").write_text(text)
-        assert kernels.recall(name) is None
-    known = ("a", ["d"], (8,), 1)
-    others = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
-    keys = {kernels.key(*each) for each in (known, *others)}
-    assert len(keys) == 5
-
-
-@pytest.mark.parametrize("ndim", [1, 2, 3])
-def test_strategies_to_try_differ_from_the_default_and_each_other(ndim: int) -> None:
-    for staged in (False, True):
-        found = kernels.strategies(ndim, staged)
-        assert len(set(found)) == len(found)
-        assert Strategy() not in found
-        assert any(strategy.stages == "memory" for strategy in found) == staged

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
-from case_measurements import halocline
 from halocline.compile.compiler import arranged, compile_program
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.ir.statements import Statement, roots
@@ -62,14 +59,3 @@ def test_edges_that_travel_are_those_of_the_equations():
     assert "second buffer, its next values, where it is written while neighbours are still read" in text
     assert "start1 = t; t = t + (0.333333 * dt)" in text  # the name of the time at the start of a step
     assert "'" not in text[text.index("Operations") : text.index("One pass")]
-
-
-def test_cases_are_explained_by_the_command(tmp_path):
-    found = halocline("explain mhd-benchmark --n 16 --ranks 8 --order 2 --json e.json", tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("mhd-benchmark, 16 x 16 x 16 cells, order 2, rk3; a pass is a step\n")
-    assert "8 ranks of 1 thread: 2 x 2 x 2 subdomains, optimal" in found.stdout
-    told = json.loads((tmp_path / "e.json").read_text())
-    assert (told["case"], told["shape"], told["order"], told["ranks"]) == ("mhd-benchmark", [16] * 3, 2, 8)
-    assert told["parameters"]["nu"] == 5e-3
-    assert told["pass"]["sweeps"] == 3

@@ -17,7 +17,6 @@ from halocline.study import registry
 from halocline.study.engine import plan, reported
 from halocline.study.measuring.command import Command, measure
 from halocline.study.registry import papers
-from halocline.study.studies.hybrid import factors
 from halocline.study.study import Asked, Study, Sweep, studies
 from step_measurements import step
 
@@ -105,11 +104,6 @@ def test_grids_grow_with_ranks() -> None:
     ]  # fmt: skip
     assert grown_as_cut((8, 8, 8), 4, "1d-z") == (8, 8, 32)
     assert grown_as_cut((8, 8, 8), 8, "3d") == (16, 16, 16)
-
-
-def test_cores_are_shared_out_in_every_way() -> None:
-    assert factors([2], [2]) == [(1, 4), (2, 2), (4, 1)]
-    assert factors([1], [6]) == [(1, 6), (2, 3), (3, 2), (6, 1)]
 
 
 def test_a_solve_has_the_keys_of_steps(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 import halocline as hc
 from halocline.cli.app import run as command
-from halocline.compile.chains import chains
-from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.physics.mhd_tvd import FLUXES, IdealMHD, MHDSimulation, Source, State, checks, conserved
 from halocline.physics.mhd_tvd.converged import unmatched
@@ -760,21 +759,6 @@ def test_cases_share_their_kernels() -> None:
     assert len(sources) == 1
 
 
-def test_the_chains_of_stages_lead_as_far_as_the_halo_is_wide() -> None:
-    ready = Problem("orszag-tang", (20, 20))
-    (found,) = (each for each in arranged(ready.program, ready.grid).nests.values() if chains(each.staged))
-    led = chains(found.staged)
-    assert {(chain.axis, chain.side): chain.links[-1].layers for chain in led} == {
-        (0, -1): 5, (0, 1): 6, (1, -1): 5, (1, 1): 6,
-    }  # fmt: skip
-    for chain in led:
-        layers = [link.layers for link in chain.links]
-        assert layers == sorted(layers)
-        names = [link.name for link in chain.links]
-        assert any(name.startswith("G_") for name in names), names  # the second fluxes read farthest
-        assert any(name.startswith("F_") for name in names), names
-
-
 # -- wrong input -------------------------------------------------------------------------------------------
 
 
@@ -810,6 +794,7 @@ def test_a_start_without_pressure_is_refused_with_its_cell() -> None:
 
 
 # -- what is kept ------------------------------------------------------------------------------------------
+
 
 STILL = {
     "mass": 1.0, "energy": 1e4, "E_mag": 0.5e-6,

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import halocline as hc
-from halocline.cli.app import run
 from halocline.errors import RunError
 from halocline.run.domain import trace
 from halocline.run.ranks.mpi import world
@@ -81,10 +80,3 @@ def test_a_trace_that_cannot_be_written(tmp_path: Path) -> None:
     sim = traced(tmp_path / "none" / "trace.json", threads=1)
     with pytest.raises(RunError, match=r"cannot write .*none/trace.json: No such file"):
         sim.run(steps=1)
-
-
-def test_the_command_draws_it(tmp_path: Path) -> None:
-    line = f"solve poisson --n 40 --threads 1 --trace {tmp_path / 't.json'} --pictures {tmp_path}"
-    assert run(line.split()) == 0
-    assert (tmp_path / "timeline.png").stat().st_size > 5000
-    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]

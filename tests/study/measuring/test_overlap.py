@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from halocline.errors import InputError
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.tuning.patches import in_turn
 
@@ -99,21 +97,3 @@ def test_a_program_that_would_end_is_repeated() -> None:
     bench.passes = 500
     bench.run()
     assert bench.prepared.engine.progress() == 500
-
-
-def test_the_command(tmp_path: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    import json
-
-    from halocline.cli.app import run
-
-    file = tmp_path / "overlap.json"
-    line = "study overlap heat --n 12 --dim 2 --fields 2 --repeat 1 --threads 1 --subdomains-per-rank 2"
-    assert run([*line.split(), "--json", str(file)]) == 0
-    said = capfd.readouterr().out
-    assert "Heat: 2 float64 fields of 12x12 cells, radius 1, 1 rank of 1 thread, subdomains " in said
-    assert "hidden" in said
-    told = json.loads(file.read_text())
-    assert (told["shape"], told["repeats"]) == ([12, 12], 1)
-    assert set(told["methods"][0]["bytes_by_method"]) == {"peer"}
-    with pytest.raises(InputError, match="'--repeat': 0; expected"):
-        run(["study", "overlap", "poisson", "--n", "8", "--repeat", "0"])
