@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import halocline as hc
-
-if TYPE_CHECKING:
-    pass
 
 
 def problem(shape: tuple[int, ...] = (8, 6), **execution: Any) -> tuple[hc.Simulation, hc.Field, hc.Vector]:

@@ -20,6 +20,7 @@ from halocline.io.style import styled
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
 from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world
+from loops import some
 
 
 def at_rest(shape: tuple[int, ...]) -> Standing:
@@ -275,7 +276,7 @@ def test_the_first_of_two_ranks_has_the_figures() -> None:
     for shape in ((7, 6), (6, 5, 4)):
         done = standing(shape)
         T = done.simulation.gather("T")
-        for name in NAMES:
+        for name in some(NAMES):
             found = done.problem.known.figures[name](done.simulation)
             assert (found is None) == (world().rank > 0)
             if found is not None and T is not None and name == NAMES[0]:
@@ -294,7 +295,7 @@ def test_the_command_draws_them(
     options = ["--n", n, "--steps", f"{steps}", "--threads", "1", "--set", "stages=1"]
     assert command(["run", case_of(len(n.split(","))), *options, "--pictures", f"{tmp_path}"]) == 0
     told = capsys.readouterr().err
-    for each in NAMES:
+    for each in some(NAMES):
         path = tmp_path / f"{each}.png"
         assert f"{path}" in told
         image = imread(path)

@@ -1,0 +1,131 @@
+"""Tests are found from the source: each module has a test file of its name, or a reason."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from loops import some
+from source import ROOT, SOURCE
+
+TESTS = ROOT / "tests"
+APART = ("cases", "papers", "physics")  # tested against what is known of them, not module by module
+LINES = 60  # modules that are no longer need no test file of their own
+
+# Modules without a test file of their name. For each reason: module, test file, and where the file does not
+# import the module, the public name by which it tests it.
+ELSEWHERE = {
+    "tested on several ranks, in tests/mpi": {
+        "run/domain/domain.py": ("mpi/test_ranks.py", ""),
+        "run/domain/execution.py": ("mpi/test_communication.py", ""),
+        "run/ranks/abort.py": ("mpi/test_ranks.py", "test_one_failing_rank_ends_all"),
+        "run/ranks/communicator.py": ("run/devices/test_topology.py", ""),
+        "run/ranks/io_ranks.py": ("mpi/test_io_ranks.py", "HALOCLINE_IO_RANKS"),
+        "run/ranks/launch.py": ("mpi/test_ranks.py", ""),
+        "run/ranks/library.py": ("mpi/test_ranks.py", ""),
+        "run/ranks/mpi.py": ("mpi/test_ranks.py", ""),
+    },
+    "tested on devices, in tests/devices": {
+        "compile/nvrtc.py": ("devices/test_nvrtc.py", ""),
+        "compile/printers/device.py": ("devices/test_kernels.py", "opencl"),
+        "compile/targets/device.py": ("devices/test_kernels.py", "Strategy"),
+        "compile/targets/source.py": ("devices/test_headers.py", ""),
+        "run/devices/gpu_aware.py": ("devices/test_cuda_runs.py", "gpu_aware"),
+        "run/devices/links.py": ("devices/test_cuda_runs.py", "peer"),
+        "run/memory/contents.py": ("devices/test_runs.py", ""),
+        "run/memory/store.py": ("devices/test_runs.py", ""),
+    },
+    "tested by the commands that print it": {
+        "cli/doctor/host.py": ("system/test_command.py", "doctor"),
+        "cli/commands/stores.py": ("io/test_listing.py", '"ls"'),
+        "cli/main.py": ("system/test_command.py", ""),
+        "cli/report.py": ("run/host/test_streams.py", "--json"),
+        "cli/run.py": ("cli/test_options.py", "halocline.cli.run:run"),
+        "cli/stores.py": ("test_words.py", ""),
+        "cli/summary.py": ("cli/commands/test_run.py", "checksum"),
+        "explanation/text.py": ("explanation/test_explain.py", ""),
+        "problems/record.py": ("project/test_docs.py", ""),
+        "problems/result.py": ("physics/test_poisson.py", ""),
+    },
+    "tested by the bits and messages of whole programs": {
+        "compile/lower.py": ("compile/test_dependence.py", ""),
+        "compile/passes/pieces.py": ("compile/ir/test_kernel.py", ""),
+        "compile/passes/threads.py": ("compile/passes/test_invariants.py", ""),
+        "compile/printers/spelling.py": ("run/fields/test_session_large.py", ""),
+        "compile/sweep.py": ("compile/test_dependence.py", "sweep"),
+        "run/engine/bind.py": ("mpi/test_bitwise.py", ""),
+        "run/engine/prepare.py": ("devices/test_runs.py", ""),
+        "run/engine/prepared.py": ("run/fields/test_pointwise.py", ""),
+        "run/simulation/events.py": ("problems/test_problem_checks.py", "events"),
+    },
+    "tested by the files that it leaves": {
+        "archive/arrays.py": ("archive/test_series.py", ""),
+        "archive/files.py": ("archive/test_reader.py", ""),
+        "io/style.py": ("io/test_contours.py", ""),
+        "run/output/ledger.py": ("run/output/test_output_rows.py", "hc.Output"),
+    },
+    "tested by plans of ranks as a whole": {
+        "plan/fills.py": ("plan/test_rank.py", "fills"),
+        "plan/transfer.py": ("plan/test_launches.py", ""),
+    },
+    "tested by the reports of studies": {
+        "study/reporting/columns.py": ("study/studies/test_strong.py", ""),
+        "study/reporting/comparison.py": ("study/studies/test_strong.py", "paper"),
+        "study/reporting/plots.py": ("study/reporting/test_extrapolation.py", "figure"),
+        "study/studies/convergence.py": ("cli/commands/test_studies.py", "convergence"),
+    },
+}
+
+
+def modules() -> dict[str, Path]:
+    """Return the modules of the framework that need a test file, by their path below src/halocline."""
+    paths = {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py") if path.stem != "__init__"}
+    return {
+        name: path
+        for name, path in paths.items()
+        if Path(name).parts[0] not in APART and len(path.read_text().splitlines()) > LINES
+    }
+
+
+def files_of(name: str) -> list[Path]:
+    """Return the test files of a module by their names."""
+    folder, stem = TESTS / Path(name).parent, Path(name).stem
+    return [*folder.glob(f"test_{stem}.py"), *folder.glob(f"test_{stem}_*.py")]
+
+
+def imported(path: Path) -> set[str]:
+    """Return the modules and names that a file imports from Halocline, as absolute names."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def test_each_module_has_a_test_file_or_a_reason() -> None:
+    listed = [name for entries in ELSEWHERE.values() for name in entries]
+    assert len(listed) == len(set(listed)), "a module has two reasons"
+    without = {name for name in some(modules()) if not files_of(name)}
+    assert without - set(listed) == set(), "add tests/FOLDER/test_NAME.py, or a reason to ELSEWHERE"
+    assert set(listed) - without == set(), (
+        "has a test file of its name, or is small or gone: remove its reason"
+    )
+
+
+def test_the_files_of_reasons_test_their_modules() -> None:
+    for entries in ELSEWHERE.values():
+        for name, (file, public) in some(entries.items()):
+            path = TESTS / file
+            assert path.is_file(), f"{name}: there is no tests/{file}"
+            module = "halocline." + name.removesuffix(".py").replace("/", ".")
+            if public:
+                assert public in path.read_text(), f"{name}: tests/{file} has no {public!r}"
+            else:
+                assert module in imported(path), f"{name}: tests/{file} does not import {module}"
+
+
+def test_test_files_import_no_test_file() -> None:
+    """What two of them need is in tests/support."""
+    for path in some(TESTS.rglob("test_*.py")):
+        names = {name.partition(".")[0] for name in imported(path)}
+        assert not {name for name in names if name.startswith("test")}, path
