@@ -273,8 +273,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             mark(item)
         items[:] = [new for item in items for new in ranked(item)]
-        order = {name: place for place, name in enumerate(FIRST)}
-        items.sort(key=lambda item: order.get(str(item.path.relative_to(TESTS)), len(FIRST)))
+        items.sort(key=lambda item: turn(str(item.path.relative_to(TESTS))))
+
+
+def turn(path: str) -> int:
+    """Return the turn of a test file: long ones, those of FIRST, all others."""
+    if path.startswith("long/"):
+        return -1
+    return FIRST.index(path) if path in FIRST else len(FIRST)
 
 
 def mark(item: pytest.Item) -> None:

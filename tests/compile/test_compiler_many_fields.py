@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import cProfile
-import itertools
-import pstats
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,60 +10,10 @@ import pytest
 import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.passes.nests import MOST, MOST_SHARING
-from halocline.compile.schedule import Schedule
-from halocline.lang.grid import Field, Grid
+from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-
-Statements = Callable[[Program, list[Field]], None]
-
-
-def sums(program: Program, fields: list[Field]) -> None:
-    """One sum of each field."""
-    for number, field in enumerate(fields):
-        program.own(f"result{number}").set(hc.sum(field))
-
-
-def products(program: Program, fields: list[Field]) -> None:
-    """Sums that share each field with the next one."""
-    for number, (left, right) in enumerate(itertools.pairwise(fields)):
-        program.own(f"result{number}").set(hc.dot(left, right))
-
-
-def steps(program: Program, fields: list[Field]) -> None:
-    """Each field takes a step of diffusion and is summed."""
-    for number, field in enumerate(fields):
-        field.set(field + 0.1 * hc.laplacian(field))
-        program.own(f"result{number}").set(hc.sum(field))
-
-
-def compiled(statements: Statements, count: int) -> Schedule:
-    """Return the schedule for that many fields."""
-    grid = Grid((8, 8), periodic=(True, False))
-    fields = [grid.field(f"f{number}", boundary=hc.Value(0)) for number in range(count)]
-    program = Program("many")
-    with tracing(program):
-        statements(program, fields)
-    return compile_program(program, grid)
-
-
-def counted(statements: Statements, count: int) -> tuple[Schedule, int]:
-    """Return the schedule for that many fields, and how many functions Python called to make it."""
-    with cProfile.Profile() as profile:
-        schedule = compiled(statements, count)
-    return schedule, pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("statements", [sums, products, steps])
-def test_twice_as_many_fields_are_twice_the_work(statements: Statements) -> None:
-    """What is the same for any number of fields falls out of differences."""
-    compiled(statements, 2)  # what is imported at the first use
-    few, more, most = (counted(statements, count) for count in (50, 100, 200))
-    calls = [found[1] for found in (few, more, most)]
-    text = [len(found[0].source) for found in (few, more, most)]
-    for lengths in (calls, text):
-        assert lengths[2] - lengths[1] <= 2.2 * (lengths[1] - lengths[0])
+from programs_of_many_fields import Statements, compiled, products, steps, sums
 
 
 @pytest.mark.parametrize("statements", [sums, products, steps])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 import bitwise_programs
-from halocline.cli.app import run as command
 from halocline.compile import driver
 from halocline.compile.driver import LEVEL, find_compiler, library_path
 from halocline.errors import CompileError
@@ -34,20 +31,6 @@ def test_no_bit_depends_on_the_optimization_level(name: str, monkeypatch: pytest
         )
     assert results[0] == results[1]
     assert all(result.checksums for result in results[0])
-
-
-@pytest.mark.long  # half a minute of g++ at level 3 for each
-@pytest.mark.parametrize("name", ["orszag-tang", "mhd-benchmark", "convection"])
-def test_no_bit_of_a_case_depends_on_the_optimization_level(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    checksums = []
-    for level in "3g":
-        at_level(level, monkeypatch)
-        assert command(["run", name, "--n", "16", "--steps", "3", "--threads", "1"]) == 0
-        (checksum,) = re.findall(r"^checksum +(\w+)$", capsys.readouterr().out, re.MULTILINE)
-        checksums.append(checksum)
-    assert checksums[0] == checksums[1]
 
 
 def test_each_level_has_libraries_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

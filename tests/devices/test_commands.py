@@ -83,24 +83,6 @@ def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, ope
     assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
 
 
-@pytest.mark.long
-def test_the_exchange_alone_and_steps_are_timed_on_devices(tmp_path: Path, opencl: Devices):
-    line = "bench exchange --n 12 --dim 2 --repeat 1 --device opencl --json b.json"
-    bench = halocline(line, tmp_path)
-    assert bench.returncode == 0, bench.stderr
-    assert "1 rank, devices opencl:0, opencl:1 (" in bench.stdout
-    record = json.loads((tmp_path / "b.json").read_text())
-    assert places(record) == [(0, 0, "opencl:0"), (0, 1, "opencl:1")]
-    assert set(record["bytes_by_method"]) == {"self", "peer"}
-    assert record["seconds"] > 0
-    line = "study overlap heat --n 16 --dim 1 --repeat 1 --ranks 2 --device opencl --json o.json"
-    study = halocline(line, tmp_path)
-    assert study.returncode == 0, study.stderr
-    record = json.loads((tmp_path / "o.json").read_text())
-    assert [method["name"] for method in record["methods"]] == ["mpi"]
-    assert places(record) == [(0, 0, "opencl:0"), (1, 1, "opencl:1")]
-
-
 def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
     line = "study convergence poisson --dim 1 --n 16 --device opencl:1 --json c.json --csv c.csv"
     found = halocline(line, tmp_path)

@@ -2,68 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-import bitwise_programs
-import cuda_standin
-from halocline.run.ranks import launch
-from hang import HANG
-from loops import some
+from cuda_runs import QUICK, run
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
-ALL = [problem.__name__ for problem in bitwise_programs.PROBLEMS]
-QUICK = ["heat", "gray_scott"]
 PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
-
-# By default of all methods the first that applies.
-WAYS: dict[str, dict[str, Any]] = {
-    "default": {"device": "cuda"},
-    "mpi": {"device": "cuda", "methods": "mpi"},
-    "one device": {"device": "cuda:0"},
-    "several": {"device": "cuda", "subdomains_per_rank": 2, "decomposition": "1d-x"},
-    "no self": {"device": "cuda", "methods": "peer,colocated", "halo": "uniform", "patch": 4},
-    "no peer": {"device": "cuda", "methods": "colocated", "subdomains_per_rank": 2, "overlap": False},
-    "pretended nodes": {"device": "cuda", "ranks_per_node": 1},
-}
-
-
-def run(
-    ranks: int,
-    ways: Sequence[str | dict[str, Any]],
-    problems: Sequence[str] = QUICK,
-    dtypes: Sequence[str] = ("float64",),
-    devices: int = 2,
-    fault: str = "",
-    own_device: bool = False,
-    **settings: object,
-) -> tuple[dict[str, Any], str]:
-    """What came of problems in these ways on so many ranks, and what these said."""
-    task = {
-        "problems": problems,
-        "dtypes": dtypes,
-        "ways": [WAYS[way] if isinstance(way, str) else way for way in ways],
-        "fault": fault,
-        "own device": own_device,
-    }
-    environment = launch.environment() | cuda_standin.environment(devices, **settings)
-    environment |= {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(SUPPORT), environment.get("PYTHONPATH", "")])
-    command = [str(launch.mpiexec()), "-n", str(ranks), sys.executable, str(SUPPORT / "cuda_ranks.py")]
-    done = subprocess.run(
-        [*command, json.dumps(task)], env=environment, capture_output=True, text=True, timeout=HANG
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    came: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert came["tried"] >= len(problems) * len(dtypes)
-    return came, done.stderr
 
 
 # -- bits --------------------------------------------------------------------------------------------
@@ -98,29 +41,11 @@ def test_stages_walls_and_reductions():
     assert "colocated" in came["methods"]
 
 
-@pytest.mark.long
-def test_ranks_of_different_nodes_do_not_share():
-    came, said = run(2, ["pretended nodes"], ["heat"])
-    assert "colocated" not in came["methods"]
-    assert "mpi" in came["methods"]
-    assert said == ""
-
-
 @pytest.mark.parametrize("peers", PEERS)
 def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
     """Streams begin with their work at random moments: whoever does not wait sees other bits."""
     came, _ = run(2, ["default"], ["heat", "gray_scott"], peers=peers, delay=20000)
     assert "colocated" in came["methods"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-@pytest.mark.parametrize("dtype", bitwise_programs.DTYPES)
-@pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"ipc": 0}, {"delay": 20000}], ids=str)
-def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, int]):
-    for problem in ALL:
-        if not (settings.get("delay") and problem.startswith("cg")):  # which wait for each reduction
-            run(ranks, list(WAYS), [problem], [dtype], **settings)
 
 
 # -- between processes -------------------------------------------------------------------------------
@@ -155,17 +80,8 @@ def test_each_rank_sees_its_own_device_alone():
     assert len(notices(said, "colocated")) == 1
 
 
-@pytest.mark.long
-def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
-    came, _ = run(2, ["default"] * 24, ["heat"])
-    # what the other one still had a moment ago stays until the next engine, or few
-    for own in some(came["held"]):
-        assert len(own) == 24
-        # an engine has 6, of which any may stay for a while; one a run that stayed for good would come to 24
-        assert max(own) <= 12, own
-
-
 # -- MPI with memory of devices ----------------------------------------------------------------------
+
 
 AWARE = {"device": "cuda", "methods": "self,gpu_aware"}
 

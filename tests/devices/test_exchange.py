@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import cuda_standin
-from device_exchange_fuzz import CASES, draw, in_other_processes, run_cases, try_case
+from device_exchange_fuzz import draw, in_other_processes, run_cases, try_case
 from halocline.errors import InputError
-from halocline.run.ranks.mpi import world
 
 
 @pytest.mark.usefixtures("opencl")
@@ -61,22 +59,3 @@ def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
 def test_random_exchanges_on_the_standin(devices: int, ranks: int, count: int) -> None:
     environment = cuda_standin.environment(devices)
     in_other_processes(environment, ranks, interface="cuda", seed=1, devices=devices, cases=count)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"delay": 2000}], ids=str)
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("devices", [1, 2, 3])
-def test_many_random_exchanges_on_the_standin(devices: int, ranks: int, settings: dict[str, int]) -> None:
-    """Others each time; work of streams that no event orders is in no order."""
-    environment = cuda_standin.environment(devices, **settings)
-    seed = secrets.randbelow(2**31)
-    in_other_processes(environment, ranks, interface="cuda", seed=seed, devices=devices, cases=200)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("opencl")
-@pytest.mark.ranks(1, 2, 3, timeout=3000)
-def test_a_thousand_random_exchanges() -> None:
-    """Others each time; fewer where ranks share cores."""
-    run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], 2)

@@ -12,7 +12,6 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
 from halocline.lang.program import Program
 from halocline.lang.trace import tracing
-from halocline.plan import launches
 from halocline.run.engine import prepare
 from wide_stencil import star
 
@@ -32,30 +31,6 @@ def test_every_strategy_gives_the_same_bits(
     for strategy in STRATEGIES:
         monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
         assert star(shape, order, device="opencl:0") == wanted, strategy
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("order", [2, 8])
-def test_how_far_threads_march_changes_no_bit(
-    order: int, opencl: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on large grids: eight cells for each plane that is read before the first."""
-    shape = (70, 12, 12)
-    wanted = star(shape, order)
-    marches = set()
-
-    def launch(*given: Any) -> Any:
-        made = launched(*given)
-        marches.add(made.march)
-        return made
-
-    launched = launches._launch
-    monkeypatch.setattr(launches, "_launch", launch)
-    for many, first in ((2, 4), (2**20, 4), (2, 16)):
-        monkeypatch.setattr(launches, "MANY_GROUPS", many)
-        monkeypatch.setattr(launches, "MARCH", first)
-        assert star(shape, order, device="opencl:0") == wanted, (many, first)
-    assert {4, 16} <= marches if order == 2 else {4, 64} <= marches
 
 
 def compiled(strategy: Strategy, order: int = 6) -> Schedule:

@@ -2,7 +2,8 @@
 and what a user may do with a run.
 
 The devices are PoCL's, so that most of the time goes into compiling kernels, once for each shape of a group
-of threads. What runs on every change cuts a grid in ways that lead to the same shapes."""
+of threads. What runs on every change cuts a grid in ways that lead to the same shapes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import bitwise_programs as bitwise
 import halocline as hc
@@ -40,13 +40,12 @@ from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.mpi import world
 from halocline.study.measuring import overlap
 from hang import HANG
+from runs_on_devices import BOTH, compared, random_holes, same_bits
 from started_scripts import start
 
 __all__ = ["start"]  # a fixture
 
 pytestmark = pytest.mark.usefixtures("opencl")
-
-BOTH = "opencl:0,1"
 ALONE = "opencl:0"  # on one rank it runs ahead of its host
 
 # Two subdomains in the whole, as one after the other rank count takes them.
@@ -63,36 +62,6 @@ TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
         {"device": "opencl", "halo": "uniform", "overlap": False},
     ],
 }
-
-WAYS: list[dict[str, Any]] = [
-    {"device": "opencl:0"},
-    {"device": "opencl:1,0", "overlap": True},
-    {"device": BOTH, "overlap": False, "patch": 5},
-    {"device": "opencl", "subdomains_per_rank": 2},
-    {"device": "opencl:0", "patch": 7, "methods": "self,mpi"},
-    {"device": "opencl:0", "methods": "mpi", "subdomains_per_rank": 3},
-    {"device": BOTH, "halo": "uniform", "decomposition": "1d-y"},
-    {"device": BOTH, "subdomains_per_rank": 2, "methods": "peer,mpi", "decomposition": "1d-x"},
-]
-
-
-def compared(problem: bitwise.Problem, dtype: str, ways: list[dict[str, Any]]) -> int:
-    """How many ways fit."""
-    from mpi4py import MPI
-
-    found = {}
-    for options in ways:
-        try:
-            found[f"{problem.__name__} {dtype} {options}"] = problem(dtype, **options)
-        except InputError as error:
-            if re.search(r"decomposition|subdomain|shared out", str(error)):
-                continue
-            raise
-    wanted = problem(dtype, communicator=MPI.COMM_SELF, threads=1)
-    for what, each in found.items():
-        assert each == wanted, what
-    return len(found)
-
 
 QUICK = ("heat", "fluxes", "holes", "cg-fused")
 
@@ -113,16 +82,6 @@ def test_a_device_that_runs_ahead_of_its_host_gives_the_bits_of_the_cpu(problem:
 
 def test_devices_give_the_bits_of_the_cpu_in_float32() -> None:
     assert compared(bitwise.gray_scott, "float32", TWO_SUBDOMAINS[1][:2]) == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("dtype", bitwise.DTYPES)
-@pytest.mark.parametrize("problem", bitwise.PROBLEMS, ids=lambda problem: problem.__name__)
-@pytest.mark.ranks(1, 2, 3)
-def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
-    problem: bitwise.Problem, dtype: str
-) -> None:
-    assert compared(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
 
 
 # -- physics and examples ----------------------------------------------------------------------------
@@ -202,22 +161,6 @@ def test_examples(name: str, tmp_path: Path) -> None:
 # -- programs drawn at random ------------------------------------------------------------------------
 
 
-def same_bits(recipe: programs.Recipe, shape: tuple[int, ...], ways: list[dict[str, Any]]) -> None:
-    made = []
-    for options in ({"threads": 1}, *ways):
-        case = programs.Case(recipe, shape[: recipe.ndim], (1.5, 0.75, 1.0)[: recipe.ndim])
-        try:
-            sim = case.simulate(**options)
-        except InputError as error:
-            if made and programs.too_small(error):
-                continue
-            raise
-        names = [f.name for f in case.own if f.name in sim.store.storages]
-        scalars = {name: np.float64(value).tobytes() for name, value in sim.values.items()}
-        made.append(({name: sim.checksum(name) for name in names}, scalars))
-        assert made[-1] == made[0], options
-
-
 def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
     """PoCL 3.1 made of this one, with a return before its barriers, one that always returned."""
     found = []
@@ -249,55 +192,10 @@ def test_random_programs(recipe: programs.Recipe) -> None:
     same_bits(recipe, (18, 20, 22), [{"device": ALONE}, {"device": BOTH}])
 
 
-@pytest.mark.long
-@settings(max_examples=100, **programs.ANY_SPEED)
-@given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9))
-def test_many_random_programs(recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None) -> None:
-    ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
-    same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
-
-
-def random_holes(case: dict[str, Any], ways: list[dict[str, Any]]) -> None:
-    """As lang/test_blocks.py does it, on a device and on the CPU."""
-    (a, b, c), made = case["offsets"], []
-    for how in ({"patch": 3}, *ways):
-        grid = hc.Grid(case["shape"], periodic=case["periodic"], active=case["mask"])
-        walls = not all(grid.periodic)
-        far = hc.BoundaryKernel(lambda q: 0.5 * q[0] + q[case["depth"]] + 0.25)
-        u = grid.field("u", boundary=far if walls else None)
-        near = hc.BoundaryKernel(lambda q: q.of(u)[0] - 0.5)  # noqa: B023
-        v = grid.field("v", boundary=near if walls else None)
-
-        def step(u: Any, v: Any) -> None:
-            v.set(0.5 * v[a] + u[b] + 1.0)
-            u.set(0.25 * u + 0.5 * v[c] - 0.125 * u[a])
-            hc.scalar("total").set(hc.sum(u * v) + hc.max(v))
-
-        try:
-            sim = hc.Simulation(grid, hc.program(step), **how)
-        except InputError as error:
-            if "cells along axis" in str(error) or "subdomain" in str(error):
-                continue  # too thin for what is read
-            raise
-        values = np.random.default_rng(5).uniform(1, 2, case["shape"])
-        sim[u], sim[v] = values, 0.5 * values
-        sim.run(steps=3)
-        made.append((sim.checksum(u), sim.checksum(v), sim.values["total"]))
-        assert made[-1] == made[0], how
-
-
 @settings(max_examples=2, **programs.ANY_SPEED)
 @given(holes.cases())
 def test_random_holes(case: dict[str, Any]) -> None:
     random_holes(case, [{"device": BOTH}])
-
-
-@pytest.mark.long
-@settings(max_examples=60, **programs.ANY_SPEED)
-@given(holes.cases())
-def test_many_random_holes(case: dict[str, Any]) -> None:
-    each = case["subdomains"]
-    random_holes(case, [{"device": BOTH}, {"device": "opencl:0", "subdomains_per_rank": each, "patch": 3}])
 
 
 # -- what a user may do with a run -------------------------------------------------------------------

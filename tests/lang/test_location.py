@@ -19,11 +19,13 @@ from halocline.lang.location import at_target, location, staggering
 from halocline.lang.operators import interpolation_coefficients, staggered_coefficients
 from loops import some
 from numpy_reference import Reference
+from staggered_acoustics import acoustic
 
 Array = np.ndarray[Any, Any]
 Place = tuple[bool, ...]
 
 ORDERS = (2, 4, 6)
+
 # Only the extended tests have higher orders in space.
 SIZES = [
     pytest.param(ndim, order, marks=[pytest.mark.long] if ndim == 3 and order > 2 else [])
@@ -331,6 +333,7 @@ def test_orders_at_walls(order: int, kind: str) -> None:
 
 
 # -- rejected expressions ----------------------------------------------------------------------------------
+
 
 OPERATIONS: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a + b,
@@ -687,47 +690,11 @@ def test_a_location_can_be_named() -> None:
 # -- runs --------------------------------------------------------------------------------------------------
 
 
-def acoustic(n: int, order: int, **how: Any) -> tuple[Any, Any]:
-    """Return the pressure of a standing wave between walls after some time, and the exact pressure."""
-    grid = hc.Grid((n, n))
-    p = grid.field("p", boundary=hc.Derivative(0.0))
-    wall = {"x": hc.Antisymmetric(), "y": hc.Symmetric()}
-    v = grid.vector(
-        "v",
-        location="face",
-        boundary=[
-            {"x-": wall["x"], "x+": wall["x"], "other": hc.Symmetric()},
-            {"y-": wall["x"], "y+": wall["x"], "other": hc.Symmetric()},
-        ],
-    )
-    sim = hc.Simulation(
-        grid,
-        lambda p, v: {p: -hc.div(v), v: -hc.grad(p)},
-        scheme=hc.RK4(),
-        dt=0.2 / n,
-        order=order,
-        **how,
-    )
-    k, time = math.pi, 0.4
-    sim[p] = hc.cos(k * grid.x) * hc.cos(k * grid.y)
-    sim[v[0]] = sim[v[1]] = 0.0
-    sim.run(until=time)
-    wanted = math.cos(math.sqrt(2.0) * k * time) * hc.cos(k * grid.x) * hc.cos(k * grid.y)
-    return sim, sim.evaluate(hc.max(abs(p - wanted)))
-
-
 @pytest.mark.ranks(2)
 def test_a_wave_on_faces_and_cells_converges() -> None:
     """The wave equation uses only div and grad, with an explicit scheme and halos of staggered operators."""
     errors = [acoustic(n, 2)[1] for n in (16, 32)]
     assert 1.9 < math.log2(errors[0] / errors[1]) < 2.2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("order", [4, 6])
-def test_a_wave_on_faces_and_cells_converges_at_higher_order(order: int) -> None:
-    errors = [acoustic(n, order)[1] for n in (12, 24)]
-    assert min(order, 4) - 0.3 < math.log2(errors[0] / errors[1])
 
 
 @pytest.mark.parametrize(

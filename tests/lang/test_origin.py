@@ -2,73 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 import halocline as hc
-from halocline.compile.lower import lower, sweeps
 from halocline.lang.equations import equations
 from halocline.lang.expression import as_expr
-from halocline.lang.origin import Line, is_framework, returned_lines, worded
-from halocline.lang.program import Assign, AssignScalar, Program
+from halocline.lang.origin import Line, returned_lines, worded
+from halocline.lang.program import Assign, AssignScalar
 from halocline.lang.stepping import Recorded, program_of, stepping
-from halocline.problems.files import case_names
-from halocline.problems.problem import problem_of
 from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
+from sweep_labels import check, framework_text, labels_of, programs
 
-SOURCE = Path(hc.__file__).parent
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # which other examples import
 KINDS = ("alfven-decay", "brio-wu", "cavity-2d", "heat", "helical-turbulence", "poisson", "wave")
 SCHEMES = [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()]
-
-
-def framework_text() -> set[str]:
-    """Return all source lines of the framework."""
-    folders = [SOURCE / name for name in ("lang", "solvers", "run", "compile")]
-    lines = {line.strip() for folder in folders for f in folder.rglob("*.py") for line in f.open()}
-    assert len(lines) > 10_000
-    return lines
-
-
-def labels_of(program: Program) -> list[list[Line]]:
-    """Return the origins of each sweep, in order and once each."""
-    found = []
-    for sweep in sweeps(lower(program)):
-        origins = [sweep.origins[key] for key in (*sweep.sets, *sweep.reductions)]
-        found.append(list(dict.fromkeys(origins)))
-    return found
-
-
-def check(program: Program, forbidden: set[str]) -> int:
-    """Check all labels of a program, and return their number."""
-    count = 0
-    for origins in labels_of(program):
-        assert origins
-        for line in origins:
-            assert line.text
-            assert line.text not in forbidden
-            if line.file:
-                inside = Path(line.file).resolve()
-                if SOURCE in inside.parents:
-                    module = ".".join(("halocline", *inside.relative_to(SOURCE).with_suffix("").parts))
-                    assert not is_framework(module), line
-                lines = inside.read_text().splitlines()
-                assert 1 <= line.number <= len(lines)
-                assert line.label == f"{line.text}  ({inside.name}:{line.number})"
-            else:
-                assert line.label == line.words
-            count += 1
-    return count
-
-
-def programs(names: tuple[str, ...]) -> Iterator[Program]:
-    for name in names:
-        yield problem_of(name).program
 
 
 def test_no_example_or_kind_of_case_shows_a_line_of_the_framework() -> None:
@@ -76,14 +28,6 @@ def test_no_example_or_kind_of_case_shows_a_line_of_the_framework() -> None:
     forbidden = framework_text()
     counts = [check(program, forbidden) for program in programs(names)]
     assert len(counts) >= 17
-    assert all(counts)
-
-
-@pytest.mark.long
-def test_no_case_shows_a_line_of_the_framework() -> None:
-    forbidden = framework_text()
-    counts = [check(program, forbidden) for program in programs(tuple(case_names()))]
-    assert len(counts) >= 21
     assert all(counts)
 
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
-
 import pytest
 
-from exchange_fuzz import CASES, run_cases
-from halocline.run.ranks.mpi import world
+from exchange_fuzz import run_cases
 
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2))
 def test_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
     run_cases(1, 40, capfd)
-
-
-@pytest.mark.long
-@pytest.mark.ranks(1, 2, 3, 4)
-def test_ten_thousand_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
-    """Others each time; fewer where ranks share cores."""
-    run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], capfd)

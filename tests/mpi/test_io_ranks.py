@@ -17,18 +17,8 @@ import xarray
 from halocline.run.output import restart as checkpoints
 from halocline.run.ranks.launch import mpiexec
 from hang import HANG
+from io_rank_runs import WRITES, started
 from stopped_runs import NAMES, heat, results
-
-SUPPORT = Path(__file__).parents[1] / "support"
-
-
-def started(ranks: int, io_ranks: int, script: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
-    """What ranks of this script did, of which some are I/O ranks."""
-    return subprocess.run(
-        [str(mpiexec()), "-n", str(ranks), sys.executable, "-c", script, str(SUPPORT), *map(str, arguments)],
-        env={**os.environ, "HALOCLINE_IO_RANKS": str(io_ranks)},
-        capture_output=True, text=True, timeout=HANG,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("ranks", "io_ranks"), [(2, 1), pytest.param(4, 2, marks=pytest.mark.long)])
@@ -37,39 +27,6 @@ def test_they_leave_the_same_checkpoints(ranks: int, io_ranks: int, tmp_path: Pa
     assert set(whole) == set(NAMES)
     assert results("first", tmp_path, ranks=ranks, io_ranks=io_ranks) == first
     assert results("resume", tmp_path, ranks=3, io_ranks=1) == whole
-
-
-WRITES = """
-import sys; sys.path.insert(0, sys.argv[1])
-import shutil
-from stopped_runs import *
-stores, folder, full = map(Path, sys.argv[2:])
-sim = heat(shape=(64, 48))
-T = sim.grid.fields["T"]
-
-def outputs():
-    return [hc.Output(stores / "T.zarr", every=hc.steps(3)), hc.Output(stores / "more.zarr", {"square": T * T,
-            "most": hc.max(T)}, every=hc.steps(1))]
-
-sim.run(steps=4, output=outputs(), checkpoint=hc.Checkpoint(folder, every=hc.steps(2)))
-if full.is_dir() and sim.domain.comm.rank == 0:
-    (full / "ballast").write_bytes(bytes(shutil.disk_usage(full).free - 4096))
-sim.domain.comm.barrier()
-sim.run(steps=8, output=outputs(), checkpoint=hc.Checkpoint(folder, every=hc.steps(2)))
-"""
-
-
-@pytest.mark.long
-def test_they_leave_the_same_output(tmp_path: Path) -> None:
-    for name, ranks, io_ranks in (("alone", 1, 0), ("beside", 4, 1), ("two", 5, 2)):
-        done = started(ranks, io_ranks, WRITES, tmp_path / name, tmp_path / name / "c", tmp_path / "none")
-        assert (done.returncode, done.stderr) == (0, "")
-    for store in ("T.zarr", "more.zarr"):
-        alone = xarray.open_zarr(tmp_path / "alone" / store).load()
-        assert len(alone["time"]) == (5 if store == "T.zarr" else 13)
-        for name in ("beside", "two"):
-            assert xarray.open_zarr(tmp_path / name / store).load().equals(alone)
-    assert {len(checkpoints.folders(tmp_path / name / "c")) for name in ("alone", "beside", "two")} == {2}
 
 
 @pytest.mark.parametrize("full", ["output", "checkpoints"])

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -21,52 +20,12 @@ from halocline.run.ranks import library, mpi
 from halocline.run.ranks.launch import environment, launch, mpiexec
 from halocline.run.ranks.library import Launcher, is_foreign, launcher, unlaunched
 from hang import HANG
+from launched_scripts import end, script, start
 
-LAUNCH = (
-    "import sys; from halocline.run.ranks.launch import launch; "
-    "sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
-)
+__all__ = ["script"]  # fixtures
+
+
 FOUR = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}
-
-
-def start(script: Path, ranks: int | None, **environment: str) -> subprocess.Popen[str]:
-    """A Python script on so many ranks, or without a launcher."""
-    before = [] if ranks is None else ["-c", LAUNCH, str(ranks), sys.executable]
-    return subprocess.Popen(
-        [sys.executable, *before, str(script)],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error."""
-    try:
-        out, err = process.communicate(timeout=HANG)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        out, err = process.communicate(timeout=HANG)
-        pytest.fail(f"no end within {HANG:g} s:\n{out}{err}")
-    return process.returncode, out, err
-
-
-@pytest.fixture
-def script(tmp_path):
-    """Write a script; "import" lines that all need are added."""
-
-    def write(text: str) -> Path:
-        file = tmp_path / "case.py"
-        file.write_text(
-            "import os, signal, sys, time\n"
-            "from halocline.errors import InputError\n"
-            "from halocline.run.ranks import mpi\n"
-            "from halocline.run.ranks.library import launcher\n" + textwrap.dedent(text)
-        )
-        return file
-
-    return write
 
 
 # -- communicators -----------------------------------------------------------------------------------
@@ -524,18 +483,6 @@ def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
     assert code == 2
     assert err.count("no such file") == 2  # the message, and the line of rank 2 that shows it
     assert "This happened on rank 2 of 4, in: read the input." in err
-
-
-@pytest.mark.long
-def test_a_rank_that_fails_before_mpi_does_not_wait_for_ever(script):
-    case = script("""
-        if launcher().rank == 1:
-            raise InputError("early")
-        time.sleep(40)
-    """)
-    code, _, err = end(start(case, 2))
-    assert code == 2
-    assert "early" in err
 
 
 # -- launch ------------------------------------------------------------------------------------------

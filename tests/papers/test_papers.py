@@ -12,7 +12,7 @@ from halocline.papers.paper import SHARES
 from halocline.papers.published import FOLDER, published
 from halocline.study.registry import papers
 from halocline.study.study import studies
-from step_measurements import found, runs_of
+from step_measurements import runs_of
 
 # -- every problem in every verb -----------------------------------------------------------------------------
 
@@ -146,12 +146,6 @@ def test_growth_along_the_cuts_scales_better() -> None:
     assert found[1, "3d"] == max(found[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
 
 
-@pytest.mark.long
-def test_the_ranks_of_a_node_share_its_memory() -> None:
-    times = [row["predicted"] for row in _predicted("cavity-fig5", scaling=("strong",))]
-    assert times == sorted(times)
-
-
 def test_one_device_keeps_its_published_pace() -> None:
     (one,) = _predicted("cavity-table3", devices=(1,))[:1]
     assert one["predicted"] == pytest.approx(93.8, rel=0.01)
@@ -188,18 +182,3 @@ def test_a_slower_network_takes_longer() -> None:
         for own in (fast, slow)
     ]
     assert times[1] > 1.5 * times[0]
-
-
-@pytest.mark.long
-def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
-    words = ["study", "paper", "umbc-4.1", "--n", "1024", "--nodes", "1", "--html", "p.html"]
-    told = found(*words, "--not-here", "--pictures", "drawn", cwd=tmp_path)
-    assert (tmp_path / "drawn" / "umbc-4.1.png").stat().st_size > 10_000
-    assert "Kritesh Arora" in (tmp_path / "p.html").read_text()
-    assert {row["ranks_per_node"] for row in told["places"]} == {1, 2, 4, 8, 16, 32}
-    assert all(row["predicted"] > 0 for row in told["places"])
-    measured = found(
-        "study", "paper", "wombat-fig9", "--ranks", "1", "--threads", "1", "--html", "w.html", cwd=tmp_path
-    )
-    assert {m["schedule"] for m in measured["measurements"]} == {"guided", "static"}
-    assert "Mendygral" in (tmp_path / "w.html").read_text()

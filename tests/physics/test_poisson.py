@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import resource
-import subprocess
-import sys
-from dataclasses import asdict
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-import preloaded
 from halocline.errors import InputError
-from halocline.problems.problem import Problem
-from halocline.problems.result import Result
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
-from halocline.solvers.cg import METHODS
 from halocline.study.reporting.solves import predicted_bytes
 from loops import some
+from poisson_runs import agrees, record_of, solved
 from record_keys import ALL, KEYS
-
-
-def published() -> dict[int, dict[str, str]]:
-    """UMBC HPCF-2018-10, Table 3.1."""
-    lines = (Path(__file__).parents[1] / "data" / "poisson_convergence.csv").read_text().splitlines()
-    return {int(row["n"]): row for row in csv.DictReader(x for x in lines if not x.startswith("#"))}
-
-
-def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace, Result]:
-    """What `solve poisson --json` reports, and the result that it is a report of."""
-    given = {name: options.pop(name) for name in ("method", "rtol") if name in options}
-    case = Problem("poisson", [n], given, dim=dim)
-    result = case.run(steps=max_iterations, **options)
-    return SimpleNamespace(**asdict(result.record) | case.findings(result)), result
-
-
-def record_of(n, dim=2, **options) -> SimpleNamespace:
-    return solved(n, dim, **options)[0]
-
 
 # -- the problem in NumPy ------------------------------------------------------------------------------------
 
@@ -227,73 +198,5 @@ def test_the_same_bits_in_one_and_three_dimensions():
 # -- the published numbers -----------------------------------------------------------------------------------
 
 
-def agrees(record: SimpleNamespace) -> None:
-    row = published()[record.n]
-    assert abs(record.iterations - int(row["iterations"])) <= 1
-    assert f"{record.error_max:.2e}" == f"{float(row['error_max']):.2e}"
-
-
 def test_table_3_1_at_1024():
     agrees(record_of(1024, threads=2))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("method", ["cg", "cg-fused"])
-def test_table_3_1_at_2048(method):
-    agrees(record_of(2048, method=method))
-
-
-@pytest.mark.long
-def test_memory_at_8192():
-    """Of a process of its own: the most that this one ever had would count what other tests took."""
-    made = "Problem('poisson', [8192], dim=2).run(steps=2)"
-    script = f"from halocline.problems.problem import Problem; print({made}.record.memory_bytes)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(done.stdout) <= 1.1 * predicted_bytes(8192, 2) + 60e6
-
-
-LAYOUTS: dict[int, list[dict[str, Any]]] = {
-    1: [{"patch": "16"}, {"patch": "7,128"}],
-    2: [{"decomposition": "1d-y"}, {"decomposition": "1x2", "patch": "64,5", "threads": 2}],
-    3: [{"decomposition": "1d-x"}, {"decomposition": "1x3", "patch": "33", "threads": 2}],
-    4: [
-        {"decomposition": "morton"},
-        {"decomposition": "2x2", "patch": "5,1024"},
-        {"decomposition": "4x1", "threads": 2},
-        {"decomposition": "bisection", "patch": "256,40", "threads": 2},
-    ],
-}
-SHORT = 60  # iterations
-
-
-def by_command(n: int, folder: Path, **options: Any) -> SimpleNamespace:
-    """What the command finds, on ranks of its own."""
-    file = folder / "record.json"
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in {"json": file, **options}.items()]
-    done = preloaded.halocline("solve", "poisson", f"--n={n}", *words)
-    assert done.returncode == 0, done.stderr
-    return SimpleNamespace(**json.loads(file.read_text()))
-
-
-@pytest.fixture(scope="module")
-def seen() -> dict[tuple[str, int | None], set[tuple[int, str]]]:
-    """Iterations and checksums of all runs so far, by method and limit."""
-    return {(method, limit): set() for method in METHODS for limit in (None, SHORT)}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("ranks", LAYOUTS)
-def test_table_3_1_at_1024_has_the_same_bits_on_any_ranks_threads_and_layout(method, ranks, seen, tmp_path):
-    """To the end on any ranks and threads; in other layouts for sixty iterations: the sums of each carry what
-    is wrong in one cell to all others."""
-    for threads in (1, 2):
-        record = by_command(1024, tmp_path, method=method, ranks=ranks, threads=threads)
-        agrees(record)
-        seen[method, None].add((record.iterations, record.checksum))
-        assert len(seen[method, None]) == 1, (ranks, threads)
-    for layout in ({}, *LAYOUTS[ranks]):
-        options = {"threads": 1, **layout}
-        record = by_command(1024, tmp_path, method=method, ranks=ranks, max_iterations=SHORT, **options)
-        seen[method, SHORT].add((record.iterations, record.checksum))
-        assert seen[method, SHORT] == {(SHORT, record.checksum)}, (ranks, options)

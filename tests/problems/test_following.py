@@ -17,9 +17,8 @@ from halocline.problems import following
 from halocline.problems.problem import Problem
 from halocline.run.output.restart import DIGEST, Saved, newest
 from halocline.run.simulation.script import Script
+from resumed_files import LEFT, RUNS, UNTIL_40, left
 from user_files import EXACT, HEAT, SOLVE, halocline, recorded, result
-
-ACOUSTIC = Path(__file__).parents[2] / "examples" / "acoustic.py"
 
 
 @pytest.fixture
@@ -177,27 +176,6 @@ def test_files_are_explained_and_predicted(heat: Path, verb: str, capsys: pytest
     assert "heat.py, 16 x 16 cells, order 2, rk3; a pass is a step" in capsys.readouterr().out
 
 
-@pytest.mark.long
-def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
-    found = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
-    assert [(m["ranks"], m["only"]) for m in found[::4]] == [(1, None), (2, None)]
-
-
-@pytest.mark.long
-def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
-    found = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
-    assert [(m["ranks"], m["only"]) for m in found] == [(1, None), (2, None), (2, "exchange")]
-    found = found[:2]
-    assert {m["checksum"] for m in found} == {found[0]["checksum"]}
-    assert {tuple(m["shape"]) for m in found} == {(16, 16)}
-    found = result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)["measurements"]
-    assert [m["shape"] for m in found[:2]] == [[16, 16], [23, 23]]
-    for option in (["--steps", "3"], ["--orders", "2,4"], ["--scheme", "rk3"]):
-        done = halocline("study", "strong", heat, *option, cwd=tmp_path)
-        assert done.returncode == 2
-        assert "is a file, which decides that itself: leave it out" in done.stderr
-
-
 def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Path) -> None:
     found = result("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
     (line,) = found["orders"]
@@ -210,57 +188,9 @@ def test_a_file_converges_to_the_solution_that_it_knows(heat: Path, tmp_path: Pa
     assert halocline("study", "convergence", heat, "--n", "16,32", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.long
-def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
-    heat.write_text(HEAT)
-    found = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
-    assert [m["error"] is None for m in found["measurements"]] == [False, False, False, True]
-    (line,) = found["orders"]
-    assert line["last_order"] == pytest.approx(2.0, abs=0.1)  # means of cells, compared with values there
-    heat.write_text(HEAT.replace("until=0.02", "steps=4"))
-    done = halocline("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "let it run to a time, sim.run(until=...)" in done.stderr
-    done = halocline("study", "convergence", heat, "--n", "16,32", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "an order takes 3 grids" in done.stderr
-
-
-@pytest.mark.long
-def test_the_acoustic_example_goes_through_every_command(tmp_path: Path) -> None:
-    text = ACOUSTIC.read_text()
-    assert len(text.splitlines()) < 60
-    assert "study" not in text
-    for words in (
-        ["run", ACOUSTIC, "--n", "56", "--ranks", "2"],
-        ["explain", ACOUSTIC, "--ranks", "64"],
-        ["model", ACOUSTIC, "--machine", "summit", "--nodes", "1,4,16"],
-        ["study", "strong", ACOUSTIC, "--n", "56"],
-        ["study", "weak", ACOUSTIC, "--n", "56"],
-        ["study", "convergence", ACOUSTIC, "--n", "28,56,112"],
-    ):
-        done = halocline(*words, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-
-
 # -- options of a run ----------------------------------------------------------------------------------------
 
 
-RUNS = """import halocline as hc
-
-n = 16
-kappa = 0.1
-grid = hc.Grid((n, n), periodic=True)
-T = grid.field("T")
-sim = hc.Simulation(
-    grid, lambda T, kappa: {T: kappa * hc.laplacian(T)}, parameters={"kappa": kappa},
-    scheme=hc.RK3(), dt=1e-3,
-)
-sim[T] = lambda x, y: x * (1 - x) * y
-seen = []
-sim.run(steps=20, every=0.005, callback=lambda sim: seen.append(sim.steps))
-left = sim.steps, sim.time, sim.checksum(T)
-"""
 SEQUENCE = """import halocline as hc
 
 n = 16
@@ -282,12 +212,6 @@ for kappa in (0.1, 0.2):
     found.append((sim.steps, sim.time, sim.checksum(T)))
 """
 
-UNTIL_40 = "while sim.time < 0.0399:\n    sim.run(until=sim.time + 1e-3)\n"
-LEFT = """
-import json, pathlib
-pathlib.Path("left.json").write_text(json.dumps(found))
-"""
-
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -295,13 +219,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "sw.py"
     path.write_text(RUNS + LEFT.replace("found", "[left, seen]"))
     return path
-
-
-def left(path: Path, *words: str) -> tuple[int, float, str, list[int]]:
-    """Run a file in this process; return its steps, time, checksum, and the steps of callback calls."""
-    assert run(["run", str(path), "--threads", "1", *words]) == 0
-    (steps, time, checksum), seen = json.loads(Path("left.json").read_text())
-    return steps, time, checksum, seen
 
 
 def test_options_of_a_run_apply_to_the_run_of_a_file(runs: Path, tmp_path: Path) -> None:
@@ -353,16 +270,6 @@ def test_a_file_writes_checkpoints_and_is_resumed(runs: Path, capsys: pytest.Cap
         run(["run", str(runs), "--resume", str(facts.parent)])
     with pytest.raises(InputError, match="no checkpoint in nowhere"):
         run(["run", str(runs), "--resume", "nowhere"])
-
-
-@pytest.mark.long
-def test_a_file_is_resumed_on_other_ranks(runs: Path, tmp_path: Path) -> None:
-    whole = left(runs, "--steps", "30")
-    words = ["--steps", "24", "--checkpoint", "ck", "--output", "o.zarr", "--io-ranks", "1"]
-    result("run", runs, "--ranks", "2", *words, cwd=tmp_path)
-    result("run", runs, "--ranks", "3", "--resume", "ck", "--steps", "30", cwd=tmp_path)
-    (steps, time, checksum), _ = json.loads((tmp_path / "left.json").read_text())
-    assert (steps, time, checksum) == whole[:3]
 
 
 def test_the_option_overwrite_applies_to_checkpoints_in_the_file(runs: Path) -> None:
@@ -493,17 +400,6 @@ def test_a_file_that_waits_beyond_the_end_of_the_command_is_ended(
     (warning,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
     assert "runs the simulation again, which is at that end already" in warning
     assert len(list(Path("ck").glob("step-*"))) == 1
-
-
-@pytest.mark.long
-def test_a_file_that_waits_beyond_the_end_time_of_the_command_is_ended(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs.write_text(RUNS + UNTIL_40)
-    with pytest.raises(SystemExit) as ended:
-        run(["run", str(runs), "--until", "0.02", "--checkpoint", "ck"])
-    assert ended.value.code == 1
-    assert "has called run 10,000 times without a step since the end was reached" in capsys.readouterr().err
 
 
 def test_results_are_written_before_an_option_without_effect_is_reported(

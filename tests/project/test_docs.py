@@ -17,19 +17,18 @@ from typing import Any
 import pytest
 
 import halocline as hc
+from documented_blocks import BLOCK, ROOT, run
 from halocline.problems.names import Names
 from halocline.problems.problem import Problem
 from hang import HANG
 from loops import some
 
-ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 LANGUAGE = ROOT / "docs" / "reference" / "language.md"
 COMMAND = ROOT / "docs" / "reference" / "command.md"
 RESULTS = ROOT / "docs" / "reference" / "results.md"
 SOURCE = ROOT / "src" / "halocline"
 EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text())
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 MARK = "-- end of block --"
 
 
@@ -39,21 +38,6 @@ def blocks() -> list[tuple[str, str | None]]:
     found = [(code, output or None) for code, output in BLOCK.findall(TUTORIAL.read_text())]
     assert len(found) == TUTORIAL.read_text().count("```python")
     return found
-
-
-def run(text: str, ranks: int, folder: Path) -> str:
-    """What a script prints, on so many ranks."""
-    script = folder / "script.py"
-    script.write_text(text)
-    command = [sys.executable, str(script)]
-    if ranks > 1:
-        from halocline.run.ranks.launch import mpiexec
-
-        command = [str(mpiexec()), "-n", str(ranks), *command]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=HANG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_what_is_said_of_predictions(tmp_path):
@@ -261,32 +245,6 @@ def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
         assert f"`{option.name}=" in options, option.name
     for name in mhd.__all__:
         assert f"`{name}`" in text, name
-
-
-@pytest.mark.long
-def test_what_is_said_of_shocks(tmp_path):
-    """The program prints what stands below it; cases, parameters with their defaults and names are there."""
-    from halocline.physics import mhd_tvd
-    from halocline.physics.mhd_tvd import parameters
-    from halocline.problems.files import case_names
-
-    text = (ROOT / "docs" / "how-to" / "shocks.md").read_text()
-    ((program, output),) = BLOCK.findall(text)
-    assert run(program, 1, tmp_path) == output
-    defaults = dict(
-        re.findall(r"^\| `(\w+)` \| (\S+) \|", text.partition("## Parameters\n")[2], re.MULTILINE)
-    )
-    assert defaults.keys() == parameters.ALL.keys()
-    for name, own in parameters.ALL.items():
-        told = "1.66667" if defaults[name] == "5/3" else defaults[name]
-        assert told == own.default or float(told) == pytest.approx(own.default, rel=1e-5), name
-    assert len(case_names()) > 20
-    for name in case_names():
-        told, problem = re.search(rf"^\| .*`{name}`.* \| ([\d, ]+) \|", text, re.MULTILINE), Problem(name)
-        assert (told is not None) == ("epsilon_fast" in problem.declared), name
-        assert told is None or [*map(int, told[1].split(","))] == list(problem.sizes), name
-    for name in mhd_tvd.__all__:
-        assert re.search(rf"\b{name}\b", text), name
 
 
 def test_what_is_said_of_walls(tmp_path):

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from example_runs import CASES, EXAMPLES
-from halocline.run.ranks.launch import mpiexec
-from hang import HANG
+from started_examples import run
 
 FILES = {"gas", "hancock", "sod_exact"}  # what the Euler examples share
-
-
-@functools.cache
-def run(name: str, ranks: int, threads: int, folder: Path) -> dict[str, str]:
-    """What an example prints, by the label of the line."""
-    start = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
-    environment = os.environ | {
-        "HALOCLINE_OUT": str(folder / f"{name}-{ranks}-{threads}"),
-        "OMP_NUM_THREADS": str(threads),
-        "OMP_WAIT_POLICY": "passive",
-    }
-    command = [*start, sys.executable, str(EXAMPLES / f"{name}.py"), *CASES[name][0]]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [line.split("  ", 1) for line in done.stdout.splitlines()]
-    assert all(len(line) == 2 for line in lines), done.stdout
-    assert len({label for label, _ in lines}) == len(lines), f"printed more than once:\n{done.stdout}"
-    return {label: value.strip() for label, value in lines}
 
 
 @pytest.fixture(scope="module")
@@ -86,20 +63,6 @@ def test_the_same_bits_on_other_ranks_and_threads(name, ranks, threads, folder):
 # -- Sedov's blast -----------------------------------------------------------------------------------
 
 
-FALL_BACK = "hc.branch(good[a], second, first)"
-
-
-def changed_sedov(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A run of the example with this in place of the branch that falls back."""
-    source = (EXAMPLES / "sedov.py").read_text()
-    assert source.count(FALL_BACK) == 1
-    program = folder / "sedov.py"
-    program.write_text(source.replace(FALL_BACK, text))
-    environment = os.environ | {"HALOCLINE_OUT": str(folder), "PYTHONPATH": str(EXAMPLES)}
-    command = [sys.executable, str(program), *CASES["sedov"][0]]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
-
-
 def test_the_blast_falls_back_and_stays_physical(folder):
     printed = run("sedov", 1, 1, folder)
     assert float(printed["pressure ratio"]) > 1e7
@@ -108,21 +71,6 @@ def test_the_blast_falls_back_and_stays_physical(folder):
     assert 0 < shares[0] < shares[1] < shares[2] < 0.01
     assert float(printed["least density"]) > 0
     assert float(printed["least pressure"]) > 0
-
-
-@pytest.mark.long
-def test_the_blast_needs_the_fall_back(tmp_path):
-    done = changed_sedov("second", tmp_path)
-    assert done.returncode != 0
-    assert "time step is" in done.stderr or "nan" in done.stderr, done.stderr
-
-
-@pytest.mark.long
-def test_where_gives_the_blast_the_same_bits(tmp_path, folder):
-    done = changed_sedov(FALL_BACK.replace("branch", "where"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    told = dict(line.split("  ", 1) for line in done.stdout.splitlines())
-    assert {label: value.strip() for label, value in told.items()} == run("sedov", 1, 1, folder)
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (3, 2)])

@@ -45,7 +45,7 @@ ELSEWHERE = {
         "cli/summary.py": ("cli/commands/test_run.py", "checksum"),
         "explanation/text.py": ("explanation/test_explain.py", ""),
         "problems/record.py": ("project/test_docs.py", ""),
-        "problems/result.py": ("physics/test_poisson.py", ""),
+        "problems/result.py": ("physics/cavity/test_flow.py", ""),
     },
     "tested by the bits and messages of whole programs": {
         "compile/lower.py": ("compile/test_dependence.py", ""),
@@ -57,6 +57,9 @@ ELSEWHERE = {
         "run/engine/prepare.py": ("devices/test_runs.py", ""),
         "run/engine/prepared.py": ("run/fields/test_pointwise.py", ""),
         "run/simulation/events.py": ("problems/test_problem_checks.py", "events"),
+    },
+    "tested in tests/long, since its ranks must be timed": {
+        "cli/commands/ablation.py": ("long/test_ablation.py", "study ablation"),
     },
     "tested by the files that it leaves": {
         "archive/arrays.py": ("archive/test_series.py", ""),

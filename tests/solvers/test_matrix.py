@@ -1,5 +1,6 @@
 """Properties of matrices derived from formulas, against dense NumPy matrices; solves with null spaces, and
-errors of solves that cannot succeed."""
+errors of solves that cannot succeed.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from halocline.lang import trace
 from halocline.lang.expression import as_expr
 from halocline.lang.program import Program
 from halocline.solvers.matrix import Matrix, Properties
+from patched_matrices import PATCHED, patched
 
 # -- rows against dense matrices ---------------------------------------------------------------------
+
 
 GHOST = {"value": -1.0, "slope": 1.0}  # ratio of a ghost of a cell-centred field to its mirror
 CONDITIONS = {"value": hc.Value(3.0), "slope": hc.Derivative(0.5)}
@@ -168,6 +171,7 @@ def test_properties_follow_the_value_of_a_parameter() -> None:
 
 # -- solves ------------------------------------------------------------------------------------------
 
+
 SHORT = [pytest.param("cg", marks=pytest.mark.long), "cg-fused"]
 SHAPE = (8, 6)
 NAMES = ("west", "east", "south", "north", "centre")
@@ -317,40 +321,6 @@ def test_the_error_of_an_incompatible_problem_includes_slopes_in_the_mean() -> N
 
 # -- coefficients that depend on the place or on fields ------------------------------------------------
 
-PATCHED = (10, 8)  # points of the grid below
-
-
-def box_of(grid: Any) -> Any:
-    x, y, p = grid.x, grid.y, hc.parameter
-    return (x > p("left")) & (x < p("right")) & (y > p("low")) & (y < p("high"))
-
-
-def patched(method: str, dtype: str = "float64", **options: Any) -> hc.LinearProblem:
-    """Return a Laplacian with terms in a box, above a threshold, at a point and on a patch of the wall x-."""
-    grid = hc.Grid(PATCHED)
-
-    def wall(u: Any) -> Any:
-        y = u.coordinates[1]
-        return hc.where((y > hc.parameter("from_y")) & (y < hc.parameter("to_y")), -u[0], u[0])
-
-    sides = {"x-": hc.BoundaryKernel(wall), "other": hc.Derivative(0.0)}
-    u, f = grid.field("u", dtype=dtype, boundary=sides), grid.field("f", boundary=hc.Derivative(0.0))
-    m = grid.field("m", boundary=hc.Derivative(0.0))
-    names = ("left", "right", "low", "high", "box", "threshold", "pin", "pinned", "wind", "from_y", "to_y")
-
-    def operator(v: Any) -> Any:
-        p, inside = hc.parameter, box_of(grid)
-        return (
-            -hc.laplacian(v)
-            + hc.where(inside, p("box") * v, 0.0)
-            + hc.maximum(m - p("threshold"), 0.0) * v
-            + hc.where(grid.cell_number() == p("pinned"), p("pin") * v, 0.0)
-            + hc.where(inside, p("wind") * hc.derivative(v, 0), 0.0)
-        )
-
-    start = dict.fromkeys(names, 0.0) | {"threshold": 2.0}
-    return hc.LinearProblem(operator, u, f, method=method, parameters=start, threads=1, **options)
-
 
 def dense_of_patched(p: dict[str, float], m: np.ndarray) -> np.ndarray:
     shape, size = PATCHED, m.size
@@ -456,28 +426,6 @@ def test_an_operator_is_applied_only_after_a_change() -> None:
         made.solve(max_iterations=1)
         counts.append(len(calls))
     assert counts == [0, 0, 1, 2, 3, 3]
-
-
-@pytest.mark.long
-@pytest.mark.ranks(2)
-def test_ranks_agree_on_a_null_space_of_fields() -> None:
-    """A view that only one rank has taken makes all ranks apply the operator again."""
-    from mpi4py import MPI
-
-    checksums = []
-    for options in ({}, {"communicator": MPI.COMM_SELF}):
-        made = patched("cg-fused", **options)
-        f, m = (made.fields.grid.fields[name] for name in "fm")
-        made.fields[f] = lambda x, y: np.sin(9.0 * x) * (y - 0.5)
-        for value in (1.5, 4.0, 1.5):
-            made.fields[m] = value
-            solution = made.solve(rtol=1e-9, start="last")
-            if made.domain.comm.rank == 0:
-                assert made.fields[m].flat[0] == value
-            assert solution.converged
-            checksums.append((solution.iterations, solution.fields.checksum(made.unknown)))
-    assert checksums[:3] == checksums[3:]
-    assert len(set(checksums)) >= 2
 
 
 def test_a_large_stencil_is_left_to_random_vectors() -> None:

@@ -20,36 +20,14 @@ from halocline.study.engine import plan, reported
 from halocline.study.measuring import command
 from halocline.study.measuring.command import Command
 from halocline.study.registry import papers
-from halocline.study.reporting.report import Group
 from halocline.study.study import Asked, studies
-from step_measurements import found, runs_of, step
+from reduced_studies import _checked, reduced
+from step_measurements import runs_of, step
 
 RUN_APART = command._run
 
 
 # -- every problem in every verb -----------------------------------------------------------------------------
-
-
-def reduced(name: str, *, ranks: str | None = None) -> list[str]:
-    """Return the command line of a study on small grids, made of its declaration alone."""
-    study = studies()[name]
-    problem = "heat" if study.verb == "run" else "exchange"
-    words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
-    for sweep in study.sweeps:
-        words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
-    if problem == "heat":
-        words += ["--dim", "1"] + ([] if study.to_the_end else ["--steps", "4"])
-    if study.to_the_end:
-        return words
-    return [*words, "--ranks", ranks or study.ranks, "--threads", study.threads.rpartition(",")[2]]
-
-
-def _checked(name: str, told: Any, count: int) -> None:
-    measured = told if isinstance(told, list) else told["measurements"]
-    assert len(measured) == count > 0
-    assert {m["study"] for m in measured} == {name}
-    for alike in Group(measured).by(lambda m: (tuple(m["shape"]), m["order"] or 0)):
-        assert len(alike.values("checksum") - {None}) <= 1  # only the order may change a bit
 
 
 def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
@@ -76,16 +54,6 @@ def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pyte
     _checked(name, json.loads(Path("s.json").read_text()), count)
     assert studies()[name].title in Path("s.html").read_text()
     assert len(Path("s.csv").read_text().splitlines()) == count + 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", list(studies()))
-def test_every_study_is_carried_out_on_its_ranks(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = reduced(name)
-    told = found(*words, "--html", "s.html", cwd=tmp_path)
-    _checked(name, told, runs_of(words, monkeypatch))
 
 
 # -- one algorithm for all runs ------------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from pathlib import Path
 
 import pytest
 
-import preloaded
 import record_keys
+from command_lines import COMMAND, halocline
 from hang import HANG
 
-COMMAND = list(preloaded.COMMAND)
 RECORD = [
     *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
     *(
@@ -50,25 +49,6 @@ RECORD = [
 ]
 
 ALL = [*record_keys.ALL, "machine"]
-
-
-def halocline(
-    line: str, cwd: Path, *more: str, before: list[str] | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command line in a folder."""
-    env = {**os.environ, "COLUMNS": "120", **environment}
-    if not before:
-        return preloaded.halocline(*line.split(), *more, cwd=cwd, env=env)
-    return subprocess.run(
-        [*before, *COMMAND, *line.split(), *more],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -257,19 +237,6 @@ def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
 # -- cases ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_the_series_up_to_a_failure_is_kept(tmp_path, ranks):
-    run = f"run orszag-tang-resistive --n 24 --set dt=0.12 --steps 60 --every 1 --ranks {ranks} --threads 1"
-    found = halocline(f"{run} --csv series.csv", tmp_path)
-    assert found.returncode == 1
-    failed = int(re.search(r"step (\d+)", found.stderr)[1])
-    rows = (tmp_path / "series.csv").read_text().splitlines()
-    assert len(rows) > 3
-    assert int(rows[-1].split(",")[0]) < failed + 1
-    assert len(re.findall(r"^ *\d+ ", found.stdout, re.M)) == len(rows) - 1
-
-
 def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
     run = "run --n 24 alfven-decay --steps 5 --threads 1 --set nu=0.2"
     files = "--every 2 --json r.json --csv r.csv --pictures p"
@@ -338,6 +305,7 @@ def test_errors_of_a_users_file_point_at_its_lines(tmp_path, ranks):
 
 
 # -- wrong use: one error, status 2, nothing on the terminal but that ----------------------------------------
+
 
 WRONG = [
     ("solve poisson --n 0", "'--n': 0; expected a whole number from 1 to 2,147,418,112"),

@@ -19,6 +19,7 @@ from halocline.run.host import process as limits
 from halocline.run.host import segments
 from halocline.run.ranks.launch import environment, mpiexec
 from hang import HANG
+from limited_runs import run
 
 RUN = """
 import sys
@@ -53,20 +54,8 @@ def with_ranks(file: Path, ranks: int, launcher: str = "halocline") -> list[str]
     return [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
 
 
-def run(command: list[str], before: str = "") -> tuple[int, str, str]:
-    """Status, output and errors of a command, in a shell that has done something else before."""
-    done = subprocess.run(
-        ["bash", "-c", f'{before}\nexec "$@"', "bash", *command],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 # -- what ranks leave in /dev/shm ------------------------------------------------------------------------
+
 
 WAITING = """
 import os, time
@@ -251,15 +240,6 @@ def test_stacks_that_are_too_small_for_kernels_are_refused(script, ranks, before
     assert (code, out) == (2, "")
     assert err.count("halocline: error:") == 1
     assert words in err
-
-
-@pytest.mark.long
-def test_stacks_as_large_as_kernels_are_said_to_need_are_enough():
-    """The largest kernels there are."""
-    command = [sys.executable, "-m", "halocline.cli", "run", "mhd-benchmark", "--n", "16", "--steps", "1"]
-    code, out, err = run([*command, "--threads", "2"], "ulimit -s 1024; export OMP_STACKSIZE=256k")
-    assert (code, err) == (0, "")
-    assert "checksum" in out
 
 
 @pytest.mark.parametrize(

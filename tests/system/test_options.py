@@ -6,54 +6,18 @@ from __future__ import annotations
 
 import os
 import re
-import resource
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from hang import HANG
-
-SWEEP = Path(__file__).parents[1] / "support" / "sweep.py"
-
-
-def run(line: str, cwd: Path, *more: str, address_space: int | None = None) -> tuple[int, str, str]:
-    """Status and output of a command."""
-
-    def bound() -> None:
-        if address_space is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
-
-    done = subprocess.run(
-        [sys.executable, "-m", "halocline.cli", *line.split(), *more],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        preexec_fn=bound,
-    )
-    return done.returncode, done.stdout, done.stderr
-
+from swept_options import SWEEP, check_sweep, run
 
 # -- the sweep -----------------------------------------------------------------------------------------------
 
 
-def check_sweep(lines: int, seed: int) -> None:
-    done = subprocess.run(
-        [sys.executable, str(SWEEP), str(lines), "--seed", str(seed)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(rf"^{lines} lines, 0 faults", done.stdout, re.MULTILINE), done.stdout
-
-
 def test_fifty_lines_work_or_are_refused() -> None:
     check_sweep(50, seed=1)
-
-
-@pytest.mark.long
-def test_two_thousand_lines_work_or_are_refused() -> None:
-    check_sweep(2000, seed=int.from_bytes(os.urandom(3)))
 
 
 def test_the_sweep_finds_faults(tmp_path: Path) -> None:
@@ -150,28 +114,6 @@ def test_messages_of_devices_can_be_modelled(tmp_path: Path) -> None:
 
 
 # -- memory --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) -> None:
-    """The address space is bounded more and more tightly: whatever the bound, there is a result, or an error
-    before the solve; and with one of them the result comes without the bandwidth."""
-    ends = []
-    for bound in range(250, 600, 25):
-        status, out, err = run(
-            "solve poisson --n 2000 --max-iterations 3 --threads 1", tmp_path, address_space=bound * 2**20
-        )
-        assert "Traceback" not in err, (bound, err)
-        if status == 0:
-            assert "checksum" in out
-            ends.append("without bandwidth" if "bandwidth of the memory is not known" in err else "whole")
-            if ends[-1] == "whole":
-                break
-        else:
-            assert err.count("halocline: error:") == 1, (bound, err)
-            assert "available" in err or "memory" in err, (bound, err)
-            ends.append("refused")
-    assert {"without bandwidth", "whole"} <= set(ends), ends
 
 
 def test_mailboxes_that_memory_does_not_hold_are_refused(tmp_path: Path) -> None:

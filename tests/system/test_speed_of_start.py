@@ -7,7 +7,6 @@ taken off where it can be told: of a process that shares its core, only its own 
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hang import HANG
+from measured_starts import measure
 
 IMPORT = """
 import time
@@ -46,44 +46,6 @@ sim[T] = lambda x, y, z: np.exp(-50 * ((x - 0.5) ** 2 + (y - 0.5) ** 2 + (z - 0.
 sim.run(steps=1)
 print(time.perf_counter() - start, seconds() - used)
 """
-
-
-# seconds of computing: from the equations to a schedule, and on to a simulation that can run
-BENCHMARK = """
-import resource
-from halocline.compile.compiler import compile_program
-from halocline.problems.problem import Problem
-
-def seconds():
-    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(s.ru_utime + s.ru_stime for s in spent)
-
-ready = Problem("mhd-benchmark", [32])
-start = seconds()
-compile_program(ready.program, ready.grid)
-traced = seconds() - start
-ready.run(steps=1, threads=1)
-print(traced, seconds() - start)
-"""
-
-
-def measure(script: str, times: int, cache: Path | None = None) -> tuple[float, float, float]:
-    """The medians of wall-clock seconds and of what the process and its compiler computed, and the least of
-    the former."""
-    environment = dict(os.environ)
-    # who works with Python day by day has its bytecode
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    if cache is not None:
-        environment["HALOCLINE_CACHE"] = str(cache)
-    found = []
-    for _ in range(times):
-        done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=HANG
-        )
-        assert done.returncode == 0, done.stderr
-        found.append([float(word) for word in done.stdout.split()])
-    wall, own = zip(*found, strict=True)
-    return statistics.median(wall), statistics.median(own), min(wall)
 
 
 def check(what: str, measured: tuple[float, float, float], bound: float) -> None:
@@ -119,16 +81,6 @@ def test_the_first_call_of_the_heat_example(tmp_path: Path) -> None:
     libraries = list(tmp_path.glob("*.so"))
     assert libraries
     assert all(f.stat().st_mtime < before for f in libraries)  # nothing was compiled again
-
-
-@pytest.mark.long
-def test_the_benchmark_of_magnetohydrodynamics_is_compiled_soon(tmp_path: Path) -> None:
-    """The better of two processes, each with an empty cache."""
-    found = [measure(BENCHMARK, 1, tmp_path / str(n))[:2] for n in range(2)]
-    traced, compiled = map(min, zip(*found, strict=True))
-    print(f"mhd-benchmark: traced {traced:.2f} s, compiled and one step {compiled:.2f} s of computing")
-    assert traced < 1.0
-    assert compiled < 15.0
 
 
 @pytest.mark.parametrize("script", [IMPORT, FIRST_CALL])

@@ -6,7 +6,6 @@ import functools
 import json
 import math
 import re
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,61 +13,12 @@ import numpy as np
 import pytest
 
 import halocline as hc
+from cavity_runs import PLANAR, number, richardson, run, steady
 from halocline.cli.app import run as command
 from halocline.physics.cavity import Cavity
 from halocline.physics.cavity.equations import stable_steps
 from halocline.problems.problem import Problem
-from halocline.problems.result import Result
-from halocline.run.simulation.checks import Check
 from loops import some
-
-
-def published(name: str) -> dict[float, dict[str, float]]:
-    """Return the published numbers in the file of a case, by Rayleigh number."""
-    problem = Problem(name)
-    assert problem.program
-    numbers: dict[float, dict[str, float]] = problem.script.top["KNOWN"]
-    return numbers
-
-
-PLANAR, CUBIC = published("cavity-2d"), published("cavity")
-
-
-def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
-    return Problem(name, n, given).run(**{"threads": 1, **how})
-
-
-@functools.cache
-def steady(name: str, n: int, rayleigh: float, **given: float | str) -> Result:
-    result = run(name, (n,), {"Ra": rayleigh, **given}, steps=200_000)
-    assert result.record.steps < 200_000
-    return result
-
-
-def number(name: str, n: int, rayleigh: float, what: str, **given: float | str) -> float:
-    found = steady(name, n, rayleigh, **given).record.diagnostics
-    assert found is not None
-    return float(found[what] or math.nan)
-
-
-def richardson(values: list[float], sizes: list[int]) -> tuple[float, float]:
-    """The order of three meshes whose spacings have one ratio, and what the last two lead to with order 2."""
-    ratio = (sizes[-1] + 1) / (sizes[-2] + 1)
-    order = math.log((values[0] - values[1]) / (values[1] - values[2])) / math.log(ratio)
-    return order, values[2] + (values[2] - values[1]) / (ratio**2 - 1)
-
-
-def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
-    """The power of the spacing that falls as three values do, whatever the ratios of their spacings."""
-    h = [1.0 / (n + 1) for n in sizes]
-    wanted = (values[0] - values[1]) / (values[1] - values[2])
-    low, high = 0.1, 8.0
-    for _ in range(60):
-        order = 0.5 * (low + high)
-        steeper = (h[0] ** order - h[1] ** order) / (h[1] ** order - h[2] ** order) > wanted
-        low, high = (low, order) if steeper else (order, high)
-    return 0.5 * (low + high)
-
 
 # --- published solutions ---
 
@@ -85,44 +35,6 @@ def test_a_square_has_the_published_heat_flux_and_velocities(rayleigh: float) ->
     assert abs(richardson(halfway, sizes)[0] - 2) < 0.35  # 0.2 on finer meshes, below
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5, 1e6])
-def test_a_square_converges_at_second_order(rayleigh: float) -> None:
-    sizes = [63, 127, 255] if rayleigh > 1e4 else [31, 63, 127]
-    order, middle = richardson([number("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes], sizes)
-    assert abs(order - 2) < 0.2
-    hot = richardson([number("cavity-2d", n, rayleigh, "nusselt_hot") for n in sizes], sizes)[1]
-    assert abs(hot / PLANAR[rayleigh]["nusselt_hot"] - 1) < 0.01
-    assert abs(middle / hot - 1) < 0.002  # what goes in at one wall comes out at the other
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5])
-def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
-    """Within 1 % where meshes of 39 and 79 points lead to, and on the finer one alone."""
-    for what in ("nusselt_hot", "nusselt_mid"):
-        coarse, fine = (number("cavity", n, rayleigh, what) for n in (39, 79))
-        for found in (fine + (fine - coarse) / 3, fine):
-            assert abs(found / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("rayleigh", "sizes", "gathered"),
-    [(1e3, (19, 39, 79), 0.5), (1e4, (19, 39, 79), 0.0), (1e5, (39, 55, 79), 0.5)],
-)
-def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...], gathered: float) -> None:
-    """Where layers are thin against the spacing, points gather at the walls."""
-    given = {"gathered": gathered} if gathered else {}
-    values = [number("cavity", n, rayleigh, "nusselt_mid", **given) for n in sizes]
-    assert (values[0] - values[1]) * (values[1] - values[2]) > 0
-    order = order_of(values, sizes)
-    assert abs(order - 2) < 0.2
-    ratio = ((sizes[2] + 1) / (sizes[1] + 1)) ** 2
-    limit = values[2] + (values[2] - values[1]) / (ratio - 1)
-    assert abs(limit / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.002
-
-
 @pytest.mark.parametrize("name", ["cavity", "cavity-2d"])
 def test_a_case_checks_itself(name: str) -> None:
     ready = Problem(name, (20,), {"Ra": 1e4})
@@ -131,14 +43,6 @@ def test_a_case_checks_itself(name: str) -> None:
     assert all(c.passed for c in found.values()), found
     early = {c.name: c for c in ready.check(ready.run(steps=200, threads=1))}
     assert not early["residual"].passed
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("n", "rayleigh"), [((12,), 2e3), ((8, 12), 1e4)])
-def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh: float) -> None:
-    ready = Problem("cavity-2d", n, {"Ra": rayleigh})
-    (last,) = [c for c in ready.check(ready.run(steps=100_000, threads=1)) if c.name == "nusselt_hot"]
-    assert last == Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape")
 
 
 # --- what must hold of the flow ---
@@ -165,28 +69,6 @@ def test_the_pressure_is_pinned_in_the_middle() -> None:
     sim = steady("cavity-2d", 31, 1e5).simulation
     p = sim.gather("p")
     assert abs(p[15, 15]) < 1e-5 * np.ptp(p)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("stages", [2, 3, 6])
-def test_several_stages_lead_to_the_same_flow_sooner(stages: int) -> None:
-    one, more = (steady("cavity-2d", 63, 1e4, stages=each) for each in (1, stages))
-    assert more.record.steps * stages < one.record.steps
-    for what in ("nusselt_hot", "u_max"):
-        assert more.record.diagnostics[what] == pytest.approx(one.record.diagnostics[what], rel=1e-5)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("rayleigh", [1e4, 1e5])
-def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
-    """Three meshes lead to what is published, and one is nearer to it than as many even points."""
-    sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
-    for what, published in PLANAR[rayleigh].items():
-        found = [number("cavity-2d", n, rayleigh, what, **at_walls) for n in sizes]
-        assert abs(richardson(found, sizes)[1] / published - 1) < 0.01, what
-    even, gathered = (number("cavity-2d", 31, rayleigh, "nusselt_hot", **how) for how in ({}, at_walls))
-    known = PLANAR[rayleigh]["nusselt_hot"]
-    assert abs(gathered - known) < 0.5 * abs(even - known)
 
 
 def a_flow_that_is_known(n: int, gathered: float) -> dict[str, float]:
@@ -331,28 +213,6 @@ def test_numbers_that_cannot_be(given: dict[str, float], words: str) -> None:
     assert words in str(told.value)
 
 
-AWAY = r"three times that of free fall over the height, after step \d+ \(time \S+\)\n"
-FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of artificial sound"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("n", "given", "words"),
-    [
-        # steps become shorter as the flow becomes faster, so that nothing would ever be infinite
-        (20, {"Ra": 1e6}, f"{AWAY}{FREE_FALL}: take more points"),
-        (24, {"Ra": 1e4, "courant": 3}, f"{AWAY}courant is 3: .*, at first 0.0004, the limit of diffusion; "),
-        (40, {"Ra": 1e3, "courant": 8, "stages": 6}, f"{AWAY}courant is 8: .* 0.003123, the limit of diff"),
-        (24, {"courant": 50, "stages": 1}, f"{AWAY}courant is 50: .*, the limit of artificial sound; take"),
-        (24, {"V_ref": 0.5}, f"field 'p' is nan at .*\nV_ref is 0.5.* 266.5: {FREE_FALL}; leave V_ref out"),
-    ],
-)
-def test_a_flow_that_runs_away_says_which_limit_it_broke(n: int, given: dict[str, float], words: str) -> None:
-    with pytest.raises(hc.RunError, match=words) as told:
-        run("cavity-2d", (n,), given, steps=100_000)
-    assert (told.value.place is not None) == words.startswith("field")
-
-
 def test_steps_have_the_limits_that_their_formulas_say() -> None:
     """Advection, diffusion and artificial sound are the nearest in turn."""
     for nu, speed2, beta2, squares, nearest in (
@@ -406,18 +266,6 @@ def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -
     assert [line.split()[0] for line in told[4:8]] == ["0", "100", "200", "300"]
     assert len({len(line) for line in told[2:8]}) == 1
     assert float(told[7].split()[heads.index("residual_T")]) == pytest.approx(last["residual_T"], rel=1e-3)
-
-
-@pytest.mark.long
-@pytest.mark.ranks(2)
-def test_the_speed_is_that_of_each_core() -> None:
-    record = run("cavity-2d", (16,), {"Ra": 1e3}, steps=20, threads=2).record
-    assert record.ssspnt is not None
-    assert record.ns_per_cell_step is not None
-    assert record.cores_or_devices == 4
-    assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0 / 4)
-    case = Problem("cavity-2d", (16,), {"Ra": 1e3})
-    assert case.run(only="exchange", steps=5, threads=1).record.ssspnt is None
 
 
 @pytest.mark.usefixtures("opencl")

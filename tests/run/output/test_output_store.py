@@ -23,6 +23,7 @@ from halocline.run.ranks.launch import mpiexec
 from halocline.run.simulation import course
 from hang import HANG
 from output_runs import heat
+from output_statistics import statistics
 from stores import opened
 
 RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
@@ -160,24 +161,6 @@ def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) ->
     assert sorted(p.name for p in (path / "parts" / "fields.zarr" / "T").iterdir()) == sorted(
         p.name for p in (path / "whole" / "fields.zarr" / "T").iterdir()
     )
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("opencl", "small_chunks")
-def test_devices_write_the_same(tmp_path: Path) -> None:
-    for device in ("cpu", "opencl:0,1"):
-        sim = heat(device=device)
-        T = sim.grid.fields["T"]
-        where = tmp_path / device
-        sim.run(
-            steps=4,
-            output=[
-                hc.Output(where / "a.zarr", {"T": T, "E": T * T}, every=hc.steps(2)),
-                hc.Output(where / "b.zarr", {"T": T}, every=hc.steps(2), region=hc.Coarsen(2)),
-            ],
-        )
-    for name in ("a.zarr", "b.zarr"):
-        assert opened(tmp_path / "cpu" / name).equals(opened(tmp_path / "opencl:0,1" / name))
 
 
 @pytest.mark.ranks(1, 2, long=(1,))
@@ -409,18 +392,6 @@ def test_a_folder_without_rights_is_reported() -> None:
 # -- statistics over time ------------------------------------------------------------------------------------
 
 
-def statistics(path: Path, sim: hc.Simulation, **how: Any) -> hc.Output:
-    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
-    wanted = {
-        "T": T,
-        "mean": hc.time_mean(T * T),
-        "variance": hc.time_variance(T),
-        "least": hc.time_min(T),
-        "greatest": hc.time_max(v),
-    }
-    return hc.Output(path, wanted, **{"every": hc.steps(5), **how})
-
-
 def courant(T: Any) -> Any:
     return 1e-3 / (1.0 + hc.max(abs(T)))
 
@@ -492,28 +463,6 @@ def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
     second.domain.comm.barrier()
     assert second.checksum("T") == whole.checksum("T")
     assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))
-
-
-@pytest.mark.long
-def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None:
-    def outputs(sim: hc.Simulation, folder: Path) -> list[hc.Output]:
-        return [
-            statistics(folder / "a" / "s.zarr", sim, every=hc.steps(4)),
-            statistics(folder / "b" / "s.zarr", sim, every=hc.steps(6), window="run"),
-        ]
-
-    whole = heat()
-    whole.run(steps=12, output=outputs(whole, tmp_path / "whole"))
-    first = heat()
-    first.run(
-        steps=5, output=outputs(first, tmp_path / "parts"), checkpoint=hc.Checkpoint(tmp_path / "checkpoints")
-    )
-    second = heat()
-    second.resume(tmp_path / "checkpoints")
-    second.run(steps=7, output=outputs(second, tmp_path / "parts")[::-1])
-    for name in ("a", "b"):
-        of_whole, of_parts = (opened(tmp_path / each / name / "s.zarr") for each in ("whole", "parts"))
-        assert of_whole.equals(of_parts)
 
 
 def test_statistics_whose_sums_are_lost_are_refused(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -28,12 +26,12 @@ from halocline.run.output import restart as checkpoints
 from halocline.run.output import store as run_store
 from halocline.run.simulation.course import STARTED, end_of_time
 from hang import HANG
-from restart_programs import store_of
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
 import entered_files
 
-from stopped_runs import NAMES, PROGRAMS, command, heat, results
+from killed_runs import killed
+from stopped_runs import NAMES, PROGRAMS, heat, results
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +54,6 @@ def test_a_run_goes_on_with_the_same_bits_on_other_ranks(
     for name in NAMES:
         assert first[name] != whole[name]
     assert results("resume", tmp_path, ranks=after) == whole
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("opencl")
-def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, str], tmp_path: Path) -> None:
-    results("first", tmp_path / "cpu")
-    assert results("resume", tmp_path / "cpu", device="opencl:0,1") == whole
-    results("first", tmp_path / "opencl", device="opencl:0,1")
-    assert results("resume", tmp_path / "opencl", ranks=2) == whole
 
 
 @pytest.mark.ranks(1, 3, long=(1,))
@@ -472,74 +461,6 @@ def uptime() -> float:
 # -- ranks that die ------------------------------------------------------------------------------------------
 
 
-def killed(name: str, folder: Path, ranks: int, whom: str, whole: str, seed: int) -> None:
-    """Kill a run twice, each time at a random moment after it has left a checkpoint, or, the first time,
-    perhaps before that; then let it go on to its end, on other ranks."""
-    draw, deaths = random.Random(seed), 0
-    pointer = folder / name / "newest.json"
-    for turn in range(2):
-        before, at_once = named(pointer), turn == 0 and draw.random() < 0.3
-        process = subprocess.Popen(
-            command("slow", folder, name, ranks=ranks),
-            env={**os.environ, "HALOCLINE_IO_RANKS": "1" if whom == "I/O rank" else "0", MARK: str(folder)},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        try:
-            deadline = time.monotonic() + HANG
-            begun = store_of(folder / name) / "zarr.json" if at_once else pointer
-            while named(begun) == (None if at_once else before) and process.poll() is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            time.sleep(draw.uniform(0.0, 0.1 if at_once else 0.6))
-            pids = ranks_of(str(folder))  # none where it has come to its end
-            if whom == "I/O rank":
-                pids = [pid for pid in pids if rank_of(pid) == ranks - 1]
-            struck = False
-            for pid in pids if whom == "all" else draw.sample(pids, min(1, len(pids))):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                    struck = True
-            failed = process.wait(HANG) != 0
-            assert struck or not failed  # nothing else may end it
-            deaths += failed
-        finally:
-            for pid in ranks_of(str(folder)):
-                os.kill(pid, signal.SIGKILL)
-            process.wait()
-    assert deaths > 0
-    assert results("resume", folder, name, ranks=draw.choice([1, 2, 3])) == {name: whole}
-
-
-def named(file: Path) -> str | None:
-    """What a small file says; None where it is not there."""
-    with contextlib.suppress(FileNotFoundError):
-        return file.read_text()
-    return None
-
-
-MARK = "HALOCLINE_TEST_RUN"
-
-
-def rank_of(pid: int) -> int:
-    """The rank that a process is."""
-    with contextlib.suppress(OSError):
-        found = re.search(r"\0PMI_RANK=(\d+)\0", Path(f"/proc/{pid}/environ").read_text(errors="replace"))
-        return int(found[1]) if found else -1
-    return -1
-
-
-def ranks_of(mark: str) -> list[int]:
-    """The Python processes that are alive and have this mark in their environment: mpiexec gives its ranks
-    sessions of their own."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            ours = f"\0{MARK}={mark}\0".encode() in b"\0" + (place / "environ").read_bytes()
-            if ours and b"restart_programs" in (place / "cmdline").read_bytes().split(b"mpiexec")[0]:
-                found.append(int(place.name))
-    return found
-
-
 @pytest.mark.parametrize(
     ("name", "ranks", "whom"),
     [
@@ -557,16 +478,6 @@ def test_whatever_dies_when_the_newest_checkpoint_is_whole(
     name: str, ranks: int, whom: str, whole: dict[str, str], tmp_path: Path
 ) -> None:
     killed(name, tmp_path, ranks, whom, whole[name], seed=1)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("name", NAMES)
-def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
-    name: str, seed: int, whole: dict[str, str], tmp_path: Path
-) -> None:
-    draw = random.Random(f"{name} {seed}")
-    killed(name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "I/O rank"]), whole[name], seed)
 
 
 # -- looking changes nothing ---------------------------------------------------------------------------------

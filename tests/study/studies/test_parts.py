@@ -9,7 +9,6 @@ import pytest
 
 from case_measurements import halocline, parts_of, shown
 from halocline.errors import InputError
-from halocline.explanation.explain import explain_program
 from halocline.problems.problem import Problem
 from halocline.study.studies.parts import PARTS_OF_A_STEP
 
@@ -64,37 +63,3 @@ def test_parts_of_a_run_tell_times_and_nothing_else(tmp_path):
         assert re.search(rf"^timed +.*{'comput' if bound else 'exchange'}.* alone, no ", found.stdout, re.M)
         assert "checksum" not in found.stdout
         assert "diagnostics" not in found.stdout
-
-
-# -- studies -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_study_of_the_parts_of_a_step(tmp_path):
-    found = halocline("study strong alfven-decay --n 24 --ranks 2 --steps 2 --parts --pictures p", tmp_path)
-    assert found.returncode == 0, found.stderr
-    runs = re.findall(r"^\[\d/4\] 24 cells, order 6, ranks 2, threads 1(.*)$", found.stderr, re.MULTILINE)
-    assert runs == ["", ", compute alone", ", exchange alone", ", exchange alone, with corners"]
-    assert "\nA step and its parts\n" in found.stdout
-    assert {path.name for path in (tmp_path / "p").iterdir()} == {"strong.png", "parts.png"}
-
-
-@pytest.mark.long
-def test_study_of_the_parts_of_the_benchmark(tmp_path):
-    found = halocline(
-        "study strong mhd-benchmark --n 16 --ranks 2 --steps 2 --parts --orders 2,6 --json s.json", tmp_path
-    )
-    assert found.returncode == 0, found.stderr
-    told = json.loads((tmp_path / "s.json").read_text())["measurements"]
-    assert {(m["order"], m["only"], m["halo"]) for m in told} == {
-        (2, None, "read"), (6, None, "read"), (6, "compute", "read"), (6, "exchange", "read"),
-        (6, "exchange", "uniform"),
-    }  # fmt: skip
-    assert "\nA step and its parts\n" in found.stdout
-    for order in (2, 6):
-        ready = Problem("mhd-benchmark", [16], order=order)
-        moved = [
-            sum(r["bytes"] for r in explain_program(ready.program, ready.grid, ranks=2, halo=halo).routes)
-            for halo in ("read", "uniform")
-        ]
-        assert moved[0] < moved[1], order

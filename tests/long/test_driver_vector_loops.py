@@ -49,7 +49,6 @@ def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
 @pytest.mark.skipif(
     platform.machine() != "x86_64" or shutil.which("g++") is None, reason="reads reports of g++ on x86-64"
 )
-@pytest.mark.long
 @pytest.mark.parametrize("bits", BUILDS)
 @pytest.mark.parametrize(("name", "n", "flux"), [
     ("orszag-tang", (48, 48), "mhdtvd"),

@@ -13,7 +13,6 @@ from halocline.errors import InputError
 from halocline.study.measuring import ablation
 
 
-@pytest.mark.long
 def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     files = {kind: tmp_path / f"ablation.{kind}" for kind in ("json", "csv", "html")}
     line = "study ablation exchange --n 32 --fields 2 --repeat 1 --threads 1 --dim 2"
