@@ -44,7 +44,7 @@ ELSEWHERE = {
         "cli/stores.py": ("test_words.py", ""),
         "explanation/text.py": ("explanation/test_explain.py", ""),
         "problems/record.py": ("project/test_docs.py", ""),
-        "problems/result.py": ("physics/mhd_tvd/test_scheme.py", ""),
+        "problems/result.py": ("cases/test_cases_more.py", ""),
     },
     "tested by the bits and messages of whole programs": {
         "compile/passes/pieces.py": ("compile/ir/test_kernel.py", ""),

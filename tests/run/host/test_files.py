@@ -152,7 +152,8 @@ def test_a_stream_that_is_open_is_written_where_it_stands(tmp_path: Path, name: 
     text = (tmp_path / "log").read_text()
     assert text.startswith("earlier\nbefore\n")
     assert text.endswith("}\nafter\n")
-    assert "checksum" in text[: text.index("{")]
+    printed, record = text[: text.index("{")], text[text.index("{") : text.rindex("}") + 1]
+    assert f"checksum      {json.loads(record)['checksum']}" in printed.splitlines()
 
 
 def test_devices_stay_devices() -> None:
