@@ -22,7 +22,6 @@ ELSEWHERE = {
         "run/ranks/communicator.py": ("run/devices/test_topology.py", ""),
         "run/ranks/io_ranks.py": ("mpi/test_io_ranks.py", "HALOCLINE_IO_RANKS"),
         "run/ranks/launch.py": ("mpi/test_ranks.py", ""),
-        "run/ranks/library.py": ("mpi/test_ranks.py", ""),
         "run/ranks/mpi.py": ("mpi/test_ranks.py", ""),
     },
     "tested on devices, in tests/devices": {
@@ -41,16 +40,13 @@ ELSEWHERE = {
         "cli/main.py": ("system/test_command.py", ""),
         "cli/report.py": ("run/host/test_streams.py", "--json"),
         "cli/run.py": ("cli/test_options.py", "halocline.cli.run:run"),
-        "cli/stores.py": ("test_words.py", ""),
         "explanation/text.py": ("explanation/test_explain.py", ""),
         "problems/record.py": ("project/test_docs.py", ""),
-        "problems/result.py": ("cases/test_cases_more.py", ""),
     },
     "tested by the bits and messages of whole programs": {
         "compile/passes/pieces.py": ("compile/ir/test_kernel.py", ""),
         "compile/passes/threads.py": ("compile/passes/test_invariants.py", ""),
         "compile/printers/spelling.py": ("run/fields/test_session_large.py", ""),
-        "compile/sweep.py": ("compile/test_dependence.py", "sweep"),
         "run/engine/bind.py": ("mpi/test_bitwise.py", ""),
         "run/engine/prepare.py": ("devices/test_runs.py", ""),
         "run/engine/prepared.py": ("run/fields/test_pointwise.py", ""),
@@ -60,7 +56,6 @@ ELSEWHERE = {
     },
     "tested by the files that it leaves": {
         "archive/arrays.py": ("archive/test_series.py", ""),
-        "archive/files.py": ("archive/test_reader.py", ""),
         "run/output/ledger.py": ("run/output/test_output_rows.py", "hc.Output"),
     },
     "tested by plans of ranks as a whole": {
