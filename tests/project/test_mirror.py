@@ -45,7 +45,6 @@ ELSEWHERE = {
     },
     "tested by the bits and messages of whole programs": {
         "compile/passes/pieces.py": ("compile/ir/test_kernel.py", ""),
-        "compile/passes/threads.py": ("compile/passes/test_invariants.py", ""),
         "compile/printers/spelling.py": ("run/fields/test_session_large.py", ""),
         "run/engine/bind.py": ("mpi/test_bitwise.py", ""),
         "run/engine/prepare.py": ("devices/test_runs.py", ""),
@@ -55,7 +54,6 @@ ELSEWHERE = {
         "cli/commands/ablation.py": ("long/test_ablation.py", "study ablation"),
     },
     "tested by the files that it leaves": {
-        "archive/arrays.py": ("archive/test_series.py", ""),
         "run/output/ledger.py": ("run/output/test_output_rows.py", "hc.Output"),
     },
     "tested by plans of ranks as a whole": {
