@@ -37,7 +37,6 @@ ELSEWHERE = {
     "tested by the commands that print it": {
         "cli/doctor/host.py": ("system/test_command.py", "doctor"),
         "cli/commands/stores.py": ("io/test_listing.py", '"ls"'),
-        "cli/main.py": ("system/test_command.py", ""),
         "cli/report.py": ("run/host/test_streams.py", "--json"),
         "cli/run.py": ("cli/test_options.py", "halocline.cli.run:run"),
         "explanation/text.py": ("explanation/test_explain.py", ""),
@@ -117,3 +116,15 @@ def test_test_files_import_no_test_file() -> None:
     for path in some(TESTS.rglob("test_*.py")):
         names = {name.partition(".")[0] for name in imported(path)}
         assert not {name for name in names if name.startswith("test")}, path
+
+
+def test_long_tests_are_in_their_folder() -> None:
+    """Parameters alone may be long elsewhere, and files of `system` as a whole."""
+    marked = {
+        f"{path.relative_to(TESTS)}::{node.name}"
+        for path in some(TESTS.rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(decorator) == "pytest.mark.long" for decorator in node.decorator_list)
+    }
+    assert marked == set(), "move them to tests/long, where the folder marks them"
