@@ -17,9 +17,7 @@ LINES = 60  # modules that are no longer need no test file of their own
 ELSEWHERE = {
     "tested on several ranks, in tests/mpi": {
         "run/domain/domain.py": ("mpi/test_ranks.py", ""),
-        "run/domain/execution.py": ("mpi/test_communication.py", ""),
         "run/ranks/abort.py": ("mpi/test_ranks.py", "test_one_failing_rank_ends_all"),
-        "run/ranks/communicator.py": ("run/devices/test_topology.py", ""),
         "run/ranks/io_ranks.py": ("mpi/test_io_ranks.py", "HALOCLINE_IO_RANKS"),
         "run/ranks/launch.py": ("mpi/test_ranks.py", ""),
         "run/ranks/mpi.py": ("mpi/test_ranks.py", ""),
