@@ -1,4 +1,4 @@
-"""What the command tells of cases."""
+"""Lists and descriptions of cases on the command line."""
 
 from __future__ import annotations
 

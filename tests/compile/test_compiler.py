@@ -1,4 +1,4 @@
-"""What the compiler makes of programs, in which parts and processes it compiles them."""
+"""Compiled libraries: one for equal sources, in parts, from several processes at once."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ int clInitLayer(unsigned count, void *const *target, unsigned *mine_count, void 
 
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory, opencl: Devices) -> str:
-    """The layer as a library."""
+    """Return the file of the layer, compiled."""
     folder = tmp_path_factory.mktemp("faults")
     (folder / "layer.c").write_text(FAULTS)
     compiler = shutil.which("gcc") or shutil.which("cc")

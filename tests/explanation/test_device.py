@@ -1,4 +1,4 @@
-"""What is explained of devices: kernels, launches, methods."""
+"""Explanations of runs on devices: kernels, launches, methods."""
 
 from __future__ import annotations
 

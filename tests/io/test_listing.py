@@ -1,4 +1,4 @@
-"""What `halocline ls` tells of stores and checkpoints."""
+"""Listings of stores and checkpoints by `halocline ls`."""
 
 from __future__ import annotations
 

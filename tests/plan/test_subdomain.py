@@ -17,7 +17,7 @@ DIRECTIONS = [d for d in product((-1, 0, 1), repeat=2) if any(d)]
 
 
 def cut(parts: tuple[int, int] = (2, 3)) -> Decomposition:
-    """A grid of 7 by 9 cells, periodic along its second axis."""
+    """Cut a grid of 7 by 9 cells, periodic along its second axis."""
     return decompose((7, 9), parts[0] * parts[1], strategy=parts, periodic=(False, True), radius=1)
 
 

@@ -14,7 +14,7 @@ from halocline.problems.result import Result, fields_of, results
 
 
 def simulation() -> hc.Simulation:
-    """A simulation of two fields, one of them on faces."""
+    """Return a simulation of two fields, one of them on faces."""
     grid = hc.Grid((3, 4), periodic=(True, False))
     grid.field("u")
     grid.field("v", location="face-y", boundary=hc.Value(0.0))

@@ -1,4 +1,4 @@
-"""What the system allows a process, and what ranks take of /dev/shm and leave there."""
+"""Limits of the system for a process, and the memory in /dev/shm that ranks take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the same in all cells: the first thread of a group computes it."""
+"""Values that are the same in all cells: the first thread of a group computes them."""
 
 from __future__ import annotations
 

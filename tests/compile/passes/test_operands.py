@@ -1,4 +1,4 @@
-"""Where results go, and the numbers that operands have."""
+"""Buffers of results, and the numbers of operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far kernels read around a cell, through stages too."""
+"""The reach of kernels around a cell, through stages too."""
 
 from __future__ import annotations
 

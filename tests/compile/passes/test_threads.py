@@ -31,7 +31,7 @@ U = GRID.field("u")
 
 
 def star() -> Kernel:
-    """A kernel that reads neighbours along all axes."""
+    """Return a kernel that reads neighbours along all axes."""
     return in_nest(kernel_of(U[1, 0, 0] + U[-1, 0, 0] + U[0, 1, 0] + U[0, 0, 1] + U * hc.sqrt(2.0 * U)))
 
 

@@ -39,7 +39,7 @@ def test_the_garbage_collector_has_its_thresholds_back() -> None:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
-    """Limits that the system is taken to have."""
+    """Return the limits that the system is taken to have."""
     infinite = resource.RLIM_INFINITY
     found = {resource.RLIMIT_NOFILE: (64, 100), resource.RLIMIT_STACK: (infinite, infinite)}
     monkeypatch.setattr(resource, "getrlimit", found.__getitem__)

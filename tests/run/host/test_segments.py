@@ -14,7 +14,7 @@ from halocline.run.host import segments
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in the place of /dev/shm."""
+    """Return a folder in the place of /dev/shm."""
     monkeypatch.setattr(segments, "FOLDER", tmp_path)
     monkeypatch.delenv("UCX_TLS", raising=False)
     return tmp_path

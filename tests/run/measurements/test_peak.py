@@ -11,7 +11,7 @@ from halocline.run.ranks.communicator import Communicator
 
 
 def matrix_product_rate(n: int = 512) -> float:
-    """Operations a second of a product of matrices by NumPy, on one thread (see conftest.py)."""
+    """Return the operations a second of a product of matrices by NumPy, on one thread (see conftest.py)."""
     a, seconds = np.ones((n, n)), []
     for _ in range(5):
         begin = time.perf_counter()

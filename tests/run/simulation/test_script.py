@@ -1,4 +1,4 @@
-"""How a file runs: options of execution that take the place of those of the file."""
+"""Files of users under options of execution, which take the place of their own."""
 
 from __future__ import annotations
 

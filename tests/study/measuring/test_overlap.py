@@ -1,4 +1,4 @@
-"""How much of the exchange computing hides."""
+"""The share of the exchange that computing hides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What studies extrapolate from three grids."""
+"""Numbers that studies extrapolate from three grids."""
 
 from __future__ import annotations
 
