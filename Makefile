@@ -8,14 +8,14 @@ JOBS := $(shell nproc)
 # processes that share out the files of tests: one more than the two cores of CI, since they often wait
 WORKERS ?= 3
 # seconds after which a test is a hang: its stack is shown, and it fails. Limits of tests themselves are shorter
-# (tests/hang.py), but the first test of ranks in a file counts the time of all that share its mpiexec.
+# (tests/support/hang.py), but the first test of ranks in a file counts the time of all that share its mpiexec.
 HANG := 7200
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=25 \
   --max-worker-restart 0 -o faulthandler_timeout=$(HANG) -o faulthandler_exit_on_timeout=true
 # of test-openmpi: the mpicc of an Open MPI (this is Debian's), what else is built, and the tests of ranks
 OPENMPI ?= mpicc.openmpi
 OPENMPI_PLACES := VENV=build/openmpi/venv BUILD=build/openmpi/native
-OPENMPI_TESTS := $(addprefix tests/test_,mpi.py exchange.py communication.py bitwise.py)
+OPENMPI_TESTS := $(addprefix tests/mpi/test_,ranks.py exchange.py communication.py bitwise.py)
 # of gpu-check and gpu-bench; CHECK and BENCH are more options for their programs
 DEVICE ?= cuda
 WITH_WHEELS = $(if $(WHEELS),--wheels $(WHEELS))

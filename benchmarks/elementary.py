@@ -1,7 +1,7 @@
 """What an elementary function costs in a vector loop, beside the C library's.
 
-The loops are those of tests/elementary_driver.cpp, compiled as kernels are, with vectors of 512 and of
-256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math allows it to
+The loops are those of tests/support/elementary_driver.cpp, compiled as kernels are, with vectors of 512 and
+of 256 bits. The C library runs one number at a time ("scalar"), and in vectors as -ffast-math allows it to
 ("vector": glibc's libmvec, up to 4 units in the last place off, and other bits at each width). Numbers and
 results stay in the cache. Ratios are medians over measurements in turn: the C library's time divided by ours.
 """
@@ -22,7 +22,7 @@ from measure import arguments, in_turn, median, ratio, save
 
 from halocline.compile.driver import FLAGS, find_compiler, include_folder
 
-DRIVER = Path(__file__).parents[1] / "tests" / "elementary_driver.cpp"
+DRIVER = Path(__file__).parents[1] / "tests" / "support" / "elementary_driver.cpp"
 FUNCTIONS = {"exp": 1, "log": 1, "sin": 1, "cos": 1, "pow": 2, "min": 2, "max": 2, "abs": 1, "sign": 1}
 WIDTHS = {"512 bits": 512, "256 bits": 256}
 PEERS = ("exp", "log", "sin", "cos", "pow")

@@ -1,6 +1,9 @@
 """Tests on several ranks, and a compile cache of their own.
 
 Files are shared out to the workers of pytest-xdist (--dist loadfile), so that tests of a file run in order.
+The folders mirror those of src/halocline; tests/support has modules that tests import. Tests get the markers
+`mpi`, `devices`, `system` and `long` by their folder. Tests of ranks are `mpi`, and those with OpenCL devices
+are `devices`, in any folder.
 
 `@pytest.mark.ranks(1, 2, 4)` runs a test under mpiexec, once for each count of ranks. The tests of a worker
 that ask for the same count share one mpiexec, whose ranks run the tests of a file in the same order; the
@@ -10,9 +13,9 @@ changes its process gets an mpiexec of its own by `alone=True`, and the tests of
 `make test` leaves out; `@pytest.mark.ranks(1, 2, 4, long=(1, 2))` does so for some of the counts.
 
 Kernels are compiled once in a run of the tests, at level -Og (HALOCLINE_OPTIMIZATION), which takes g++ a
-quarter of the time; test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE names a
-folder, their libraries are kept there for the runs that follow: the name of one stands for all that it was
-made of, and its digest for its bytes. Nothing else is kept, such as what was measured.
+quarter of the time; compile/test_driver.py tests that the bits are those of -O3. Where HALOCLINE_TEST_CACHE
+names a folder, their libraries are kept there for the runs that follow: the name of one stands for all that
+it was made of, and its digest for its bytes. Nothing else is kept, such as what was measured.
 
 The fixture `opencl` is two devices of PoCL, which computes on the processor. Where it is not installed the
 tests that ask for it are skipped, or fail where HALOCLINE_TEST_OPENCL is "required".
@@ -63,10 +66,19 @@ WORKER = "PYTEST_XDIST_WORKER"  # set in the processes that share out the files
 
 POCL = "Portable Computing Language"  # the name of its platform
 
+TESTS = Path(__file__).parent
+MARKERS = {  # of the tests in the folders of these names
+    "mpi": "runs on several ranks",
+    "devices": "needs OpenCL or CUDA devices, or what stands in for them",
+    "system": "runs commands as users do, from installation to the end of a job",
+    "long": "takes minutes; runs in `make test-full` only",
+}
 # Files that take longest begin first, so that no worker is left alone with one in the end.
 FIRST = (
-    "test_bitwise", "test_cavity", "test_cases", "test_mhd_tvd", "test_restart", "test_cli", "test_cache",
-    "test_case_studies", "test_faults", "test_cases_more", "test_own_programs", "test_poisson",
+    "mpi/test_bitwise.py", "physics/cavity/test_flow.py", "cases/test_cases.py",
+    "physics/mhd_tvd/test_scheme.py", "run/output/test_restart.py", "system/test_command.py",
+    "compile/test_cache.py", "study/studies/test_strong.py", "mpi/test_faults.py", "cases/test_cases_more.py",
+    "problems/test_following.py", "physics/test_poisson.py",
 )  # fmt: skip
 
 RUNNER = re.compile(r"/_?pytest/|/pluggy/|<frozen runpy>")  # lines of a stack that say nothing
@@ -80,7 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "ranks(*counts, long=(), timeout=HANG, alone=False): run under mpiexec, once for each count of ranks",
     )
-    config.addinivalue_line("markers", "long: takes minutes; runs in `make test-full` only")
+    for name, text in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {text}")
     hear_signals()
     from halocline.compile.ir import pipeline
     from halocline.compile.ir.verify import verify
@@ -257,9 +270,28 @@ if on_rank:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not on_rank:
+        for item in items:
+            mark(item)
         items[:] = [new for item in items for new in ranked(item)]
-        order = {name: place for place, name in enumerate(FIRST)}
-        items.sort(key=lambda item: order.get(item.path.stem, len(FIRST)))
+        items.sort(key=lambda item: turn(str(item.path.relative_to(TESTS))))
+
+
+def turn(path: str) -> int:
+    """Return the turn of a test file: long ones, those of FIRST, all others."""
+    if path.startswith("long/"):
+        return -1
+    return FIRST.index(path) if path in FIRST else len(FIRST)
+
+
+def mark(item: pytest.Item) -> None:
+    """Give a test the markers of its folder, and of the ranks or devices that it asks for."""
+    names = {item.path.relative_to(TESTS).parts[0]} & set(MARKERS)
+    if item.get_closest_marker("ranks") is not None:
+        names.add("mpi")
+    if "opencl" in getattr(item, "fixturenames", ()):
+        names.add("devices")
+    for name in sorted(names):
+        item.add_marker(name)
 
 
 def ranked(item: pytest.Item) -> Iterator[pytest.Item]:

@@ -30,6 +30,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path("src") / "halocline"
 LINKED = ("native", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")  # only read
+# files of tests whose subject several mistakes touch
+COMPILE = tuple(
+    f"compile/{name}.py"
+    for name in ("test_schedule", "test_footprint", "passes/test_contract", "test_translate", "test_compiler")
+)
+PLAN = tuple(f"plan/test_{name}.py" for name in ("rank", "exchange", "patches", "fit", "traffic"))
 
 # An editable install puts a finder of its own before sys.path: without it PYTHONPATH decides. The compiled
 # module is taken from where it lies, since it finds the library of MPI from there.
@@ -90,7 +96,7 @@ FATAL = Mutation(
     "        self.result[sweep] = halo\n",
     '        raise RuntimeError("a planted mistake")\n',
     "every program",
-    ("test_compile.py",),
+    COMPILE,
 )
 
 MUTATIONS = (
@@ -100,7 +106,7 @@ MUTATIONS = (
         "if ghosts - filled.get(f, Footprint()):",
         "if ghosts and f not in filled:",
         "a read deeper beyond a wall finds ghosts that were never formed",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "meet-first",
@@ -108,7 +114,7 @@ MUTATIONS = (
         "(d, tuple(map(min, w, dict(b[f].segments)[d])))",
         "(d, w)",
         "a loop trusts what was valid before it",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "meet-second",
@@ -116,7 +122,7 @@ MUTATIONS = (
         "(d, tuple(map(min, w, dict(b[f].segments)[d])))",
         "(d, dict(b[f].segments)[d])",
         "a loop trusts what its last pass left, in the first pass too",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "scalar-stale",
@@ -124,7 +130,7 @@ MUTATIONS = (
         "stale = {f for f in state.filled if changed & self.wall_scalars.get(f, set())}",
         "stale: set[Field] = set()",
         "ghosts keep the old value of a scalar",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "scalar-stale-through",
@@ -132,7 +138,7 @@ MUTATIONS = (
         "                stale = self._stale(stale, state.filled)\n",
         "",
         "ghosts keep what they took of ghosts that follow a scalar",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "stale-one-round",
@@ -140,7 +146,7 @@ MUTATIONS = (
         "            if more == stale:\n                return stale\n            stale = more",
         "            return more",
         "ghosts keep what they took of ghosts of ghosts that have changed",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "stale-own-only",
@@ -148,7 +154,7 @@ MUTATIONS = (
         "for f in self._stale(set(sweep.sets), filled):",
         "for f in sweep.sets:",
         "ghosts keep what they took of a field that has changed",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "ghosts-of-blocks",
@@ -156,7 +162,7 @@ MUTATIONS = (
         "        if self.grid.blocks is not None:\n            # beside",
         "        if False:\n            # beside",
         "ghosts beside inactive blocks are missing that only a later sweep reads",
-        ("test_blocks.py",),
+        ("lang/test_blocks.py",),
     ),
     Mutation(
         "set-stays-valid",
@@ -164,7 +170,7 @@ MUTATIONS = (
         "valid[f] = halo.extended.get(f, Footprint())",
         "valid[f] = valid.get(f, Footprint())",
         "halos keep what a field held before it was set",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "part-of-segment",
@@ -172,7 +178,7 @@ MUTATIONS = (
         "Footprint(tuple((d, w) for d, w in valid[f] if d in missing))",
         "Footprint(tuple((d, w) for d, w in footprint if d in missing))",
         "an exchange brings less of a segment than is called valid",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "have-forgotten",
@@ -180,7 +186,7 @@ MUTATIONS = (
         "valid[f] = have | footprint",
         "valid[f] = footprint",
         "what has come already comes again",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "extended-walls",
@@ -188,7 +194,7 @@ MUTATIONS = (
         "if not around_points(g, there) <= around[g]:",
         "if False:",
         "fields are computed in the halo from ghosts that nothing has filled",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "extended-at-once",
@@ -197,7 +203,7 @@ MUTATIONS = (
         "reads[g].layers(self.grid.ndim)):\n                    return False\n",
         "",
         "the time to analyse a sweep that reads a large neighbourhood",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "extended-blocks",
@@ -205,7 +211,7 @@ MUTATIONS = (
         "if self.grid.blocks is not None:  # inactive",
         "if False:  # inactive",
         "inactive cells hold values",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "needs-of-one-pass",
@@ -213,7 +219,7 @@ MUTATIONS = (
         "body = self._backward(operation.body, _union(after, entry))",
         "body = self._backward(operation.body, after)",
         "what the next pass of a loop reads is exchanged, not computed in the halo",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "needs-after-set",
@@ -221,7 +227,7 @@ MUTATIONS = (
         "before = {f: o for f, o in after.items() if f not in operation.sets}",
         "before = dict(after)",
         "fields are computed in the halo where nobody reads them",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "staggered-ghosts",
@@ -229,7 +235,7 @@ MUTATIONS = (
         "more = o + place[axis] - field.staggered[axis]",
         "more = o",
         "points at upper walls read ghosts that nothing has filled",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "fills-unsorted",
@@ -237,7 +243,7 @@ MUTATIONS = (
         "halo.fills = ordered(halo.fills)",
         "halo.fills = list(halo.fills)",
         "ghosts at corners are formed from ghosts of another field that come later",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "walls-one-round",
@@ -245,7 +251,7 @@ MUTATIONS = (
         "        if found == needed:\n            return needed\n        needed = found",
         "        return found",
         "ghosts read ghosts of ghosts that nothing has filled",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "walls-no-corners",
@@ -253,7 +259,7 @@ MUTATIONS = (
         "_segments(field, offset, place, fill.corners, there)",
         "_segments(field, offset, place, ((0, 0),) * len(own), there)",
         "ghosts at corners read another field beyond its halo",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "uniform-overwrites",
@@ -261,7 +267,7 @@ MUTATIONS = (
         "halo.exchange = {f: whole for f in exchanged if f in halo.exchange or f not in halo.extended}",
         "halo.exchange = {f: whole for f in exchanged}",
         "uniform halos overwrite what is computed there",
-        ("test_uniform_halos.py",),
+        ("compile/test_halo_uniform.py",),
     ),
     Mutation(
         "inline-index",
@@ -269,7 +275,7 @@ MUTATIONS = (
         "attribute = attribute[0], attribute[1] + offset[attribute[0]]",
         "attribute = attribute[0], attribute[1]",
         "an inline stage has the coordinates of the cell that reads it",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "inline-where",
@@ -277,7 +283,7 @@ MUTATIONS = (
         "wanted.get(name, here) if name in chosen else here, wanted)",
         "here, wanted)",
         "a stage that inline stages read at many cells is computed at each",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "cells-last",
@@ -285,7 +291,7 @@ MUTATIONS = (
         "key=lambda item: item[0][1] is None)",
         "key=lambda item: item[0][1] is not None)",
         "a field whose value is taken at a cell needs a second buffer",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "alone-last",
@@ -293,7 +299,7 @@ MUTATIONS = (
         "return alone + loops",
         "return loops + alone",
         "a field that many reductions read needs a second buffer",
-        ("test_many_fields.py",),
+        ("compile/test_compiler_many_fields.py",),
     ),
     Mutation(
         "nests-top",
@@ -301,7 +307,7 @@ MUTATIONS = (
         "top = [max(o[a] + s[a] for o, s in points) - upper[a] for a in range(ndim)]",
         "top = [0 for _ in range(ndim)]",
         "stages are missing at the upper wall of staggered fields",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "joined-beyond",
@@ -309,7 +315,7 @@ MUTATIONS = (
         "if wide != known and array not in self.values:",
         "if False:",
         "stages that share a nest read beyond the halo",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "whole-fields",
@@ -317,7 +323,7 @@ MUTATIONS = (
         'any(kernel.array[name].kind != "scratch" for name in stored)',
         "False",
         "rows of fields are stored beyond their patch",
-        ("test_small_passes.py",),
+        ("compile/passes/test_loops_whole.py",),
     ),
     Mutation(
         "whole-at-work",
@@ -325,7 +331,7 @@ MUTATIONS = (
         ' or (a.kind == "field" and a.name in written)',
         "",
         "a row is read beyond its patch where another thread stores",
-        ("test_small_passes.py",),
+        ("compile/passes/test_loops_whole.py",),
     ),
     Mutation(
         "sharing-stores",
@@ -333,7 +339,7 @@ MUTATIONS = (
         "        if isinstance(result, ir.Store):\n            arrays.append(result.array)\n",
         "",
         "a field that one loop sets and a later one reads needs a second buffer",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "levels-flat",
@@ -341,7 +347,7 @@ MUTATIONS = (
         "depths[stage.array] = 1 + max(",
         "depths[stage.array] = 0 * max(",
         "a stage is computed before those that it reads",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "reach-order",
@@ -349,7 +355,7 @@ MUTATIONS = (
         "for stage in reversed(stages):",
         "for stage in stages:",
         "what a stage of a stage reads is not read",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "reach-unstaggered",
@@ -357,7 +363,7 @@ MUTATIONS = (
         "mine = staggering(kernel, result)",
         "mine = (False,) * kernel.ndim",
         "the points of face fields at upper walls read too little",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "reach-last",
@@ -365,7 +371,7 @@ MUTATIONS = (
         "wanted[array] = wanted.get(array, frozenset()) | _all_sums(at, frozenset(codes))",
         "wanted[array] = _all_sums(at, frozenset(codes))",
         "only the last demand for an array counts",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "forms-kept",
@@ -373,7 +379,12 @@ MUTATIONS = (
         "        self._formed.clear()\n",
         "",
         "after an assignment expressions are what they were before it",
-        ("test_language.py", "test_language_bugs.py", "test_compile.py", "test_against_numpy.py"),
+        (
+            "lang/test_expression.py",
+            "lang/test_program_bugs.py",
+            *COMPILE,
+            "compile/test_compiler_against_numpy.py",
+        ),
     ),
     Mutation(
         "fused-twice",
@@ -381,7 +392,7 @@ MUTATIONS = (
         "once = uses[e] == 1 and uses[candidate] == 1",
         "once = uses[e] == 1",
         "a negated product that is used twice is fused twice",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "fused-and-stored",
@@ -389,7 +400,7 @@ MUTATIONS = (
         "uses = Counter(wanted)",
         "uses: Counter[int] = Counter()",
         "a product that is a result is computed again in a sum",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "fused-by-place",
@@ -397,7 +408,7 @@ MUTATIONS = (
         "            fused.sort(key=lambda n: before.digest(value.args[n]))",
         "            pass",
         "which product is fused depends on the order of summands",
-        ("test_compile.py",),
+        COMPILE,
         "summands are in the order of their digests already, see Table.add",
     ),
     Mutation(
@@ -406,7 +417,7 @@ MUTATIONS = (
         "values[e].depth == values[inside].depth and ",
         "",
         "products of scalars are computed in each cell",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "fused-precisions",
@@ -414,7 +425,7 @@ MUTATIONS = (
         " and values[e].dtype == values[inside].dtype",
         "",
         "products of coordinates are rounded to float32 where they are added",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "sign-of-c",
@@ -422,7 +433,7 @@ MUTATIONS = (
         "other = negated(other)",
         "pass",
         "a*b - c is a*b + c",
-        ("test_compile.py",),
+        COMPILE,
     ),
     Mutation(
         "inactive-neighbours",
@@ -430,7 +441,7 @@ MUTATIONS = (
         "if peer is None or peer == own or Subdomain(subdomain.decomposition, peer).active(blocks):",
         "if True:",
         "messages go to subdomains that receive none",
-        ("test_blocks.py",),
+        ("lang/test_blocks.py",),
     ),
     Mutation(
         "tags",
@@ -438,7 +449,7 @@ MUTATIONS = (
         "(d + 1) * 3**axis",
         "(d + 1) * 2**axis",
         "messages of two directions share a tag",
-        ("test_plan.py",),
+        PLAN,
     ),
     Mutation(
         "rows-wrap-all",
@@ -446,7 +457,7 @@ MUTATIONS = (
         "number_of_field in wraps and not any(direction[:-1])",
         "number_of_field in wraps",
         "halos along other axes are not copied where rows wrap",
-        ("test_passes.py",),
+        ("compile/passes/test_nests.py",),
     ),
     Mutation(
         "sends-copied",
@@ -454,7 +465,7 @@ MUTATIONS = (
         "and not along_rows and not transfers.copied(own, peer):",
         "and not along_rows:",
         "messages are sent that nobody receives",
-        ("test_plan.py",),
+        PLAN,
     ),
     Mutation(
         "sends-opposite",
@@ -462,7 +473,7 @@ MUTATIONS = (
         "peer = neighbour(_opposite(direction))",
         "peer = neighbour(direction)",
         "sends and receives do not match",
-        ("test_plan.py",),
+        PLAN,
     ),
     Mutation(
         "fills-higher-walls",
@@ -470,7 +481,7 @@ MUTATIONS = (
         "axis in fill.covers if wall else alone",
         "True if wall else alone",
         "a fill writes ghosts of a higher axis",
-        ("test_plan.py",),
+        PLAN,
     ),
     Mutation(
         "fills-alone",
@@ -478,7 +489,7 @@ MUTATIONS = (
         "alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)",
         "alone = subdomain.decomposition.parts[axis] == 1",
         "ghosts are formed before the message of a subdomain to itself",
-        ("test_plan.py",),
+        PLAN,
     ),
     Mutation(
         "rims-inward",
@@ -486,7 +497,7 @@ MUTATIONS = (
         "inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)",
         "inward = (0, 0)",
         "ghosts are formed before what they read has come",
-        ("test_plan.py",),
+        PLAN,
     ),
     Mutation(
         "rims-operands",
@@ -494,7 +505,7 @@ MUTATIONS = (
         "dict.fromkeys(fill.operands, _read(box, fill))",
         "{fill.field: _read(box, fill)}",
         "ghosts are formed before what they read of another field has come",
-        ("test_halo.py",),
+        ("compile/test_halo.py",),
     ),
     Mutation(
         "along-core",
@@ -502,7 +513,7 @@ MUTATIONS = (
         "start = min(below, n) if comes[0] else",
         "start = 0 if comes[0] else",
         "ghosts that read along a wall are formed before the messages that they read have come",
-        ("test_along_walls.py",),
+        ("compile/test_walls.py",),
     ),
     Mutation(
         "along-rims",
@@ -510,7 +521,7 @@ MUTATIONS = (
         "if any(_reads(boxes.core, fill, other, box) for other, box in late):",
         "if False:",
         "ghosts are formed of others that wait for messages",
-        ("test_along_walls.py",),
+        ("compile/test_walls.py",),
     ),
     Mutation(
         "along-needs",
@@ -518,7 +529,7 @@ MUTATIONS = (
         "inward if axis == fill.axis else fill.along[axis]",
         "inward if axis == fill.axis else (0, 0)",
         "ghosts wait for less than they read along the wall",
-        ("test_along_walls.py",),
+        ("compile/test_walls.py",),
     ),
     Mutation(
         "along-order",
@@ -526,7 +537,7 @@ MUTATIONS = (
         "if done.keys() >= {*before[fill.node]}",
         "if True",
         "ghosts are formed before those of a higher axis that they read",
-        ("test_along_walls.py",),
+        ("compile/test_walls.py",),
     ),
     Mutation(
         "along-covers",
@@ -534,7 +545,7 @@ MUTATIONS = (
         "ready = [axis for axis in left if after[axis] <= {*order}]",
         "ready = left",
         "a formula that reads its own field's ghosts of a higher axis is refused",
-        ("test_along_walls.py",),
+        ("compile/test_walls.py",),
     ),
     Mutation(
         "along-wraps",
@@ -542,7 +553,7 @@ MUTATIONS = (
         "if fill.corners[-1] != (0, 0) or any(offset[-1] for offset in offsets)",
         "if fill.corners[-1] != (0, 0)",
         "ghosts are formed of ends of rows that the kernel fills only then",
-        ("test_along_walls.py",),
+        ("compile/test_walls.py",),
     ),
     Mutation(
         "blocks-reach-depth",
@@ -550,7 +561,7 @@ MUTATIONS = (
         "    reach[fill.axis] = fill.depth\n",
         "",
         "ghosts beside blocks that are read from across the wall are not formed",
-        ("test_blocks.py",),
+        ("lang/test_blocks.py",),
     ),
     Mutation(
         "blocks-reach-fills",
@@ -558,7 +569,7 @@ MUTATIONS = (
         "max(fill.corners[other.axis]) + other.reach)",
         "max(fill.corners[other.axis]))",
         "ghosts beside blocks that other fills read are not formed",
-        ("test_blocks.py",),
+        ("lang/test_blocks.py",),
     ),
     Mutation(
         "held-last",
@@ -566,7 +577,7 @@ MUTATIONS = (
         "else field.grid.cells(axis)",
         "else field.grid.cells(axis) - 1.0",
         "the last point but one has the value of the wall",
-        ("test_walls.py",),
+        ("lang/test_boundary_walls.py",),
     ),
     Mutation(
         "held-corner",
@@ -574,7 +585,7 @@ MUTATIONS = (
         "    for axis, staggered in enumerate(field.staggered):\n        if not staggered or",
         "    for axis, staggered in reversed(list(enumerate(field.staggered))):\n        if not staggered or",
         "where walls meet the value of the lower axis counts",
-        ("test_walls.py",),
+        ("lang/test_boundary_walls.py",),
     ),
     Mutation(
         "stretch-place",
@@ -582,7 +593,7 @@ MUTATIONS = (
         "    x = bare(grid.coordinates([bool(p) for p in place])[axis])\n    step =",
         "    x = bare(grid.coordinates([False for p in place])[axis])\n    step =",
         "distances between faces are taken for those between cells",
-        ("test_stretch.py",),
+        ("lang/test_stretch.py",),
     ),
     Mutation(
         "held-later",
@@ -590,7 +601,7 @@ MUTATIONS = (
         "                self._set_walls(field)  # it may never have been set, or through a view\n",
         "                pass\n",
         "a run starts with points on walls that nobody gave their value",
-        ("test_walls.py",),
+        ("lang/test_boundary_walls.py",),
     ),
 )
 

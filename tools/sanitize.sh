@@ -42,8 +42,8 @@ base=$("$python" -c 'import sys; print(sys._base_executable)')
 env PATH="$prefix/bin:$PATH" PYTHONPATH="$site:$packages" LD_LIBRARY_PATH="$prefix/lib:${LD_LIBRARY_PATH:-}" \
   LD_PRELOAD="$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0 \
-  "$base" -m pytest -q -p no:cacheprovider -m "not long" tests/test_cuda.py tests/test_cuda_runs.py \
-  tests/test_device.py tests/test_device_exchange.py tests/test_device_kernels.py tests/test_device_runs.py
+  "$base" -m pytest -q -p no:cacheprovider -m "not long" tests/devices/test_cuda.py tests/devices/test_cuda_runs.py \
+  tests/devices/test_opencl.py tests/devices/test_exchange.py tests/devices/test_kernels.py tests/devices/test_runs.py
 
 # What the thread sanitizer needs: clang, its run-time library, and Archer, which comes with libomp.
 find_archer() { archer=$(ls /usr/lib/llvm-*/lib/libarcher.so 2> /dev/null | tail -1); }

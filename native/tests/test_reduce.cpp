@@ -1,5 +1,5 @@
 // The reductions under the sanitizers: every path of reduce.hpp, with unaligned rows of every length that
-// ends inside a vector. What the results must be is tested in tests/test_reduce.py.
+// ends inside a vector. What the results must be is tested in tests/native/test_reduce.py.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

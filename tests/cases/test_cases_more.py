@@ -1,0 +1,158 @@
+"""More of the cases: exact solutions of shocks, the onset of convection, runs in three dimensions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from halocline.errors import InputError
+from halocline.problems.problem import Problem
+from halocline.problems.result import Result
+
+Array = NDArray[np.float64]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **how})
+
+
+# -- shock tube ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The density of the exact solution."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import sod_exact
+
+    yield sod_exact.density
+    for name in ("sod_exact", "gas"):
+        sys.modules.pop(name)
+
+
+def tube(n: int, **given: float) -> tuple[Array, Array, Any]:
+    """The right half of the box: x, density, and the simulation, at the time 0.2."""
+    sim = run("shock-tube", [2 * n], given, until=0.2).simulation
+    x = (np.arange(n) + 0.5) / n
+    return x, np.exp(sim["lnrho"][n:]), sim
+
+
+def crossing(x: Array, rho: Array, level: float, between: tuple[float, float]) -> float:
+    """Where the density falls through a level."""
+    inside = (x > between[0]) & (x < between[1])
+    at = np.flatnonzero(rho[inside] < level)[0]
+    (x0, x1), (r0, r1) = x[inside][at - 1 : at + 1], rho[inside][at - 1 : at + 1]
+    return float(x0 + (r0 - level) / (r0 - r1) * (x1 - x0))
+
+
+def test_a_shock_tube_is_that_of_the_exact_solution(exact: Any):
+    n = 200
+    x, rho, sim = tube(n)
+    # plateaux of Sod's problem: density left and right of the contact, velocity between the waves
+    for between, expected in (((0.55, 0.63), 0.42632), ((0.74, 0.80), 0.26557)):
+        inside = (x > between[0]) & (x < between[1])
+        assert rho[inside] == pytest.approx(expected, rel=0.02)
+        assert exact(x[inside], 0.2) == pytest.approx(expected, rel=1e-4)
+        assert sim["u_x"][n:][inside] == pytest.approx(0.92745, rel=0.01)
+    # the head of the rarefaction stands at 0.263, the contact at 0.685, the shock at 0.850
+    assert crossing(x, rho, 0.195, (0.75, 0.95)) == pytest.approx(0.5 + 0.2 * 1.75216, abs=1.5 / n)
+    assert crossing(x, rho, 0.346, (0.60, 0.76)) == pytest.approx(0.5 + 0.2 * 0.92745, abs=2 / n)
+    fan = (x > 0.31) & (x < 0.45)
+    assert rho[fan] == pytest.approx(exact(x[fan], 0.2), rel=0.025)
+    coarse_x, coarse, _ = tube(n // 2)
+    errors = [np.abs(f - exact(at, 0.2)).mean() for at, f in ((coarse_x, coarse), (x, rho))]
+    assert errors[1] < 0.005
+    assert errors[1] < 0.6 * errors[0]
+    # nothing rings: no value beyond the two gases by more than a percent
+    assert rho.max() < 1.005
+    assert rho.min() > 0.124
+
+
+def test_the_tube_and_its_image_are_the_same():
+    sim = run("shock-tube", [64], steps=20).simulation
+    assert sim["lnrho"] == pytest.approx(sim["lnrho"][::-1], abs=1e-11)
+    assert sim["u_x"] == pytest.approx(-sim["u_x"][::-1], abs=1e-11)
+
+
+def test_without_shock_viscosity_the_tube_rings():
+    """That the term is what keeps the shock together."""
+    _, rho, _ = tube(100)
+    _, bare, _ = tube(100, nu_shock=0.05)
+    wiggles = [np.abs(np.diff(f, 2))[72:84].max() for f in (rho, bare)]
+    assert wiggles[1] > 3 * wiggles[0]
+
+
+@pytest.mark.ranks(1, 2, 4, long=(1, 2))
+def test_no_bit_of_a_shock_tube_depends_on_the_ranks():
+    from mpi4py import MPI
+
+    found = run("shock-tube", [48], steps=6, patch=5).record
+    alone = run("shock-tube", [48], steps=6, communicator=MPI.COMM_SELF).record
+    assert found.checksum == alone.checksum
+
+
+@pytest.mark.usefixtures("opencl")
+def test_no_bit_of_a_shock_tube_depends_on_the_device():
+    alone = run("shock-tube", [48], steps=6).record
+    assert run("shock-tube", [48], steps=6, device="opencl:0,1").record.checksum == alone.checksum
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"density_left": 0.0}, "density_left"),
+        ({"pressure_right": -1.0}, "pressure_right"),
+        ({"width": 0.0}, "width"),
+        ({"gamma": 1.0}, "gamma"),
+    ],
+)
+def test_a_shock_tube_of_no_gas_is_refused(given: dict[str, float], message: str):
+    with pytest.raises(InputError, match=f"{message} is .* expected a number"):
+        _ = Problem("shock-tube", [32], given).program
+
+
+# -- energy --------------------------------------------------------------------------------------------
+
+
+def drift(zeta: float) -> float:
+    """Of the sum of energies in a vortex about as fast as sound, over what flow and field lost."""
+    given = {"nu": 0.05, "eta": 0.05, "K": 0.05, "zeta": zeta, "cs0": 1.0}
+    first, *_, last = run("orszag-tang-resistive", [48], given, until=0.5, every=20).record.series
+    energy = [each["E_kin"] + each["E_mag"] + each["E_th"] for each in (first, last)]
+    lost = first["E_kin"] + first["E_mag"] - last["E_kin"] - last["E_mag"]
+    return abs(energy[1] - energy[0]) / lost
+
+
+def test_bulk_viscosity_keeps_energy_but_for_the_term_that_the_paper_lacks():
+    """ζ ∇(∇·u) without ζ (∇·u) ∇ln ρ is not the divergence of a stress over ρ."""
+    assert drift(0.0) < 1e-4
+    assert 3e-3 < drift(0.3) < 3e-2
+
+
+# -- convection ----------------------------------------------------------------------------------------
+
+
+def growth(rayleigh: float) -> float:
+    """Of the rolls in a thin layer, where a gas is as a liquid is."""
+    given = {"rayleigh": rayleigh, "contrast": 0.1, "amplitude": 1e-4}
+    series = run("convection", [20, 10], given, until=120.0, every=200).record.series
+    late = [each for each in series if each["time"] > 60]
+    return float(np.polyfit([e["time"] for e in late], [math.log(e["u_rms"]) for e in late], 1)[0])
+
+
+def test_convection_sets_in_at_the_rayleigh_number_of_rayleigh():
+    """27 π⁴ / 4 = 657.5, where nothing rubs on walls of fixed temperature (Rayleigh 1916)."""
+    critical = 27 * math.pi**4 / 4
+    below, above = 0.8 * critical, 1.2 * critical
+    rates = [growth(below), growth(above)]
+    assert rates[0] < 0 < rates[1]
+    found = below - rates[0] * (above - below) / (rates[1] - rates[0])
+    assert found == pytest.approx(critical, rel=0.05)

@@ -1,0 +1,64 @@
+"""The command `halocline model`."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from modelled_machine import DEFAULTS, MACHINE
+
+
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    picture, record = tmp_path / "summit.png", tmp_path / "summit.json"
+    line = f"model poisson --n 512 --machine summit --nodes 1,4 --picture {picture} --json {record}"
+    assert run(line.split()) == 0
+    out = capfd.readouterr().out
+    assert "Summit, Oak Ridge" in out
+    assert "Efficiency stays above 80% up to 1 node; on 4 nodes" in out
+    told = json.loads(record.read_text())
+    assert [p["nodes"] for p in told["runs"]] == [1, 4]
+    assert told["runs"][0]["ranks"] == 6
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "bytes_per_cell"),
+    [
+        ("heat --n 64", "heat, 64 x 64 x 64 cells, order 6, rk3; a pass is a step", 80),
+        ("heat --n 512 --dim 2 --scheme euler --order 2", "heat, 512 x 512 cells, order 2, euler", 16),
+        ("wave --n 512", "wave, 512 x 512 cells, leapfrog; a pass is a step", 72),
+    ],
+)
+def test_other_cases(
+    line: str, title: str, bytes_per_cell: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.toml").write_text(MACHINE.format(**DEFAULTS))
+    record = tmp_path / "r.json"
+    words = f"model {line} --machine {tmp_path}/m.toml --json {record}"
+    assert run(words.split()) == 0
+    assert title in capfd.readouterr().out
+    told = json.loads(record.read_text())
+    (one,) = told["runs"]
+    assert one["formula"] == pytest.approx(prod(one["shape"]) * bytes_per_cell / 1e9)
+    assert one["seconds"] == pytest.approx(one["formula"], rel=0.3), "and copies around periodic axes"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--traced 8 --trace {}/t.json", "rank 8 is to be traced, but on 1 node there are 0 to 5"),
+        ("--traced 1", "--traced 1 names ranks, but nothing shows them: give --trace or --timeline"),
+        ("--picture {}/a.xyz", "a.xyz: expected a name that ends in .png, .pdf, .svg"),
+        ("--trace {0}/same.json --json {0}/same.json", "same.json is to hold two things"),
+    ],
+)
+def test_wrong_outputs_are_told_before_any_work(options: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as told:
+        run(f"model poisson --n 1024 --machine summit {options.format(tmp_path)}".split())
+    assert words in str(told.value)
+    assert not list(tmp_path.iterdir())

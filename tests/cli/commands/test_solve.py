@@ -1,0 +1,47 @@
+"""The command `halocline solve`, stopped and continued."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kept_runs import ran, steps_of
+
+
+def test_iterations_go_on(tmp_path: Path) -> None:
+    def solve(*words: str | Path) -> dict[str, Any]:
+        done = ran("solve", "poisson", "--n", "48", "--threads", "1", "--json", "-", *words)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    store, folder = tmp_path / "u.zarr", tmp_path / "c"
+    whole = solve("--rtol", "1e-9")
+    keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder, "--checkpoint-every", "25"]
+    solve("--rtol", "1e-4", *keeps)
+    second = solve("--rtol", "1e-9", "--resume", folder, *keeps, "--ranks", "2")
+    for key in ("checksum", "iterations", "true_residual_relative"):
+        assert second[key] == whole[key]
+    assert steps_of(store) == list(range(0, whole["iterations"] + 1, 20))
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--n", "16"], "n is 16, but checkpoint"),
+        (["--dim", "3"], "dim is 3, but checkpoint"),
+        (["--method", "cg-fused"], "method is cg-fused, but checkpoint"),
+    ],
+)
+def test_a_solve_that_goes_on_is_the_same(tmp_path: Path, words: list[str], error: str) -> None:
+    first = ran("solve", "poisson", "--n", "24", "--method", "cg", "--rtol", "1e-3", "--checkpoint", tmp_path)
+    assert first.returncode == 0, first.stderr
+    done = ran("solve", "poisson", "--resume", tmp_path, *words)
+    assert done.returncode == 2
+    assert error in done.stderr
+    again = ran("solve", "poisson", "--resume", tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "cg, 1 rank" in again.stdout

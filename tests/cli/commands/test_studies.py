@@ -1,0 +1,64 @@
+"""The commands of studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run as command
+from halocline.errors import InputError
+from halocline.study.reporting.errors import SHORT_OF
+
+HAVE = "one or the other: cavity, cavity-2d, cp-alfven, field-loop, heat, linear-wave, poisson, wave"
+WRONG = [
+    ("study convergence orszag-tang", "case orszag-tang has no exact solution to compare with, nor"),
+    ("study convergence orszag-tang", HAVE),
+    (
+        "study convergence linear-wav",
+        "no case of that name (did you mean 'linear-wave'?)",
+    ),
+    ("study convergence poison --n 8", "no case of that name (did you mean 'poisson'?)"),
+    ("study convergence linear-wave --n 16,x", "--n 16,x"),
+    ("study convergence cp-alfven --n 15,30 --dim 3", "--n 15: on 3 axes expected a multiple of 2"),
+    ("study convergence linear-wave --n 16,16", "twice"),
+    ("study convergence linear-wave --dim 2", "dim is 2; expected 1 or 3"),
+    (
+        "study convergence linear-wave --set wave=fst",
+        "wave is 'fst' (did you mean 'fast'?); expected one of fast",
+    ),
+    ("study convergence linear-wave --n 16 --threads 0", "'--threads': 0; expected a whole number from 1"),
+    ("study convergence linear-wave --csv /proc/halocline/c.csv", "cannot write /proc/halocline/c.csv"),
+    (
+        "study convergence linear-wave --n 4,64 --dim 1 --set wave=fast --ranks 2",
+        "the grid cannot be cut into 2 subdomains",
+    ),
+    ("study convergence cavity-2d --n 7,11", "--n 7,11: expected 3 numbers or more"),
+    ("study convergence cavity --n 9", "--n 9: expected 3 numbers or more"),
+    ("study convergence cavity-2d --n 7,11,11", "twice"),
+    ("study convergence cavity-2d --n 2,7,11", "expected at least 4"),
+    ("study convergence cavity-2d --n 7,x,11", "--n 7,x,11"),
+    ("study convergence cavity --dim 2", "dim is 2; expected 3"),
+    ("study convergence cavity-2d --set Ra=-1", "Ra is -1; expected a number above 0"),
+    ("study convergence rotor", "no exact solution to compare with, nor numbers of a steady state"),
+    ("study convergence linear-wave --order 4", "No such option"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG)
+def test_wrong_use_is_refused_before_any_run(
+    line: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("halocline.study.measuring.command.measure", None)
+    with pytest.raises(InputError) as refused:
+        command(line.split())
+    assert words in str(refused.value)
+
+
+def test_a_group_without_a_case_lists_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["study", "convergence", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "CASE" in out
+    assert "linear-wave" in out
+    assert SHORT_OF < 0.5  # an order of 1 must never pass for 2

@@ -1,0 +1,56 @@
+"""Lists and descriptions of cases on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from halocline.cli.cases import cases as show
+from halocline.problems.files import case_names
+from halocline.problems.problem import Problem
+from halocline.run.simulation.settings import Setting
+from loops import some
+
+
+def test_every_case_says_what_it_takes():
+    assert len(case_names()) > 20
+    for name in some(case_names()):
+        problem = Problem(name)
+        assert problem.script.about.endswith("."), name
+        assert problem.script.origin, name
+        assert problem.declared, name
+        for key, own in some(problem.declared.items()):
+            assert own.unit, (name, key)
+            assert own.about, (name, key)
+            assert own.origin, (name, key)
+
+
+def test_ranges_hold_the_defaults_and_are_told():
+    count = 0
+    for name in case_names():
+        for key, own in Problem(name).declared.items():
+            own.check(f"{key} of {name}", own.default)
+            count += 1
+    assert count > 100
+    assert Setting(1, "1", "", least=0, most=9, whole=True).range == "a whole number from 0 to 9"
+    assert Setting(1.0, "1", "", above=1.0).range == "a number above 1"
+    assert Setting(1.0, "1", "", least=0.0).range == "a number from 0 on"
+    assert Setting(1.0, "1", "").range == "a number"
+
+
+def test_ranges_are_shown_by_the_command(capsys: pytest.CaptureFixture[str]):
+    show("alfven-decay", None)
+    assert re.search(r"mu0 +1 +number above 0 +field² length time²/mass", capsys.readouterr().out)
+    show("helical-turbulence", None)
+    page = capsys.readouterr().out
+    assert re.search(r"nu +0.005 .* kinematic viscosity\n", page)
+    assert re.search(r"  Pencil Code, samples/helical-MHDturb: .*\bnu\b", page)
+    assert re.search(r"  0, which leaves it out: .*\bzeta\b", page)
+    assert re.search(r"  chosen here: .*\bseed_field\b", page)
+    show("helical-turbulence", "-")
+    told = json.loads(capsys.readouterr().out)["parameters"]
+    assert (told["seed"]["least"], told["seed"]["whole"], told["seed"]["above"]) == (0, True, None)
+    assert told["cs0"]["above"] == 0.0
+    assert told["cs0"]["origin"] == "the unit"

@@ -1,0 +1,213 @@
+"""Output, checkpoints and going on from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray
+
+from halocline.run.output import restart as checkpoints
+from halocline.run.ranks.launch import mpiexec
+from hang import HANG
+from kept_runs import ran, steps_of
+
+
+def wave(*words: str | Path) -> dict[str, Any]:
+    """What a run of a case printed as JSON, and said beside."""
+    done = ran("run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", *words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found | {"said": done.stderr}
+
+
+def test_a_case_goes_on_with_the_bits_and_rows_of_one_that_never_stopped(tmp_path: Path) -> None:
+    store, folder = tmp_path / "wave.zarr", tmp_path / "c"
+    keeps = ["--output", store, "--output-every", "4", "--checkpoint", folder, "--checkpoint-every", "5"]
+    whole = wave("--steps", "30", "--every", "6", "--output", tmp_path / "whole.zarr", "--output-every", "4")
+    first = wave("--steps", "14", "--every", "6", *keeps, "--keep", "3", "--io-threads", "2")
+    assert f"checkpoints are in {folder}; go on with --resume {folder}" in first["said"]
+    steps = [int(each.name.split("-")[1]) for each in checkpoints.folders(folder)]
+    assert steps == [5, 10, 14]
+    second = wave("--steps", "30", "--every", "6", "--resume", folder, *keeps, "--ranks", "2")
+    assert second["checksum"] == whole["checksum"]
+    assert second["checksum"] != first["checksum"]
+    assert [row["step"] for row in second["series"]] == [0, 6, 12, 18, 24, 30]
+    assert second["series"][-1] == whole["series"][-1]
+    assert xarray.open_zarr(store).load().equals(xarray.open_zarr(tmp_path / "whole.zarr").load())
+    assert steps_of(store) == list(range(0, 31, 4))
+    # from an older one, by its name
+    third = wave("--steps", "30", "--resume", checkpoints.folders(folder)[0])
+    assert third["checksum"] == whole["checksum"]
+
+
+def test_what_is_changed_on_purpose_is_reported(tmp_path: Path) -> None:
+    wave("--steps", "3", "--checkpoint", tmp_path)
+    changed = wave("--steps", "6", "--resume", tmp_path, "--set", "nu=0.02")
+    assert "parameter nu is changed from" in changed["said"]
+    assert changed["parameters"]["nu"] == 0.02
+    kept = wave("--steps", "6", "--resume", tmp_path)
+    assert kept["said"] == ""
+    assert kept["checksum"] != changed["checksum"]
+    idle = wave("--steps", "6", "--resume", tmp_path, "--set", "amplitude=0.5", "--set", "nu=0.01")
+    assert "amplitude: set, but a run that goes on does not depend on it" in idle["said"]
+    assert kept["checksum"] == idle["checksum"]
+
+
+def test_parameters_need_not_be_given_again(tmp_path: Path) -> None:
+    wave("--steps", "3", "--set", "nu=0.02", "--checkpoint", tmp_path)
+    assert wave("--steps", "6", "--resume", tmp_path)["parameters"]["nu"] == 0.02
+
+
+def test_a_run_that_is_there_already_says_so(tmp_path: Path) -> None:
+    wave("--steps", "5", "--checkpoint", tmp_path / "c")
+    more = ["--resume", tmp_path / "c", "--checkpoint", tmp_path / "d", "--output", tmp_path / "a.zarr"]
+    done = wave("--steps", "3", *more)
+    assert f"nothing was done: {tmp_path / 'c'} is at step 5 (time" in done["said"]
+    assert "wrote" not in done["said"]
+    assert "checkpoints are in" not in done["said"]
+    assert [each.name for each in tmp_path.iterdir()] == ["c"]
+
+
+def test_what_writing_took_is_reported(tmp_path: Path) -> None:
+    words = ["run", "sound-wave", "--n", "16", "--steps", "5", "--threads", "1"]
+    done = ran(*words, "--output", tmp_path / "a.zarr")
+    (line,) = [each for each in done.stdout.splitlines() if each.startswith("written")]
+    time = r"\S+ \w?s"
+    assert re.fullmatch(
+        rf"written +\S+ kB of output and checkpoints; the run paused {time} for it, {time} of that to wait "
+        "for the disk",
+        line,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--output-every", "5"], "--output-every 5: give --output STORE.zarr too"),
+        (["--checkpoint-every", "5"], "--checkpoint-every 5: give --checkpoint FOLDER too"),
+        (["--keep", "3"], "--keep 3: give --checkpoint FOLDER too"),
+        (["--time-limit", "1 h"], "--time-limit 1 h: give --checkpoint FOLDER too"),
+        (["--overwrite"], "--overwrite: give --output STORE.zarr or --checkpoint FOLDER too"),
+        (["--io-ranks", "2"], "--io-ranks 2: give --output STORE.zarr or --checkpoint FOLDER too"),
+        (["--io-threads", "2"], "--io-threads 2: give --output STORE.zarr or --checkpoint FOLDER too"),
+        (["--checkpoint", "c", "--keep", "0"], "'--keep': 0; expected a whole number from 1"),
+        (["--checkpoint", "c", "--checkpoint-every", "soon"], "--checkpoint c: every is 'soon'; expected a"),
+        (["--checkpoint", "c", "--checkpoint-every", "-5"], "every is -5.0; expected a positive time"),
+        (["--checkpoint", "c", "--time-limit", "10"], "time_limit is '10'; expected a time such as"),
+        (["--output", "a.zarr", "--output-every", "0"], "--output a.zarr: every is 0; expected a positive"),
+        (["--output", "c", "--checkpoint", "c"], "c is to hold two things"),
+        (["--resume", "none"], "no checkpoint in none: there is no such folder"),
+        (["--resume", "."], "no checkpoint in .: no checkpoint was ever completed there"),
+        (["--output", "file"], "file is no store of Halocline"),
+        (["--checkpoint", "file"], "file is a file; expected a folder"),
+        (["--only", "compute", "--output", "a.zarr"], "--output a.zarr"),
+    ],
+)
+def test_wrong_options_are_refused_with_what_to_do(
+    words: list[str], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    done = ran("run", "sound-wave", "--n", "16", "--steps", "2", "--threads", "1", *words)
+    assert done.returncode in (1, 2)
+    assert error in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("error") == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_checkpoint_of_another_case_is_refused(tmp_path: Path) -> None:
+    wave("--steps", "2", "--checkpoint", tmp_path)
+    for words in (
+        ["run", "alfven-decay", "--n", "16"],
+        ["run", "sound-wave", "--n", "24"],
+        ["run", "sound-wave", "--n", "16", "--order", "2"],
+        ["solve", "poisson", "--n", "16"],
+    ):
+        done = ran(*words, "--threads", "1", "--resume", tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert "is of" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_case_keeps_its_order_and_scheme(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    wave("--steps", "2", "--checkpoint", folder)
+    for option, value in (("order", "4"), ("scheme", "euler")):
+        done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", f"--{option}", value)
+        assert done.returncode == 2
+        assert f"{option} is {value}, but checkpoint" in done.stderr
+        assert "leave it out" in done.stderr
+    done = ran("run", "sound-wave", "--resume", folder, "--steps", "4", "--set", "dt=1e-3")
+    assert done.returncode == 2
+    assert "dt: set anew, which may be why" in done.stderr
+
+
+def test_stores_say_which_command_wrote_them(tmp_path: Path) -> None:
+    store = tmp_path / "a wave.zarr"
+    wave("--steps", "2", "--output", store)
+    history = xarray.open_zarr(store).attrs["history"]
+    line = history.partition(": ")[2]
+    assert shlex.split(line) == [
+        "halocline", "run", "sound-wave", "--n", "16", "--threads", "1", "--json", "-", "--steps", "2",
+        "--output", str(store),
+    ]  # fmt: skip
+
+
+def test_a_launcher_has_its_own_io_ranks(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "halocline.cli", "run", "sound-wave", "--n", "16", "--steps", "2"]
+    words += ["--io-ranks", "1", "--output", str(tmp_path / "a.zarr")]
+    done = subprocess.run([str(mpiexec()), "-n", "2", *words], capture_output=True, text=True, timeout=HANG)
+    assert done.returncode != 0
+    assert "set HALOCLINE_IO_RANKS=1 there, which takes the last 1 of them" in done.stderr
+
+
+def test_the_end_of_the_warm_up_is_not_the_end(tmp_path: Path) -> None:
+    store, folder = tmp_path / "a.zarr", tmp_path / "c"
+    wave("--steps", "6", "--warm-up", "2", "--output", store, "--checkpoint", folder)
+    assert steps_of(store) == [0, 6]
+
+
+@pytest.mark.parametrize("goal", [["--until", "1.0"], ["--steps", "3"]])
+def test_the_end_is_written_of_a_run_that_ends_while_it_warms_up(tmp_path: Path, goal: list[str]) -> None:
+    store, folder = tmp_path / "a.zarr", tmp_path / "c"
+    wave("--steps", "2", "--output", store, "--checkpoint", folder)
+    found = wave(
+        "--resume", folder, "--output", store, *goal, "--warm-up", "2" if "--steps" in goal else "100000"
+    )
+    assert steps_of(store)[-1] == found["steps"]
+    assert "nothing was done" not in found["said"]
+
+
+def test_damage_is_no_matter_of_parameters(tmp_path: Path) -> None:
+    wave("--steps", "2", "--checkpoint", tmp_path)
+    chunk = next(next(tmp_path.glob("step-*")).glob("lnrho/c*"))
+    chunk.write_bytes(chunk.read_bytes()[:-8])
+    done = ran("run", "sound-wave", "--resume", tmp_path, "--steps", "4", "--set", "nu=0.02")
+    assert done.returncode == 2
+    assert "is damaged" in done.stderr
+    assert "which may be why" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--output", "--checkpoint", "--resume"])
+def test_a_path_that_is_no_text_is_refused(tmp_path: Path, option: str) -> None:
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/a\xff")
+    for words in (["run", "sound-wave", "--n", "16", "--steps", "2"], ["solve", "poisson", "--n", "16"]):
+        done = ran(*words, option, name)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+    os.mkdir(name)
+    for verb in (["ls", name], ["view", name, tmp_path / "a.png"]):
+        done = ran(*verb)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,59 @@
+"""Values under other numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from halocline.compile.ir.kernel import Table, Value, compacted, renumbered, substituted
+from halocline.compile.ir.statements import (
+    Branch,
+    Far,
+    First,
+    Lanes,
+    Let,
+    Mark,
+    Reduce,
+    Stage,
+    Store,
+    Strip,
+    roots,
+)
+from halocline.compile.ir.verify import verify
+from kernels import in_nest, small
+
+
+def test_a_compact_kernel_has_the_values_that_it_uses() -> None:
+    kernel = compacted(in_nest(replace(small(), body=(Store("r", 1),))))
+    verify(kernel)
+    assert [value.op for value in kernel.values] == ["load", "mul"]
+    assert compacted(kernel) == kernel
+
+
+def test_other_values_stand_in_for_some() -> None:
+    kernel = small()
+    table = Table(kernel.grid, kernel.arrays, kernel.values)
+    two = table.add("load", (), ("u", (2,)), "float64", 3)
+    (made,) = substituted(table, (6,), {3: two})
+    assert table.values[table.values[made].args[0]] == Value("sub", (2, two))
+    assert substituted(table, (6,), {}) == [6]
+    assert substituted(table, (3,), {3: two}) == [two]
+
+
+def test_every_statement_that_names_values_has_their_new_numbers() -> None:
+    body = (
+        Store("r", 0),
+        Reduce(0, "sum", 1),
+        Stage("s", 2),
+        Mark(0, 3),
+        Far((4, 5)),
+        Lanes((), (6,), 0, "float64"),
+        First("t", (7,)),
+        Strip((Store("r", 8),)),
+    )
+    assert roots(body) == list(range(9))
+    assert roots(renumbered(body, {n: n + 10 for n in range(9)})) == [n + 10 for n in range(9)]
+    for placed in (Let((0,)), Branch(0, (1,), (), ())):
+        with pytest.raises(ValueError, match="have other numbers"):
+            renumbered((placed,), {0: 1, 1: 2})

@@ -1,0 +1,44 @@
+"""Angles are looked at before the loops that need their sines and cosines."""
+
+from __future__ import annotations
+
+import halocline as hc
+from halocline.compile.ir.statements import (
+    Either,
+    Far,
+    Strip,
+    flat,
+)
+from halocline.compile.ir.verify import verify
+from halocline.compile.passes.angles import angles, near_or_far
+from halocline.compile.passes.loops import loops
+from halocline.compile.passes.scratch import scratch
+from kernels import in_nest, kernel_of
+
+
+def fields(count: int) -> list[hc.Field]:
+    grid = hc.Grid((8,), (1.0,), periodic=True)
+    return [grid.field(f"u{n}") for n in range(count)]
+
+
+# -- sines and cosines -------------------------------------------------------------------------------------
+
+
+def test_angles_are_looked_at_before_the_loop_that_needs_their_sines() -> None:
+    (u,) = fields(1)
+    kernel = angles(loops(scratch(in_nest(kernel_of(hc.sin(u * 2.0) + hc.cos(u))))))
+    verify(kernel)
+    (far,) = (s for s in flat(kernel.body) if isinstance(s, Far))
+    assert [kernel.values[n].op for n in far.angles] == ["mul", "load"]
+    chosen = near_or_far(kernel)
+    verify(chosen)
+    (either,) = (s for s in flat(chosen.body) if isinstance(s, Either))
+    assert [s.near for s in flat(either.near) if isinstance(s, Strip)] == [True]
+    assert [s.near for s in flat(either.far) if isinstance(s, Strip)] == [False]
+
+
+def test_loops_without_angles_are_left_alone() -> None:
+    (u,) = fields(1)
+    kernel = loops(scratch(in_nest(kernel_of(hc.exp(u)))))
+    assert angles(kernel) == kernel
+    assert near_or_far(kernel) == kernel

@@ -1,0 +1,23 @@
+"""Stages that are computed where they are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from halocline.compile.ir.statements import (
+    Stage,
+    roots,
+)
+from halocline.compile.ir.verify import verify
+from halocline.compile.passes.inline import inline
+from kernels import staged
+
+
+@pytest.mark.parametrize(("storage", "kept"), [("inline", False), ("patch", True), ("auto", False)])
+def test_cheap_stages_are_computed_where_they_are_read(storage: str, kept: bool) -> None:
+    kernel = inline(staged(storage))
+    verify(kernel)
+    assert any(isinstance(s, Stage) for s in kernel.body) == kept
+    assert ("s" in kernel.array) == kept
+    read = {offset for name, offset in kernel.loads(roots(kernel.body)) if name == "u"}
+    assert read == ({(0,), (1,)} if kept else {(-1,), (0,), (1,)})

@@ -1,0 +1,106 @@
+"""Values that are the same in all cells: the first thread of a group computes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import First, Let, flat
+from halocline.compile.ir.verify import InvalidKernel, verify
+from halocline.compile.passes.invariants import NAME, invariants, needed
+from halocline.compile.passes.threads import threads
+from halocline.compile.strategy import REGISTERS, SHARED_BYTES, Strategy
+from halocline.lang.expression import Expr
+from kernels import in_nest, kernel_of
+from kernels_of_devices import MANY, marched, statements
+
+
+def weighted(count: int) -> Kernel:
+    """A result with so many weights that are the same in all cells."""
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, p = grid.field("u"), hc.parameter("p")
+    total: Expr = u * 1.0
+    for n in range(count):
+        total = hc.sqrt(total) * (p + float(n + 2))
+    return in_nest(kernel_of(total))
+
+
+def test_weights_take_registers() -> None:
+    assert needed(weighted(MANY)) > REGISTERS > needed(weighted(10))
+    assert needed(weighted(MANY)) - needed(weighted(10)) == 2 * (MANY - 10)
+
+
+def test_the_first_thread_of_a_group_computes_what_is_the_same_in_all_cells() -> None:
+    kernel = invariants(weighted(MANY), SHARED_BYTES)
+    verify(kernel)
+    assert needed(kernel) == needed(weighted(MANY))  # they are taken from memory, but they are values too
+    placed = marched(kernel)
+    verify(placed)
+    (first,) = statements(placed, First)
+    assert isinstance(first, First)
+    assert len(first.values) == MANY
+    assert {placed.values[n].op for n in first.values} == {"add"}
+    assert [a.shape for a in placed.arrays if a.kind == "invariants"] == [(MANY,)]
+    inside = [n for s in flat(placed.body) if isinstance(s, Let) and s not in first.body for n in s.values]
+    assert sum(placed.values[n].op == "invariant" for n in inside) == MANY
+    assert not any(placed.values[n].op == "scalar" for n in inside)
+
+
+def test_what_the_first_thread_leaves_it_has_computed() -> None:
+    placed = marched(invariants(weighted(MANY), SHARED_BYTES))
+    body = tuple(replace(s, body=()) if isinstance(s, First) else s for s in placed.body)
+    with pytest.raises(InvalidKernel, match="does not compute its values"):
+        verify(replace(placed, body=body))
+
+
+def test_a_group_holds_as_much_as_it_has_room_for() -> None:
+    made = invariants(weighted(MANY), 800 - 8)
+    verify(made)
+    assert made.array[NAME].shape == (MANY - 1,)
+    assert invariants(weighted(MANY), -8).arrays == weighted(MANY).arrays
+
+
+def test_planes_have_the_room_that_is_left() -> None:
+    grid = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+    u, p = grid.field("u"), hc.parameter("p")
+    total: Expr = u[0, 0, 1] + u[0, 1, 0]
+    for n in range(MANY):
+        total = hc.sqrt(total) * (p + float(n + 2))
+    kernel = in_nest(kernel_of(total))
+    plane = 65 * 5 * 8
+    for kernel_, room, planes in ((kernel, plane, 1), (invariants(kernel, 800), plane + 792, 0)):
+        made = threads(kernel_, Strategy(reads="planes"), room)
+        assert sum(a.kind == "plane" for a in made.arrays) == planes
+
+
+def test_kernels_without_such_values_stay_as_they_are() -> None:
+    grid = hc.Grid((8, 8), (1.0, 1.0), periodic=True)
+    kernel = in_nest(kernel_of(grid.field("u") * 2.0))
+    assert invariants(kernel, SHARED_BYTES) is kernel
+
+
+def queues(fields: int) -> int:
+    """How many of them wait in registers while a thread marches."""
+    grid = hc.Grid((16, 16, 16), (1.0, 1.0, 1.0), periodic=True)
+    all_ = [grid.field(f"f{n}") for n in range(fields)]
+
+    @hc.program
+    def program() -> None:
+        sums = [f[-3, 0, 0] + f[3, 0, 0] for f in all_]
+        total = sums[0]
+        for each in sums[1:]:
+            total = hc.sqrt(total) + each
+        all_[0].set(total)
+
+    device = compile_program(program.trace(), grid, device=Strategy()).device
+    assert device is not None
+    return device.source.count("_queue_m3 = 0,")
+
+
+def test_queues_are_as_many_as_registers_are_left_for() -> None:
+    assert queues(4) == 4
+    assert 4 < queues(30) < 20

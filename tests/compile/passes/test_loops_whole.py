@@ -1,0 +1,51 @@
+"""Rows of stages are whole vectors where that does no harm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from halocline.compile.ir.kernel import Kernel, Value
+from halocline.compile.ir.statements import (
+    Nest,
+    Store,
+)
+from halocline.compile.ir.verify import InvalidKernel, verify
+from halocline.compile.passes.loops import whole
+from halocline.compile.passes.scratch import scratch
+from kernels import small
+
+HERE = ((0, 0),)
+
+
+# -- rows of whole vectors ---------------------------------------------------------------------------------
+
+
+def wholes(kernel: Kernel) -> list[bool]:
+    """Of each nest, whether its rows may be lengthened."""
+    marked = whole(scratch(kernel))
+    verify(marked)
+    return [nest.whole for nest in marked.body if isinstance(nest, Nest)]
+
+
+def test_rows_of_stages_are_whole_vectors_and_those_of_fields_are_not() -> None:
+    assert wholes(small()) == [True, False]
+    field = Nest((Store("r", 6),), HERE, (0,))
+    assert wholes(replace(small(), body=(small().body[0], field))) == [True, False]
+    *before, last = scratch(small()).body
+    with pytest.raises(InvalidKernel, match="field 'r' has rows of whole vectors, beyond the patch too"):
+        verify(replace(small(), body=(*before, replace(last, whole=True))))
+
+
+def test_rows_stay_as_they_are_where_more_would_do_harm() -> None:
+    kernel = small()
+    stored = replace(kernel, body=(*kernel.body, Nest((Store("u", 6),), HERE, (0,))))
+    assert wholes(stored)[0] is False  # another thread may store what is read beyond the patch
+    u, r, s = kernel.arrays
+    values = (*kernel.values[:1], Value("cast", (0,), dtype="float32"), *kernel.values[2:])
+    values = tuple(replace(v, dtype="float32") if v.attribute == ("s", (-1,)) else v for v in values)
+    narrow = replace(kernel, arrays=(u, r, replace(s, dtype="float32")), values=values)
+    assert not whole(scratch(narrow)).body[-2].whole  # more numbers of one kind fit a vector than of another
+    table = replace(kernel, values=(kernel.values[0], Value("exp", (0,)), *kernel.values[2:]))
+    assert wholes(table)[0] is False  # what is looked up by it may be nowhere

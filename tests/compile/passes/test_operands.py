@@ -1,0 +1,54 @@
+"""Buffers of results, and the numbers of operands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from halocline.compile.ir.statements import (
+    Nest,
+    Store,
+    flat,
+)
+from halocline.compile.ir.verify import verify
+from halocline.compile.passes.operands import Operands, doubled, operands, second
+from kernels import in_nest, small
+
+HERE = ((0, 0),)
+
+
+# -- where results go --------------------------------------------------------------------------------------
+
+
+def test_results_that_others_read_around_them_go_to_a_second_buffer() -> None:
+    kernel = replace(small(), arrays=(*small().arrays[:2], small().arrays[2]))
+    onto = replace(kernel, body=(kernel.body[0], Nest((Store("u", 6),), HERE, (0,))))
+    assert doubled(onto, {"u": {(0,), (1,)}}) == {"u"}
+    assert doubled(kernel, {"u": {(0,), (1,)}}) == set()
+    assert doubled(in_nest(replace(onto, body=(Store("u", 1),))), {"u": {(0,)}}) == set()
+
+
+def test_results_of_earlier_nests_that_later_ones_read_go_to_a_second_buffer() -> None:
+    body = (Nest((Store("u", 1),), HERE, (0,)), Nest((Store("r", 6),), HERE, (0,)))
+    assert doubled(replace(small(), body=body), {"u": {(0,)}}) == {"u"}
+
+
+def test_operands_have_the_numbers_they_are_given() -> None:
+    kernel = replace(small(), body=(small().body[0], Nest((Store("u", 6),), HERE, (0,))))
+    of = Operands(("u",), {"u": second("u")})
+    made = operands(kernel, of, {"u": 4, second("u"): 7})
+    verify(made)
+    assert [(a.name, a.number, a.written) for a in made.arrays if a.kind == "field"] == [
+        ("u", 4, False),
+        (second("u"), 7, True),
+    ]
+    assert [s.array for s in flat(made.body) if isinstance(s, Store)] == ["s", second("u")]
+    assert [a.name for a in made.arrays if a.kind == "scratch"] == ["s"]
+    assert doubled(made, {"u": {(1,)}}) == set()
+
+
+def test_only_operands_that_a_kernel_touches() -> None:
+    kernel = in_nest(replace(small(), body=(Store("r", 1),)))
+    of = Operands(("u", "s"), {"r": "r"})
+    numbers = {"u": 0, "s": 1, "r": 2}
+    assert [a.name for a in operands(kernel, of, numbers, only=True).arrays] == ["u", "r"]
+    assert [a.name for a in operands(kernel, of, numbers).arrays] == ["u", "s", "r"]

@@ -1,0 +1,77 @@
+"""Cells of threads: marches, queues, planes, and what is computed once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import halocline as hc
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import (
+    Advance,
+    Finish,
+    Gather,
+    Inside,
+    March,
+    Queue,
+    Reduce,
+    Reset,
+    Share,
+    Store,
+    Threads,
+)
+from halocline.compile.ir.verify import verify
+from halocline.compile.passes.threads import lets
+from kernels import in_nest, kernel_of
+from kernels_of_devices import marched, statements
+
+GRID = hc.Grid((8, 8, 8), (1.0, 1.0, 1.0), periodic=True)
+U = GRID.field("u")
+
+
+def star() -> Kernel:
+    """Return a kernel that reads neighbours along all axes."""
+    return in_nest(kernel_of(U[1, 0, 0] + U[-1, 0, 0] + U[0, 1, 0] + U[0, 0, 1] + U * hc.sqrt(2.0 * U)))
+
+
+@pytest.mark.parametrize(("reads", "queues", "planes"), [("direct", 0, 0), ("queue", 1, 0), ("planes", 1, 1)])
+def test_a_march_reads_as_its_strategy_says(reads: str, queues: int, planes: int) -> None:
+    kernel = marched(star(), reads)
+    verify(kernel)
+    (march,) = statements(kernel, March)
+    assert march.axis == 0
+    assert [len(statements(kernel, kind)) for kind in (Queue, Advance)] == [queues, queues]
+    assert [len(statements(kernel, kind)) for kind in (Share, Gather)] == [planes, planes]
+    assert len(statements(kernel, Threads)) == 1
+    assert [store.array for store in statements(kernel, Store)] == ["r0"]
+    assert len(statements(kernel, Inside)) >= 1
+
+
+def test_cells_of_one_axis_are_not_marched_along() -> None:
+    grid = hc.Grid((8,), (1.0,), periodic=True)
+    u = grid.field("u")
+    kernel = marched(in_nest(kernel_of(u[1] - u)))
+    verify(kernel)
+    assert statements(kernel, March) == []
+    (threads,) = statements(kernel, Threads)
+    assert threads.march is None
+
+
+def test_sums_are_reset_and_finished() -> None:
+    kernel = in_nest(kernel_of(U * 2.0))
+    assert statements(marched(kernel), Reset, Finish) == []
+    (nest,) = kernel.body
+    summed = replace(kernel, body=(replace(nest, body=(*nest.body, Reduce(nest.body[0].value, "sum", 0))),))
+    kernel = marched(summed)
+    verify(kernel)
+    assert [type(s) for s in statements(kernel, Reset, Finish)] == [Reset, Finish]
+    assert statements(kernel, Finish)[0].kinds == ("sum",)
+
+
+def test_what_is_the_same_in_all_cells_is_computed_outside() -> None:
+    kernel = in_nest(kernel_of(U * 2.0))
+    (nest,) = kernel.body
+    ((outside,), (inside,)) = lets(kernel, nest)
+    assert [kernel.values[n].op for n in outside.values] == ["const"]
+    assert [kernel.values[n].op for n in inside.values] == ["load", "mul"]

@@ -1,0 +1,67 @@
+"""Tiles in which a group of threads works stage by stage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from halocline.compile.ir.kernel import Array
+from halocline.compile.ir.statements import (
+    Barrier,
+    Cells,
+    Let,
+    Nest,
+    Share,
+    Tile,
+)
+from halocline.compile.ir.verify import InvalidKernel, verify
+from halocline.compile.passes.tile import fits, tile
+from kernels import results, small, staged
+
+HERE = ((0, 0),)
+
+
+# -- tiles -------------------------------------------------------------------------------------------------
+
+
+def test_a_group_works_through_its_tile_stage_by_stage() -> None:
+    kernel = tile(small())
+    verify(kernel)
+    assert [type(s) for s in kernel.body][1:4] == [Share, Tile, Nest]
+    first, last = (s for s in kernel.body if isinstance(s, Nest))
+    assert [type(s) for s in first.body] == [Cells, Barrier]
+    stage = kernel.array["s"]
+    assert (stage.kind, stage.layers[2], stage.shape) == ("tile", (1, 0), (1, 1, 513))
+    assert kernel.array[stage.of].shape == (513,)
+    assert any(isinstance(s, Let) and 5 in s.values for s in last.body)  # the number, once for all cells
+
+
+def test_tiles_that_do_not_fit_are_none() -> None:
+    assert fits(small(), 40 * 2**10)
+    assert not fits(small(), 513 * 8)  # the sum needs some, too
+    cell = replace(small(), body=(small().body[0], replace(small().body[1], cell=(0,))))  # type: ignore[call-arg]
+    assert not fits(cell, 40 * 2**10)
+
+
+def test_fields_may_be_called_as_the_memory_of_groups_is() -> None:
+    kernel = small()
+    arrays = tuple(replace(a, name="slot0") if a.name == "u" else a for a in kernel.arrays)
+    values = tuple(
+        replace(v, attribute=("slot0", v.attribute[1])) if v.op == "load" and v.attribute[0] == "u" else v
+        for v in kernel.values
+    )
+    verify(tile(replace(kernel, arrays=arrays, values=values)))
+
+
+def test_a_tile_that_is_read_farther_than_it_is_stored_is_found() -> None:
+    made = tile(small())
+    first = next(s for s in made.body if isinstance(s, Nest))
+    body = tuple(replace(s, extent=HERE) if s is first else s for s in made.body)
+    with pytest.raises(InvalidKernel, match="read at"):
+        verify(replace(made, body=body))
+
+
+def test_small_kernels_store_what_they_say() -> None:
+    assert results(staged()) == [6]
+    assert isinstance(small().array["s"], Array)

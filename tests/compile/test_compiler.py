@@ -1,0 +1,162 @@
+"""Compiled libraries: one for equal sources, in parts, from several processes at once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from compiled_programs import fields
+from compiler_processes import SMALL, WRAPPER, calls, start, wait_for
+from halocline.compile.compiler import compile_program
+from halocline.compile.driver import compile_library
+from halocline.errors import CompileError, InputError
+from hang import HANG
+
+
+@pytest.fixture
+def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A compiler that counts its calls, with an empty cache: the file of its calls, and one to hold it up."""
+    notes, hold, script = tmp_path / "calls", tmp_path / "hold", tmp_path / "slow++"
+    script.write_text(WRAPPER.format(notes=notes, hold=hold))
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "cache"))
+    return notes, hold
+
+
+def test_the_same_source_is_compiled_once(wrapper: tuple[Path, Path]) -> None:
+    notes, _ = wrapper
+    first = compile_library(SMALL)
+    assert compile_library(SMALL) == first
+    assert calls(notes) == 1
+    assert ctypes.CDLL(str(first)).answer() == 42
+    assert first.with_suffix(".cpp").read_text() == SMALL
+    compile_library(SMALL.replace("42", "43"))
+    assert calls(notes) == 2
+
+
+def test_processes_that_compile_the_same_source_at_once_all_succeed(
+    wrapper: tuple[Path, Path], tmp_path: Path
+) -> None:
+    notes, hold = wrapper
+    hold.touch()
+    processes = [start() for _ in range(4)]
+    wait_for(notes, 2)
+    hold.unlink()
+    results = [p.communicate(timeout=HANG) for p in processes]
+    assert [p.returncode for p in processes] == [0] * 4, results
+    (path,) = {out.strip() for out, _ in results}
+    assert ctypes.CDLL(path).answer() == 42
+    assert not list((tmp_path / "cache").glob("making-*"))
+
+
+def test_a_killed_compiler_leaves_nothing_that_could_be_taken_for_a_library(
+    wrapper: tuple[Path, Path], tmp_path: Path
+) -> None:
+    notes, hold = wrapper
+    hold.touch()
+    process = start()
+    wait_for(notes, 1)
+    assert calls(notes) == 1
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    cache = tmp_path / "cache"
+    assert not list(cache.glob("*.so"))
+    (left,) = cache.glob("making-*")
+    hold.unlink()
+    assert ctypes.CDLL(str(compile_library(SMALL))).answer() == 42
+    assert left.exists()  # of another process, for all we know
+    os.utime(left, (0, 0))
+    compile_library(SMALL.replace("42", "44"))
+    assert not left.exists()
+
+
+def test_a_broken_write_never_takes_the_name_of_a_library(wrapper: tuple[Path, Path], tmp_path: Path) -> None:
+    """A source that the compiler rejects is kept for the report, and is no library."""
+    with pytest.raises(CompileError, match="could not compile generated code") as caught:
+        compile_library("this is no C++\n")
+    kept = re.search(r"kept in (\S+)\)", str(caught.value))
+    assert kept is not None
+    assert Path(kept.group(1)).read_text() == "this is no C++\n"
+    assert not list((tmp_path / "cache").glob("*.so"))
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(
+        CompileError, match=r"file/cache, cannot be written .* set HALOCLINE_CACHE to a folder"
+    ):
+        compile_library(SMALL)
+
+
+def test_no_compiler_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler++")
+    with pytest.raises(
+        CompileError, match=r"CXX is 'no-such-compiler\+\+', which is no program on the PATH; install"
+    ):
+        compile_library(SMALL)
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CompileError, match=r"neither g\+\+, clang\+\+ nor c\+\+ is on the PATH; install one"):
+        compile_library(SMALL)
+    monkeypatch.setenv("CXX", "/bin/false")
+    with pytest.raises(CompileError, match=r"compiler '/bin/false' does not run"):
+        compile_library(SMALL)
+
+
+def test_another_compiler_or_flag_is_another_library(
+    wrapper: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from halocline.compile import driver
+
+    notes, _ = wrapper
+    first = compile_library(SMALL)
+    other = tmp_path / "other++"
+    other.write_text((tmp_path / "slow++").read_text())
+    other.chmod(0o755)
+    monkeypatch.setenv("CXX", str(other))
+    second = compile_library(SMALL)
+    monkeypatch.setattr(driver, "FLAGS", (*driver.FLAGS, "-DMORE"))
+    third = compile_library(SMALL)
+    assert len({first, second, third}) == 3
+    assert calls(notes) == 3
+
+
+def test_parameters_shape_and_spacing_are_no_part_of_the_code() -> None:
+    libraries = set()
+    for n, extent, kappa in ((16, 1.0, 0.1), (21, 2.5, 0.7)):
+        grid = hc.Grid((n, n + 1), extent, origin=extent, periodic=(True, False))
+        T = grid.field("T", boundary=hc.Value(hc.parameter("hot")))
+
+        def heat(T: Any, kappa: Any) -> Any:
+            return {T: kappa * hc.laplacian(T) + T.grid.x}
+
+        sim = hc.Simulation(
+            grid, heat, parameters={"kappa": kappa, "hot": kappa}, scheme=hc.RK2(), dt=1e-4 * kappa
+        )
+        sim[T] = 1.0
+        sim.run(steps=2)
+        sim.parameters["kappa"] = 2 * kappa
+        sim.run(steps=2)
+        libraries.add(sim.prepared.library)
+    assert len(libraries) == 1
+
+
+def test_a_program_without_statements_is_an_error() -> None:
+    grid, _ = fields("u")
+    with pytest.raises(InputError, match=r"program 'nothing' has no statements: nothing is set"):
+        compile_program(hc.program(nothing).trace(), grid)
+
+
+def nothing() -> None:
+    pass

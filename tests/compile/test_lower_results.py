@@ -1,0 +1,73 @@
+"""Waits for results of reductions: as late as can be, and before anything needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import halocline as hc
+from halocline.compile.lower import (
+    AwaitGraph,
+    LoopGraph,
+    OperationGraph,
+    ScalarGraph,
+    SweepGraph,
+    awaited,
+    lower,
+)
+
+
+def arranged(program: Callable[..., None], reads: set[str] = frozenset()) -> list[Any]:
+    """Return the operations of a program as words: sweep, wait, the names of scalars; loops as lists."""
+    grid = hc.Grid((8, 8), periodic=True)
+    operations = lower(hc.program(program).trace(grid.field("u"), grid.field("v")))
+
+    def words(operations: list[OperationGraph]) -> list[Any]:
+        found: list[Any] = []
+        for operation in operations:
+            if isinstance(operation, SweepGraph):
+                found.append("sweep")
+            elif isinstance(operation, AwaitGraph):
+                found.append("wait")
+            elif isinstance(operation, ScalarGraph):
+                found.append(" ".join(name for name, _ in operation.statements))
+            elif isinstance(operation, LoopGraph):
+                found.append(words(operation.body))
+        return found
+
+    return words(awaited(operations, lambda sweep: set(reads)))
+
+
+def test_what_does_not_need_a_result_goes_on_meanwhile() -> None:
+    def program(u: Any, v: Any) -> None:
+        total = hc.scalar("total")
+        total.set(hc.sum(u))
+        v.set(u[1, 0] - v)
+        v.set(v[0, 1] - u)
+        hc.scalar("half").set(0.5 * total)
+
+    found = arranged(program)
+    assert found[-2:] == ["wait", "total half"]
+    assert found.count("sweep") >= 2
+    assert found.count("wait") == 1
+
+
+def test_another_reduction_waits_for_the_one_before() -> None:
+    def program(u: Any, v: Any) -> None:
+        hc.scalar("first").set(hc.sum(u))
+        v.set(u[1, 0])
+        hc.scalar("second").set(hc.sum(u * v[1, 0]))
+
+    found = arranged(program)
+    assert found.count("wait") == 2
+    assert found.index("wait") < len(found) - 1 - found[::-1].index("sweep")
+
+
+def test_the_body_of_a_loop_ends_with_its_wait() -> None:
+    def program(u: Any, v: Any) -> None:
+        with hc.loop(limit=3):
+            u.set(u[0, 1])
+            hc.scalar("most").set(hc.max(u))
+
+    (body,) = [operation for operation in arranged(program) if isinstance(operation, list)]
+    assert body[-1] == "wait" or body[-2] == "wait"

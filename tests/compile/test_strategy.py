@@ -1,0 +1,30 @@
+"""Strategies of kernels by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.compile.strategy import Strategy
+from halocline.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"reads": "fast"}, "'fast' are unknown; known are direct, queue, planes"),
+        ({"group": (64, 8)}, "at most 256 threads"),
+        ({"march": 0}, "positive"),
+        ({"stages": "heap"}, "'heap': expected group or memory"),
+    ],
+)
+def test_wrong_strategies_are_named(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Strategy(**wrong)
+
+
+def test_wrong_kernels_are_named() -> None:
+    with pytest.raises(InputError, match="kernels 'fast' is unknown; known: auto, tune, direct, queue"):
+        hc.Simulation(hc.Grid((4, 4)), lambda u: {}, kernels="fast")

@@ -1,0 +1,65 @@
+"""Kernels that expressions are translated to: operations, literals, common expressions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import halocline as hc
+from compiled_programs import fields, schedule_of
+
+
+def ops(root: hc.Expr) -> list[str]:
+    """The operations of an expression, in the order of evaluation."""
+    from halocline.lang.expression import walk
+
+    return [n.op for n in walk([root]) if n.args]
+
+
+def test_flops_are_counted_by_hand() -> None:
+    grid, _ = fields("u", "v")
+
+    def program(u: Any, v: Any) -> None:
+        v.set(3.0 * u + hc.sqrt(u) / v)  # fma(3, u, sqrt / v): 2 + 1 + 1
+
+    (sweep,) = schedule_of(grid, program).sweeps()
+    assert sweep.flops == 4
+
+    def heat(u: Any, v: Any) -> None:
+        # (u_w + u_e) a + (u_s + u_n) b + u c: two sums, a product, two fma, weights once a sweep
+        v.set(hc.laplacian(u))
+
+    (sweep,) = schedule_of(grid, heat).sweeps()
+    assert sweep.flops == 2 + 1 + 4
+
+
+def test_common_expressions_are_formed_once() -> None:
+    grid, _ = fields("u", "v", "w")
+
+    def program(u: Any, v: Any, w: Any) -> None:
+        v.set(hc.exp(u[1, 0]) * 2.0)
+        w.set(hc.exp(u[1, 0]) + v)
+
+    source = schedule_of(grid, program).source
+    kernel = source.split("#pragma omp simd")[1].split("\n}\n")[0]
+    assert kernel.count("hc_exp(") == 1
+    assert len(re.findall(r"= u_at_\w+\[k\];", kernel)) == 1
+
+
+def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
+    _, (u,) = fields("u")
+    two = hc.sqrt(4.0)
+    assert two.op == "const"
+    assert two.attribute == 2.0
+    assert (two * 3.0 - 6.0 + u) is u.expr
+    assert (u * 1.0 + 0.0) is u.expr
+    assert (u * 0.0).attribute == 0.0
+    assert ops(u / 4.0) == ["mul"]
+    assert ops(u / 3.0) == ["div"]  # its reciprocal is not exact
+    assert ops(u**2) == ["mul"]
+    assert ops(u**0.5) == ["sqrt"]
+    assert ops(u**-1) == ["div"]
+    assert ops(u**2.5) == ["pow"]
+    assert hc.derivative(u, "z").attribute == 0.0  # an axis that the grid lacks
+    assert (u + (-u[1, 0])) is (u - u[1, 0])
+    assert -(-u) is u.expr  # noqa: B002

@@ -1,0 +1,453 @@
+"""Commands and records of runs on two OpenCL devices that compute on the processor."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from device_commands import SIDES, Devices, explained, halocline, heat
+from halocline import _native as native
+from halocline.cli.app import run
+from halocline.errors import InputError, RunError
+from halocline.run.devices.devices import (
+    device_errors,
+    devices_in_use,
+    summary,
+)
+from halocline.run.host.streams import say_once
+from halocline.run.measurements import bandwidth
+from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.mpi import world
+from halocline.study.measuring import host
+from many_fields import sum_of_fields
+
+SCRIPT = """
+import halocline as hc
+grid = hc.Grid((24,), periodic=True)
+u = grid.field("u")
+sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)
+"""
+
+
+def places(record: dict[str, Any]) -> list[tuple[int, int, str]]:
+    return [(place["rank"], place["subdomain"], place["device"]) for place in record["devices"]]
+
+
+# -- runs ----------------------------------------------------------------------------------------------------
+
+
+def test_a_solve_tells_where_it_ran_and_has_the_same_bits(tmp_path: Path, opencl: Devices):
+    line = "solve poisson --n 16 --dim 1 --json r.json"
+    alone = halocline(f"{line} --threads 1", tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    cpu = json.loads((tmp_path / "r.json").read_text())
+    assert cpu["devices"] == []
+    found = halocline(f"{line} --device opencl --threads 4", tmp_path)
+    assert found.returncode == 0, found.stderr
+    name = re.escape(opencl[0].name)
+    assert re.search(rf", 1 rank, devices opencl:0, opencl:1 \({name}\)$", found.stdout, re.MULTILINE)
+    assert re.search(r"^bandwidth .* of copies within the same devices now$", found.stdout, re.MULTILINE)
+    assert found.stderr.count("threads 4: ignored") == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert places(record) == [(0, 0, "opencl:0"), (0, 1, "opencl:1")]
+    assert record["devices"][0]["driver"] == opencl[0].driver
+    assert (record["checksum"], record["threads"]) == (cpu["checksum"], 1)
+    assert record["bandwidth_share"] > 0
+    assert list(record) == list(cpu)
+
+
+def test_a_script_runs_on_the_devices_that_the_command_names(tmp_path: Path, opencl: Devices):
+    (tmp_path / "s.py").write_text(SCRIPT + "hc.print(*[place.device for place in sim.devices])\n")
+    found = halocline("run s.py --device opencl --ranks 2 --json r.json", tmp_path)
+    assert (found.returncode, found.stdout) == (0, "opencl:0 opencl:1\n"), found.stderr
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record["device"] == "opencl"
+    assert places(record) == [(0, 0, "opencl:0"), (1, 1, "opencl:1")]
+    # both ranks on one, told by the environment, where threads are of no use
+    (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, threads=3"))
+    found = halocline("run s.py --ranks 2 --json r.json", tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.count("threads 3: ignored, since one thread of each rank looks after its dev") == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1"), (1, 1, "opencl:1")])
+    wrong = halocline("run s.py --device gpu", tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "device 'gpu': 'gpu' is no interface; expected cpu, cuda or opencl" in wrong.stderr
+
+
+def test_a_study_keeps_the_devices(tmp_path: Path, opencl: Devices):
+    line = "study convergence poisson --dim 1 --n 16 --device opencl:1 --json c.json --csv c.csv"
+    found = halocline(line, tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert f"1 rank, device opencl:1 ({opencl[1].name})" in found.stdout
+    assert re.search(r"memory GB, devices +host\n.*predicted +observed\n", found.stdout)
+    (record,) = json.loads((tmp_path / "c.json").read_text())
+    assert (record["device"], places(record)) == ("opencl:1", [(0, 0, "opencl:1")])
+    assert "--device opencl:1" in record["command"]
+    names, values = (line.split(",") for line in (tmp_path / "c.csv").read_text().splitlines())
+    assert values[names.index("devices")].startswith("device opencl:1 (")
+    wrong = halocline("study strong poisson --n 16 --threads 1,2 --device opencl", tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "--threads 1,2: on devices each rank has 1 thread" in wrong.stderr
+
+
+def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl: Devices):
+    line = "study strong poisson --dim 1 --n 16 --ranks 1 --json s.json --html s.html"
+    found = halocline(line, tmp_path, HALOCLINE_DEVICE="opencl:1")
+    assert found.returncode == 0, found.stderr
+    (record,) = json.loads((tmp_path / "s.json").read_text())
+    assert "--device opencl:1" in record["command"]
+    assert record["command"] in (tmp_path / "s.html").read_text()
+    assert "over those that copies within the same devices move" in found.stdout
+
+
+def test_a_run_on_devices_draws_no_empty_timeline(tmp_path: Path, opencl: Devices):
+    found = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert (
+        "trace t.json: holds what hosts wait for, not what devices do; no timeline is drawn of it"
+        in found.stderr
+    )
+    line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
+    found = halocline(line, tmp_path)
+    assert found.returncode == 0, found.stderr
+    drawn = {"solution.png", "error.png"}
+    for folder, files in (("p", drawn), ("q", drawn | {"convergence.png"})):
+        assert {file.name for file in (tmp_path / folder).iterdir()} == files
+
+
+def test_a_simulation_tells_its_devices(opencl: Devices):
+    sim = heat(device="opencl")
+    assert [(p.rank, p.subdomain, p.device) for p in sim.devices] == [(0, 0, SIDES[0]), (0, 1, SIDES[1])]
+    assert summary(sim.devices) == f"devices opencl:0, opencl:1 ({opencl[0].name})"
+    assert heat().devices == ()
+
+
+def test_what_ran_is_told_of_the_runs_meanwhile_only(opencl: Devices):
+    heat(device="opencl")
+    with devices_in_use() as all_of_them:
+        with devices_in_use() as none:
+            heat(device="cpu")
+        heat(device="opencl:1")
+    heat(device="opencl")
+    assert none(world()) == []
+    assert [place.device for place in all_of_them(world())] == ["opencl:1"]
+
+
+def test_a_device_that_is_not_there_ends_a_script_before_it_begins(tmp_path: Path, opencl: Devices):
+    (tmp_path / "s.py").write_text("print('begun')\n" + SCRIPT)
+    for line, environment, first in (
+        ("run s.py --device opencl:97", {}, "device 'opencl:97': there is no opencl:97"),
+        ("run s.py --device opencl:97 --ranks 2", {}, "device 'opencl:97': there is no opencl:97"),
+        ("run s.py", {"HALOCLINE_DEVICE": "opencl:97"}, "HALOCLINE_DEVICE: device 'opencl:97': there is no"),
+    ):
+        found = halocline(line, tmp_path, **environment)
+        assert (found.returncode, found.stdout) == (2, "")
+        assert found.stderr.startswith(f"halocline: error: {first}")
+        assert found.stderr.count("\n") == 1
+
+
+def test_the_device_of_the_command_replaces_the_device_of_a_file(tmp_path: Path, opencl: Devices):
+    (tmp_path / "s.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, device='cpu'"))
+    (tmp_path / "t.py").write_text(SCRIPT.replace("dt=1e-5", "dt=1e-5, device='opencl:1'"))
+    for line, ran in (
+        ("run s.py --device opencl:1", ["opencl:1"]),
+        ("run t.py --device cpu", []),
+        ("run t.py --device opencl:0", ["opencl:0"]),
+        ("run t.py", ["opencl:1"]),
+    ):
+        found = halocline(f"{line} --json r.json", tmp_path)
+        assert found.returncode == 0, found.stderr
+        record = json.loads((tmp_path / "r.json").read_text())
+        assert [place["device"] for place in record["devices"]] == ran
+
+
+def test_a_script_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("HALOCLINE_DEVICE", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    (tmp_path / "s.py").write_text(
+        "import json, os, sys\n"
+        "names = 'HALOCLINE_DEVICE', 'OMP_NUM_THREADS'\n"
+        "open(sys.argv[1], 'w').write(json.dumps([sys.path[0], *map(os.environ.get, names)]))\n"
+    )
+    before = dict(os.environ), sys.argv, sys.path[:]
+    command = [
+        "run",
+        str(tmp_path / "s.py"),
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+        str(tmp_path / "seen.json"),
+    ]
+    assert run(command) == 0
+    assert json.loads((tmp_path / "seen.json").read_text()) == [str(tmp_path), "cpu", "1"]
+    assert (dict(os.environ), sys.argv, sys.path[:]) == before
+
+
+# -- what is chosen ------------------------------------------------------------------------------------------
+
+
+def test_the_model_of_this_host_is_measured_on_the_host(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HALOCLINE_DEVICE", "opencl:99")
+    case = {"case": "heat", "n": 16, "dim": 1}
+    assert 0 < host.on_ranks(1, {"do": "case", "case": case, "alone": True}) < 1
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("gpu", "'gpu' is no interface; expected cpu, cuda or opencl"),
+        ("opencl:0,0", "names 0 twice"),
+        ("opencl:7", r"there is no opencl:7; expected those from 0 to 1, as `halocline doctor` lists them"),
+        ("cpu:1", "cpu takes no numbers"),
+        ("opencl:x", "'x' is no number of a device"),
+    ],
+)
+def test_devices_that_cannot_be_are_one_clear_line(opencl: Devices, device: str, said: str):
+    if len(native.devices("opencl")) != 2:
+        pytest.skip("more OpenCL devices than the tests'")
+    with pytest.raises(InputError, match=said) as raised:
+        heat(device=device)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_grid_that_is_too_small_for_all_devices(opencl: Devices):
+    grid = hc.Grid((3,), periodic=True)
+    grid.field("u")
+    with pytest.raises(InputError, match=r"cut into 2 subdomains.*; name fewer devices than 2, such as open"):
+        hc.Simulation(
+            grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1.0, order=6, device="opencl:0,1"
+        )
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "advice"),
+    [
+        (24, {"decomposition": "4"}, "name parts whose product is 2; take 2 subdomains a device"),
+        (
+            24,
+            {"decomposition": "1"},
+            "name parts whose product is 2; name fewer devices than 2, such as opencl:0",
+        ),
+        (4, {"subdomains_per_rank": 3}, "fits is 4; take 2 subdomains a device (--subdomains-per-rank 2)"),
+        (
+            24,
+            {"decomposition": "4", "device": "cpu"},
+            "is 1; take 4 subdomains a rank (--subdomains-per-rank 4)",
+        ),
+    ],
+)
+def test_advice_about_subdomains_is_true(
+    opencl: Devices, cells: int, options: dict[str, Any], advice: str
+) -> None:
+    def run(**how: Any) -> None:
+        grid = hc.Grid((cells,), periodic=True)
+        grid.field("u")
+        hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **how)
+
+    options = {"device": "opencl:0,1", **options}
+    with pytest.raises(InputError, match=re.escape(advice) + r"($| \(|, or )") as raised:
+        run(**options)
+    told = str(raised.value)
+    if found := re.search(r"--subdomains-per-rank (\d+)", told):
+        run(**{**options, "subdomains_per_rank": int(found[1])})
+    if found := re.search(r"such as (opencl:[\d,]+)", told):
+        run(**{**options, "device": found[1]})
+
+
+# -- what is not as it was asked for -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """The notices of a process that has given none."""
+    say_once.cache_clear()
+    return caplog
+
+
+ALONE = "need{} ranks: start with mpiexec or --ranks; peer is taken"
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0,1"])
+@pytest.mark.parametrize(
+    ("methods", "taken", "said"),
+    [
+        (None, ("self", "peer", "mpi"), None),
+        ("self,peer", ("self", "peer", "mpi"), None),
+        ("peer,colocated", ("peer", "mpi"), None),
+        ("mpi", ("peer", "mpi"), "transfer method mpi " + ALONE.format("s")),
+        ("self,colocated", ("self", "peer", "mpi"), "transfer methods colocated, mpi " + ALONE.format("")),
+    ],
+)
+def test_methods_of_one_process_are_those_that_can_be(
+    opencl: Devices,
+    told: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    device: str,
+    methods: str | None,
+    taken: tuple[str, ...],
+    said: str | None,
+) -> None:
+    # as if no other test had had a communicator
+    monkeypatch.setattr("halocline.run.ranks.mpi._meeting", None)
+    each = 2 if device == "cpu" else 1
+    sim = heat(device=device, methods=methods, subdomains_per_rank=each, threads=1)
+    assert sim.domain.transfers is not None
+    assert sim.domain.transfers.methods == taken
+    assert {route["method"] for route in hc.explain(sim).routes} == {"peer"}
+    # a program that is only explained would do the same, and says so
+    planned = explained(device, methods=methods, subdomains_per_rank=each)
+    assert planned.plan.transfers.methods == taken
+    assert told.messages == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernels": "queue"}, "kernels queue: ignored, since the device is cpu"),
+        (
+            {"methods": "peer,gpu_aware"},
+            "transfer method gpu_aware is not taken: fields are in memory of the h",
+        ),
+        (
+            {"device": "opencl:0", "schedule": "static"},
+            "schedule static: ignored, since no threads share out",
+        ),
+        (
+            {"device": "opencl:0", "methods": "peer,rma"},
+            "method rma is not taken between devices: its mailboxes",
+        ),
+        ({"device": "opencl:0", "schedule": "guided", "kernels": "direct", "threads": 1}, None),
+        ({"schedule": "dynamic", "methods": "peer,rma"}, None),
+    ],
+)
+def test_what_means_nothing_is_told_once(
+    opencl: Devices, told: pytest.LogCaptureFixture, options: dict[str, Any], said: str | None
+) -> None:
+    sim = heat(**options)
+    heat(**options)
+    hc.explain(sim)
+    assert len(told.messages) == (said is not None)
+    assert said is None or said in told.messages[0]
+
+
+@pytest.mark.ranks(2)
+def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
+    if len(native.devices("opencl")) < 2:
+        pytest.skip("no two OpenCL devices")
+    say_once.cache_clear()
+    sim = heat(device="opencl", methods="rma")
+    assert sim.domain.transfers is not None
+    assert sim.domain.transfers.methods == ("mpi",)
+    first = world().rank == 0
+    assert [text for text in caplog.messages if "method rma is not taken between devices" in text] == [
+        "transfer method rma is not taken between devices: its mailboxes are memory of the host"
+    ] * first
+
+
+# -- memory and failures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [26, *(pytest.param(n, marks=pytest.mark.long) for n in (25, 60))])
+def test_layouts_that_parameters_have_no_room_for_lie_in_memory(count: int, opencl: Devices):
+    sums = []
+    for device in ("cpu", "opencl:0"):
+        sim = sum_of_fields(count, device)
+        sim.run(steps=2)
+        u = sim.grid.fields["u0"]
+        around = sim.evaluate(hc.norm(u[3, 4] - u))  # a wider halo: where cells are changes
+        sim.run(steps=1)
+        sums.append((sim.checksum("u0"), around))
+    assert sums[0] == sums[1]
+
+
+def test_a_kernel_of_too_many_fields_is_told(opencl: Devices):
+    sim = sum_of_fields(110, "opencl:0")
+    with pytest.raises(
+        RunError, match=r"bytes of parameters, for 110 fields, but opencl:0 .* at most 1024: "
+    ):
+        sim.run(steps=1)
+
+
+def test_a_grid_that_does_not_fit_is_told_before_memory_is_taken(tmp_path: Path, opencl: Devices):
+    line = "solve poisson --n 12000 --device opencl:0 --ranks 2"
+    found = halocline(line, tmp_path, POCL_MEMORY_LIMIT="1")
+    assert found.returncode == 1
+    assert re.fullmatch(
+        r"halocline: error: device opencl:0 \(.*\): the 2 ranks that share it need 4\.6 GB, but only "
+        r"1\.\d GB are free: .*\n",
+        found.stderr.partition("This happened")[0],
+    )
+
+
+def test_what_a_device_says_is_one_error_of_a_run(opencl: Devices):
+    with (
+        pytest.raises(RunError, match=r"^program 'x': OpenCL device 0 .* does not compile"),
+        device_errors("program 'x'"),
+    ):
+        opencl[0].load("kernel void broken(")
+    with (
+        pytest.raises(RunError, match=r"^field 'u': a buffer on OpenCL device 0 .* needs \d+ bytes"),
+        device_errors("field 'u'"),
+    ):
+        opencl[0].allocate(2**60)
+
+
+def test_a_kernel_that_fails_in_a_run_is_one_clear_error(tmp_path: Path, faults: str):
+    (tmp_path / "s.py").write_text(SCRIPT + "sim['u'] = 1.0\nsim.run(steps=2)\n")
+    found = halocline("run s.py --device opencl:0", tmp_path, OPENCL_LAYERS=faults, FAULT="kernel")
+    assert found.returncode == 1
+    first, *rest = found.stderr.splitlines()
+    assert first.startswith("halocline: error: program 'initial_values': OpenCL device 0 (")
+    assert "kernel sweep_0_0 failed with CL_OUT_OF_RESOURCES (-5): a kernel has failed" in first
+    assert [line.strip() for line in rest[1:]] == ["sim.run(steps=2)"]  # where the user asked for it
+
+
+# -- bandwidth -----------------------------------------------------------------------------------------------
+
+
+def test_bandwidth_is_that_of_all_devices(opencl: Devices, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bandwidth, "LEAST_COPIED", 2**20)
+    moved: list[int] = []
+    kept = bandwidth.best_rate
+
+    def noting(comm: Communicator, make: Any, duration: float) -> float:
+        def made() -> int:
+            moved.append(make())
+            return moved[-1]
+
+        return kept(comm, made, duration)
+
+    monkeypatch.setattr(bandwidth, "best_rate", noting)
+    rate = bandwidth.device_bandwidth(Communicator(), opencl[:2], 0)
+    assert 1e8 < rate < 1e13
+    assert all(size > 0 and size % (2 * 2 * 2**20) == 0 for size in moved)  # there and back, on both
+    assert bandwidth.yardstick(opencl) != bandwidth.yardstick(())
+
+
+def test_bandwidth_is_measured_in_what_memory_there_is():
+    class Small:
+        interface, index, name, left = "opencl", 0, "small", 3 * 2**20
+
+        def queue(self) -> None:
+            pass
+
+        def allocate(self, size: int) -> Any:
+            if 2 * size > self.left:
+                raise MemoryError
+            return SimpleNamespace(bytes=size)
+
+    device: Any = Small()
+    assert bandwidth._Copies(device, 2**25).source.bytes == 2**20
+    device.left = 1000
+    with pytest.raises(RunError, match=r"device opencl:0 \(small\) has no memory left to measure"):
+        bandwidth._Copies(device, 2**25)

@@ -1,0 +1,823 @@
+"""CUDA devices as the engine sees them: those of this machine, else a stand-in for the driver.
+
+The tests run under mpiexec, so that no other test's process has the stand-in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuda_standin
+import halocline as hc
+from halocline import _native as native
+from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices.devices import finder
+from halocline.run.ranks.mpi import world
+from halocline.study.measuring import overlap
+from hang import HANG
+from loops import some
+
+pytestmark = pytest.mark.ranks(1, alone="file")  # the stand-in stays in their process
+
+SLOW = 20_000_000  # steps of add_slowly(): some ten milliseconds
+
+KERNELS = """
+struct frame { long long shape[3]; double factor; };
+
+extern "C" __global__ void number(long long *out, const frame f) {
+  const long long x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
+                  z = blockIdx.z * blockDim.z + threadIdx.z;
+  out[(z * f.shape[1] + y) * f.shape[0] + x] =
+      1000000LL * (blockIdx.z * 10000 + blockIdx.y * 100 + blockIdx.x)
+      + threadIdx.z * 10000 + threadIdx.y * 100 + threadIdx.x;
+}
+
+extern "C" __global__ void combine(double *out, const double *x, const long long n, const double a,
+                                   const float b, const frame f) {
+  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (i < n) out[i] = fma(x[i], a, (double)b) + f.factor * f.shape[2];
+}
+
+extern "C" __global__ void __launch_bounds__(64) sum_of_group(long long *sums, const long long *x) {
+  __shared__ long long shared[64];
+  const int t = threadIdx.x, threads = blockDim.x;
+  shared[t] = x[blockIdx.x * threads + t];
+  __syncthreads();
+  for (int reach = 1; reach < threads; reach *= 2) {
+    const long long other = t + reach < threads ? shared[t + reach] : 0;
+    __syncthreads();
+    shared[t] += other;
+    __syncthreads();
+  }
+  if (t == 0) sums[blockIdx.x] = shared[0];
+}
+
+extern "C" __global__ void parted(int *x) {
+  if (threadIdx.x == 1) return;
+  __syncthreads();
+  x[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void count(int *total, unsigned long long *greatest) {
+  atomicAdd(total, 1);
+  atomicMax(greatest, blockIdx.x * 1000ULL + threadIdx.x);
+}
+
+// takes its time, then adds: who does not wait for it sees what was before
+extern "C" __global__ void add_slowly(long long *x, const long long steps) {
+  unsigned long long state = 88172645463325252ULL;
+  for (long long n = 0; n < steps; ++n) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; }
+  x[blockIdx.x] += state != 0;
+}
+
+extern "C" __global__ void twice_plus(long long *x, const long long plus) { x[0] = 2 * x[0] + plus; }
+
+extern "C" __global__ void stray(double *x, const long long n) { x[n] = 1; }
+
+extern "C" __global__ void bits(long long *out, const double *x) {
+  const double a = x[0], b = x[1], c = x[2];
+  out[0] = __double_as_longlong(a * b + c);
+  out[1] = __double_as_longlong(fma(a, b, c));
+  out[2] = __double_as_longlong(a / b);
+  out[3] = __double_as_longlong(sqrt(a));
+  out[4] = __double_as_longlong(x[3] * 0.5);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def standin() -> ctypes.CDLL | None:
+    """The stand-in for the driver, two devices of which reach each other; None where there are real ones."""
+    return None if cuda_standin.real_devices() else cuda_standin.load(2, memory=256 << 20, delay=200)
+
+
+@pytest.fixture(scope="module")
+def cuda(standin: ctypes.CDLL | None) -> list[native.Device]:
+    devices = native.devices("cuda")
+    assert devices, native.why_no_devices("cuda")
+    assert all((device.name == cuda_standin.NAME) == (standin is not None) for device in devices)
+    return devices
+
+
+@pytest.fixture(scope="module")
+def modules(cuda: list[native.Device]) -> list[native.Module]:
+    return [device.load(compile_cuda(KERNELS, device.architecture).read_bytes()) for device in cuda]
+
+
+@pytest.fixture
+def pair(cuda: list[native.Device]) -> list[native.Device]:
+    if len(cuda) < 2:
+        pytest.skip("this machine has one CUDA device")
+    return cuda[:2]
+
+
+def frame(shape: tuple[int, int, int], factor: float = 0.0) -> bytes:
+    return struct.pack("qqqd", *shape, factor)
+
+
+def filled(device: native.Device, array: np.ndarray) -> native.Buffer:
+    buffer, queue = device.allocate(array.nbytes), device.queue()
+    queue.upload(buffer, array)
+    queue.finish()
+    return buffer
+
+
+def contents(device: native.Device, buffer: native.Buffer, dtype: Any = np.int64) -> np.ndarray:
+    array = np.full(buffer.bytes, 0xEE, np.uint8)
+    queue = device.queue()
+    queue.download(buffer, array)
+    queue.finish()
+    return array.view(dtype)
+
+
+def in_another_process(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        cwd=Path(__file__).parents[1] / "support",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def only_with(standin: ctypes.CDLL | None) -> ctypes.CDLL:
+    if standin is None:
+        pytest.skip("only the stand-in fails when it is asked to")
+    return standin
+
+
+# -- devices and memory ------------------------------------------------------------------------------
+
+
+def test_devices_are_described(cuda):
+    assert native.why_no_devices("cuda") == ""
+    for index, device in enumerate(cuda):
+        assert (device.interface, device.index) == ("cuda", index)
+        assert device.platform == ""
+        assert device.identity.startswith(("GPU-", "MIG-"))
+        assert len(device.identity) == 40
+        assert device.architecture.startswith("sm_")
+        assert device.driver.startswith("CUDA ")
+        assert 0 < device.free_memory <= device.memory
+        assert device.local_memory >= 48 << 10
+        assert device.largest_group == 1024
+        assert device.units >= 1
+        assert device.doubles
+        assert device.captures
+    assert len({device.identity for device in cuda}) == len(cuda)
+
+
+def test_memory_is_zeroed_and_counted(cuda):
+    device = cuda[0]
+    before = device.free_memory
+    buffer = device.allocate(32 << 20)
+    assert buffer.bytes == 32 << 20
+    assert buffer.address != 0
+    assert before - device.free_memory >= 32 << 20
+    assert not contents(device, buffer).any()
+    del buffer
+    assert device.free_memory >= before - (1 << 20)
+    assert device.allocate(0).bytes == 0
+
+
+def test_parts_of_a_buffer(cuda):
+    device = cuda[0]
+    x = np.arange(1000, dtype=np.int64)
+    buffer, queue = filled(device, x), device.queue()
+    queue.upload(buffer, x[:10] + 5000, offset=80)
+    queue.clear(buffer, bytes=16, offset=400)
+    part = np.zeros(3, np.int64)
+    queue.download(buffer, part, offset=88)
+    queue.finish()
+    expected = x.copy()
+    expected[10:20] = x[:10] + 5000
+    expected[50:52] = 0
+    assert (contents(device, buffer) == expected).all()
+    assert (part == expected[11:14]).all()
+
+
+def test_copies_out_of_bounds_are_refused(cuda):
+    device = cuda[0]
+    buffer, other, queue = device.allocate(64), device.allocate(32), device.queue()
+    with pytest.raises(IndexError, match=r"cuda:0.*bytes 8 to 72 of a buffer of 64 bytes"):
+        queue.upload(buffer, np.zeros(8), offset=8)
+    with pytest.raises(IndexError, match="bytes 0 to 64 of a buffer of 32 bytes"):
+        queue.copy(other, buffer)
+    with pytest.raises(IndexError):
+        queue.download(buffer, np.zeros(9))
+    with pytest.raises(IndexError):
+        queue.clear(buffer, bytes=2**64 - 1, offset=16)
+    queue.finish()
+
+
+def test_memory_that_is_not_there(cuda):
+    device = cuda[0]
+    needed = device.memory + (1 << 30)
+    with pytest.raises(MemoryError) as raised:
+        device.allocate(needed)
+    assert "cuda:0" in str(raised.value)
+    assert f"needs {needed} bytes" in str(raised.value)
+    assert "are available" in str(raised.value)
+    assert contents(device, filled(device, np.ones(4)), float).all()  # and all goes on
+
+
+def test_pinned_memory_is_the_hosts(cuda):
+    device = cuda[0]
+    memory = device.pinned(800)
+    x = memory.view(np.int64)
+    x[:] = np.arange(100)
+    buffer, queue = device.allocate(800), device.queue()
+    queue.upload(buffer, x)
+    queue.finish()
+    x[:] = 0
+    queue.download(buffer, x)
+    queue.finish()
+    assert (x == np.arange(100)).all()
+
+
+# -- kernels -----------------------------------------------------------------------------------------
+
+
+def test_groups_and_threads_are_numbered_along_three_axes(cuda, modules):
+    groups, group = (3, 2, 4), (4, 5, 2)
+    shape = tuple(a * b for a, b in zip(groups, group, strict=True))
+    for device, module in some(zip(cuda, modules, strict=True)):
+        out, queue = device.allocate(8 * int(np.prod(shape))), device.queue()
+        queue.launch(module, "number", groups, group, [out, frame(shape)])
+        queue.finish()
+        z, y, x = np.meshgrid(*(np.arange(n) for n in shape[::-1]), indexing="ij")
+        expected = 1000000 * (z // 2 * 10000 + y // 5 * 100 + x // 4) + z % 2 * 10000 + y % 5 * 100 + x % 4
+        assert (contents(device, out) == expected.ravel()).all()
+
+
+def test_arguments_of_every_size(cuda, modules):
+    device = cuda[0]
+    x = np.random.default_rng(1).random(1000)
+    source, out, queue = filled(device, x), device.allocate(8000), device.queue()
+    arguments = [out, source, 999, 4.0, struct.pack("f", 0.5), frame((1, 2, 3), 0.25)]
+    queue.launch(modules[0], "combine", (8, 1, 1), (128, 1, 1), arguments)
+    queue.finish()
+    found = contents(device, out, float)
+    assert (found[:999] == 4 * x[:999] + 0.5 + 0.75).all()
+    assert found[999] == 0
+
+
+def test_threads_of_a_group_share_memory_and_meet(cuda, modules):
+    device = cuda[0]
+    x = np.random.default_rng(2).integers(-(2**40), 2**40, 64 * 9)
+    source, sums, queue = filled(device, x), device.allocate(72), device.queue()
+    queue.launch(modules[0], "sum_of_group", (9, 1, 1), (64, 1, 1), [sums, source])
+    queue.finish()
+    assert (contents(device, sums) == x.reshape(9, 64).sum(axis=1)).all()
+
+
+def test_atomic_operations(cuda, modules):
+    device = cuda[0]
+    total, greatest, queue = device.allocate(4), device.allocate(8), device.queue()
+    queue.launch(modules[0], "count", (10, 1, 1), (100, 1, 1), [total, greatest])
+    queue.finish()
+    assert contents(device, total, np.int32)[0] == 1000
+    assert contents(device, greatest)[0] == 9099
+
+
+def test_bits_of_arithmetic(cuda, modules):
+    device = cuda[0]
+    x = np.array([1 + 2.0**-30, 1 + 2.0**-29, -1.0, 5e-324 * 3])
+    source, out, queue = filled(device, x), device.allocate(40), device.queue()
+    queue.launch(modules[0], "bits", (1, 1, 1), (1, 1, 1), [out, source])
+    queue.finish()
+    found = contents(device, out, float)
+    assert found[0] == x[0] * x[1] - 1  # rounded twice
+    assert found[1] == 2.0**-30 + 2.0**-29 + 2.0**-59  # once
+    assert found[0] != found[1]
+    assert found[2] == x[0] / x[1]
+    assert found[3] == np.sqrt(x[0])
+    assert found[4] == 5e-324 * 2  # a subnormal, and a tie to even
+
+
+def test_limits_of_a_kernel(cuda, modules, standin):
+    device, module, queue = cuda[0], modules[0], cuda[0].queue()
+    assert (
+        module.largest_group("sum_of_group") == 64 if standin else module.largest_group("sum_of_group") >= 64
+    )
+    assert module.registers("number") >= (0 if standin else 8)
+    assert module.spilled("number") == 0
+    sums, x = device.allocate(8), device.allocate(8 * 2048)
+    with pytest.raises(native.DeviceError) as raised:
+        queue.launch(module, "sum_of_group", (1, 1, 1), (2048, 1, 1), [sums, x])
+    assert "1 x 1 x 1 groups of 2048 x 1 x 1 threads of kernel sum_of_group" in str(raised.value)
+    queue.finish()
+
+
+def test_arguments_that_do_not_fit(cuda, modules, standin):
+    if standin is None and int(cuda[0].driver.split()[1].replace(".", "")) < 124:
+        pytest.skip("drivers tell the sizes of parameters since CUDA 12.4")
+    queue, x = cuda[0].queue(), cuda[0].allocate(8)
+    with pytest.raises(ValueError, match="kernel twice_plus: 1 arguments, expected 2"):
+        queue.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x])
+    with pytest.raises(ValueError, match="kernel twice_plus: argument 1 has 4 bytes, expected 8"):
+        queue.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, struct.pack("i", 1)])
+    queue.finish()
+
+
+def test_code_that_cannot_be_used(cuda, modules):
+    with pytest.raises(native.DeviceError, match=r"cuda:0 .*has no kernel nothing"):
+        modules[0].largest_group("nothing")
+    with pytest.raises(native.DeviceError, match=r"cuda:0 .*loading code.*for sm_"):
+        cuda[0].load(b"no code at all")
+    with pytest.raises(ValueError, match="options '-O3'"):
+        cuda[0].load("code", "-O3")
+
+
+def test_modules_have_kernels_of_one_name(cuda):
+    device, queue = cuda[0], cuda[0].queue()
+    x = device.allocate(16)
+    for value in (1, 2):
+        rest = "" if value == 1 else ", const int unused, const double more"
+        source = '#define K extern "C" __global__ void __launch_bounds__((4) * (8), 2)\n'
+        source += f"K same(long long *x{rest}) {{ x[{value - 1}] = {value}; }}"
+        module = device.load(compile_cuda(source, device.architecture).read_bytes())
+        given = [x] if value == 1 else [x, struct.pack("i", 0), 0.0]
+        assert module.largest_group("same") >= 32
+        queue.launch(module, "same", (1, 1, 1), (1, 1, 1), given)
+    queue.finish()
+    assert contents(device, x).tolist() == [1, 2]
+
+
+# -- order -------------------------------------------------------------------------------------------
+
+
+def test_what_is_queued_runs_in_order(cuda, modules):
+    device = cuda[0]
+    x, queue = device.allocate(8), device.queue(urgent=True)
+    expected = 0
+    for n in range(50):
+        queue.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, n % 3])
+        expected = (2 * expected + n % 3) % 2**64
+    queue.finish()
+    assert contents(device, x).view(np.uint64)[0] == expected
+
+
+def test_events_order_queues(cuda, modules):
+    device = cuda[0]
+    x, y = device.allocate(8), device.allocate(8)
+    first, second = device.queue(), device.queue(urgent=True)
+    for n in range(5):
+        first.launch(modules[0], "add_slowly", (1, 1, 1), (1, 1, 1), [x, SLOW // 10])
+        done = first.record()
+        second.wait(done)
+        second.copy(y, x)
+        copied = second.record()
+        first.wait(copied)  # else the next addition may overtake the copy
+        copied.wait()
+        assert copied.done()
+        assert done.done()
+        assert contents(device, y)[0] == n + 1
+
+
+def test_an_event_is_not_done_before_its_work(cuda, modules):
+    device = cuda[0]
+    x, queue = device.allocate(8), device.queue()
+    queue.launch(modules[0], "add_slowly", (1, 1, 1), (1, 1, 1), [x, SLOW])
+    event = queue.record()
+    begin = time.monotonic()
+    assert not event.done()
+    event.wait()
+    assert time.monotonic() > begin
+    assert event.done()
+
+
+def test_events_are_used_again(cuda, standin):
+    device = cuda[0]
+    queue = device.queue()
+    for _ in range(3):
+        queue.record().wait()
+    before = held(standin)[2] if standin else 0
+    for _ in range(100):
+        queue.record().wait()
+    assert (held(standin)[2] if standin else 0) == before
+
+
+def test_copies_between_devices(pair, modules):
+    x = np.random.default_rng(3).random(10000)
+    here, there = filled(pair[0], x), pair[1].allocate(x.nbytes)
+    first, second = pair[0].queue(), pair[1].queue()
+    first.launch(modules[0], "combine", (100, 1, 1), (100, 1, 1),
+                 [here, here, 10000, 2.0, struct.pack("f", 0), frame((0, 0, 0))])  # fmt: skip
+    second.wait(first.record())
+    second.copy(there, here, bytes=40000, to_offset=8, source_offset=16)
+    second.finish()
+    found = contents(pair[1], there, float)
+    assert (found[1:5001] == 2 * x[2:5002]).all()
+    assert not found[5001:].any()
+
+
+def test_kernels_use_the_memory_of_a_device_in_reach(pair, modules):
+    if not pair[1].reaches(pair[0]):
+        pytest.skip("the devices do not reach each other")
+    assert pair[1].reaches(pair[0])  # a second time too
+    assert pair[0].reaches(pair[0])
+    x, out = filled(pair[0], np.arange(100.0)), pair[1].allocate(800)
+    queue = pair[1].queue()
+    queue.launch(modules[1], "combine", (1, 1, 1), (100, 1, 1),
+                 [out, x, 100, 3.0, struct.pack("f", 1), frame((0, 0, 0))])  # fmt: skip
+    queue.finish()
+    assert (contents(pair[1], out, float) == 3 * np.arange(100) + 1).all()
+
+
+# -- graphs ------------------------------------------------------------------------------------------
+
+
+def test_a_graph_of_two_queues_runs_again_and_again(cuda, modules):
+    device = cuda[0]
+    x, y, z = (device.allocate(8) for _ in range(3))
+    first, second = device.queue(), device.queue()
+    first.begin_capture()
+    first.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, 1])
+    second.wait(first.record())
+    second.launch(modules[0], "add_slowly", (1, 1, 1), (1, 1, 1), [y, SLOW // 20])
+    first.copy(z, x)
+    first.wait(second.record())
+    first.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [y, 0])
+    graph = first.end_capture()
+    assert [contents(device, each)[0] for each in (x, y, z)] == [0, 0, 0]  # nothing ran yet
+    for _ in range(4):
+        first.replay(graph)
+    first.finish()
+    assert [contents(device, each)[0] for each in (x, y, z)] == [15, 30, 15]
+    second.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, 0])  # out of the graph again
+    second.finish()
+    assert contents(device, x)[0] == 30
+
+
+def test_a_graph_that_leaves_a_queue_open_is_refused(cuda, modules):
+    device = cuda[0]
+    x, first, second = device.allocate(8), device.queue(), device.queue()
+    first.begin_capture()
+    second.wait(first.record())
+    second.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, 1])
+    with pytest.raises(
+        native.DeviceError, match=r"recording a graph failed: CUDA_ERROR_STREAM_CAPTURE_UNJOINED"
+    ):
+        first.end_capture()
+    for queue in (first, second):
+        queue.launch(modules[0], "twice_plus", (1, 1, 1), (1, 1, 1), [x, 1])
+        queue.finish()
+    assert contents(device, x)[0] == 3
+
+
+def test_waiting_while_a_graph_is_recorded_is_refused(cuda):
+    queue = cuda[0].queue()
+    queue.begin_capture()
+    with pytest.raises(native.DeviceError, match="CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"):
+        queue.finish()
+    with pytest.raises(native.DeviceError, match="CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"):
+        queue.end_capture()
+    queue.finish()
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_fails_ends_the_use_of_the_device(cuda, tmp_path):
+    code = f"""
+import sys
+import cuda_standin
+import numpy as np
+if not cuda_standin.real_devices(): cuda_standin.load(2)
+from halocline import _native as native
+from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices.devices import finder
+device, *others = native.devices("cuda")
+module = device.load(compile_cuda({KERNELS!r}, device.architecture).read_bytes())
+x, queue, graph_queue = device.allocate(64), device.queue(), device.queue()
+event = queue.record()
+queue.launch(module, "stray", (1, 1, 1), (1, 1, 1), [x, 1 << 36])
+for call in (queue.finish, lambda: device.allocate(8), event.done, event.wait, queue.finish, device.queue):
+    try:
+        call()
+        print("no error from", call)
+    except native.DeviceError as error:
+        assert str(error).startswith("device cuda:0 ("), error
+        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in str(error), error
+        assert "the process must be started anew" in str(error), error
+        print("told")
+del event, queue, graph_queue, x, module  # destructors say nothing
+for other in others:
+    other.allocate(8)
+print("end")
+"""
+    assert in_another_process(code).split() == ["told"] * 6 + ["end"]
+
+
+def test_the_standin_finds_a_barrier_that_not_all_threads_come_to(cuda, standin):
+    only_with(standin)
+    code = f"""
+import cuda_standin
+cuda_standin.load(1)
+from halocline import _native as native
+from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices.devices import finder
+(device,) = native.devices("cuda")
+module = device.load(compile_cuda({KERNELS!r}, "sm_90").read_bytes())
+x, queue = device.allocate(8), device.queue()
+queue.launch(module, "parted", (1, 1, 1), (2, 1, 1), [x])
+try:
+    queue.finish()
+except native.DeviceError as error:
+    print(error)
+"""
+    assert "CUDA_ERROR_LAUNCH_FAILED" in in_another_process(code)
+
+
+def test_memory_of_a_device_out_of_reach_is_told(cuda, standin):
+    only_with(standin)
+    code = f"""
+import cuda_standin
+cuda_standin.load(2, peers=0)
+from halocline import _native as native
+from halocline.compile.nvrtc import compile_cuda
+from halocline.run.devices.devices import finder
+here, there = native.devices("cuda")
+assert not here.reaches(there)
+x, y, queue = there.allocate(8), here.allocate(8), here.queue()
+queue.copy(y, x)  # by the host
+queue.finish()
+module = here.load(compile_cuda({KERNELS!r}, "sm_90").read_bytes())
+queue.launch(module, "twice_plus", (1, 1, 1), (1, 1, 1), [x, 1])
+try:
+    queue.finish()
+except native.DeviceError as error:
+    print(error)
+"""
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in in_another_process(code)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (2, "use more devices or a smaller grid"),
+        (46, "another process holds the device"),
+        (214, "the device's hardware failed"),
+        (702, "watchdog"),
+        (719, "compute-sanitizer"),
+        (999, "the device is lost: the process must be started anew; dmesg shows Xid messages"),
+        (12345, "CUDA error 12345"),
+    ],
+)
+def test_errors_say_what_to_do(cuda, standin, status, told):
+    queue = cuda[0].queue()
+    only_with(standin).halocline_standin_fail(b"cuStreamSynchronize", status)
+    with pytest.raises(native.DeviceError, match="work that was queued failed") as raised:
+        queue.finish()
+    assert told in str(raised.value)
+    assert cuda_standin.NAME in str(raised.value)
+    queue.finish()
+
+
+def test_errors_of_single_calls_leave_nothing_behind(cuda, modules, standin):
+    only_with(standin)
+    device, x, queue = cuda[0], cuda[0].allocate(8), cuda[0].queue()
+    code = compile_cuda(KERNELS, device.architecture).read_bytes()
+
+    def record() -> None:
+        queue.begin_capture()
+        queue.clear(x)
+        queue.end_capture()
+
+    calls: dict[bytes, Callable[[], object]] = {
+        b"cuMemAlloc_v2": lambda: device.allocate(8),
+        b"cuMemsetD8Async": lambda: device.allocate(8),
+        b"cuMemHostAlloc": lambda: device.pinned(8),
+        b"cuMemGetInfo_v2": lambda: device.free_memory,
+        b"cuStreamCreateWithPriority": device.queue,
+        b"cuEventRecord": queue.record,
+        b"cuEventCreate": device.shared_event,
+        b"cuModuleLoadDataEx": lambda: device.load(code),
+        b"cuFuncGetAttribute": lambda: device.load(code).largest_group("number"),
+        b"cuIpcGetMemHandle": lambda: device.share(x),
+        b"cuGraphInstantiateWithFlags": record,
+    }
+    for call in (queue.record, record):  # leaves an event to be used again
+        call()
+    for function, call in calls.items():
+        gc.collect()
+        before = held(standin)
+        standin.halocline_standin_fail(function, 801)
+        with pytest.raises(native.DeviceError, match=r"device cuda:0 .* failed: CUDA error 801"):
+            call()
+        gc.collect()
+        assert held(standin) == before, function
+    queue.finish()
+
+
+def held(standin: ctypes.CDLL) -> list[int]:
+    """What this process holds of the driver: memory, queues, events, modules, graphs."""
+    counts = (ctypes.c_size_t * 5)()
+    standin.halocline_standin_held(counts)
+    return list(counts)
+
+
+def test_all_is_given_back(cuda, standin):
+    def use(device: native.Device) -> None:
+        module = device.load(compile_cuda(KERNELS, device.architecture).read_bytes())
+        x, pinned, queue = device.allocate(8), device.pinned(8), device.queue()
+        queue.upload(x, pinned)
+        queue.begin_capture()
+        queue.launch(module, "twice_plus", (1, 1, 1), (1, 1, 1), [x, 1])
+        queue.replay(queue.end_capture())
+        device.record(device.shared_event(), queue)
+        queue.wait(queue.record())
+        queue.finish()
+
+    use(cuda[0])  # leaves one event to be used again
+    gc.collect()
+    before = held(only_with(standin))
+    for _ in range(3):
+        use(cuda[0])
+    gc.collect()
+    assert held(standin) == before
+
+
+# -- processes ---------------------------------------------------------------------------------------
+
+
+def exchange(comm: Any, value: Any) -> Any:
+    return comm.sendrecv(value, dest=1 - comm.rank, source=1 - comm.rank)
+
+
+@pytest.mark.ranks(2)
+def test_processes_share_memory_and_events(cuda, modules):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    device, module = cuda[comm.rank % len(cuda)], modules[comm.rank % len(cuda)]
+    assert device.shares
+    mine, event, queue = filled(device, np.arange(1000)), device.shared_event(), device.queue()
+    with pytest.raises(native.DeviceError, match="opening what another process shares"):
+        device.attach(device.share(mine), mine.bytes)  # not one's own
+    theirs = device.attach(exchange(comm, device.share(mine)), mine.bytes)
+    their_event = device.attach_event(exchange(comm, device.share_event(event)))
+    for n in range(5):
+        queue.launch(module, "add_slowly", (1000, 1, 1), (1, 1, 1), [mine, SLOW // 100000])
+        device.record(event, queue)
+        comm.barrier()  # the record of this step is made
+        queue.wait(their_event)
+        found, copy = np.zeros(1000, np.int64), device.allocate(8000)
+        queue.copy(copy, theirs)
+        queue.download(copy, found)
+        queue.finish()
+        assert (found == np.arange(1000) + n + 1).all()
+        comm.barrier()  # all have read
+    del theirs, their_event
+    gc.collect()
+    comm.barrier()  # what is shared outlives what is attached
+
+
+@pytest.mark.ranks(2, alone=True)
+def test_processes_out_of_reach_are_told():
+    if cuda_standin.real_devices():
+        pytest.skip("only the stand-in keeps processes apart")
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    cuda_standin.load(2, ipc=0)
+    device = native.devices("cuda")[0]
+    x, event = device.allocate(8), device.shared_event()
+    theirs, their_event = exchange(comm, device.share(x)), exchange(comm, device.share_event(event))
+    with pytest.raises(native.DeviceError, match="containers"):
+        device.attach(theirs, 8)
+    with pytest.raises(native.DeviceError, match="containers"):
+        device.attach_event(their_event)
+    with pytest.raises(ValueError, match="a handle of 3 bytes, expected 64"):
+        device.attach(b"abc", 8)
+    comm.barrier()
+
+
+@pytest.mark.ranks(1, 2)
+def test_runs_have_the_bits_of_the_cpu(cuda, standin):
+    def run(device: str) -> np.ndarray:
+        grid = hc.Grid((20, 17, 33), extent=(1.0, 1.0, 1.0), periodic=(True, False, True))
+        field = grid.field("T", boundary=hc.Value(0.25))
+
+        def heat(T, kappa):
+            return {T: kappa * hc.laplacian(T) - T * T}
+
+        options = {"parameters": {"kappa": 0.1}, "scheme": hc.RK3(), "order": 2, "dt": 1e-4, "device": device}
+        simulation = hc.Simulation(grid, heat, **options)
+        simulation[field] = lambda x, y, z: np.exp(-50 * ((x - 0.5) ** 2 + (y - 0.5) ** 2 + (z - 0.5) ** 2))
+        before = held(standin)[0] if standin else 0
+        simulation.run(steps=5)
+        if standin:
+            assert (held(standin)[0] > before) == (device == "cuda")  # it did run there
+        return np.array(simulation[field])
+
+    expected = run("cpu")
+    assert np.isfinite(expected).all()
+    assert (run("cuda").view(np.int64) == expected.view(np.int64)).all()
+
+
+def test_what_is_not_finite_is_found_where_it_lies(cuda):
+    shape = (2, 3, 70)
+    host = native.Storage(shape, (0, 0, 0), (0, 0, 0), 4)
+    host.view()[1, 2, 69] = np.nan
+    fields = [native.DeviceStorage(cuda[0], shape, (1, 1, 1), (1, 1, 1), 4) for _ in range(3)]
+    fields[1].store(host)
+    boxes = [[((0, 0, 0), upto)] for upto in (shape, shape, (2, 3, 69))]
+    assert native.Search(finder(cuda[0]), fields, boxes).found() == [False, True, False]
+    assert native.Search(finder(cuda[0]), fields[1:2], boxes[2:]).found() == [False]
+
+
+WAITS = ("cuStreamSynchronize", "cuEventSynchronize")
+
+
+def calls(standin: ctypes.CDLL, function: str) -> int:
+    """How often this process has called a function of the driver."""
+    standin.halocline_standin_calls.restype = ctypes.c_size_t
+    count: int = standin.halocline_standin_calls(function.encode())
+    return count
+
+
+def test_the_host_queues_graphs_of_steps_and_waits_for_none(cuda, standin):
+    """What it waits for, and what it launches itself, is the same for any number of steps."""
+    only_with(standin)
+    bench = overlap.heat((16, 16, 32), device="cuda:0")
+    told = []
+    for passes in (16, 16, 160):  # the first time passes are recorded
+        bench.passes = passes
+        bench.run()  # sets the number, which the next run takes as well
+        before = {name: calls(standin, name) for name in (*WAITS, "cuLaunchKernel")}
+        report = bench.prepared.engine.run()
+        told.append({name: calls(standin, name) - count for name, count in before.items()})
+        least = passes // 2  # after two passes both buffers of the field are where they were
+        assert least <= report["graph_launches"] <= least + 4  # of which so many are under way at a time
+    assert told[1] == told[2]
+    assert sum(told[2][name] for name in WAITS) <= 4
+
+
+@pytest.mark.ranks(1, 2)
+def test_packing_is_queued_first_in_streams_of_greater_priority(cuda, standin):
+    """Patches fill a device for long: what others wait for must not come behind them."""
+    only_with(standin)
+    standin.halocline_standin_launches.restype = ctypes.c_char_p
+    bench = overlap.heat((16, 16, 32), device="cuda")
+    bench.passes = 1
+    for _ in range(5):
+        standin.halocline_standin_launches()
+        bench.run()
+        lines = standin.halocline_standin_launches().decode().split("\n")[:-1]
+        launches = [line.split(" ") for line in lines]
+        moves = [name == "hc_move_pieces" for _, name in launches]
+        assert {int(priority) for (priority, _), move in zip(launches, moves, strict=True) if move} == {-5}
+        assert {int(priority) for (priority, _), move in zip(launches, moves, strict=True) if not move} == {0}
+        first_patch = moves.index(False)
+        # halos of two subdomains of one process, or what is sent to the other one
+        assert first_patch >= 2 // world().size, lines
+
+
+LIST = """
+from halocline import _native as native
+print([(d.index, d.identity) for d in native.devices("cuda")], native.why_no_devices("cuda"))
+"""
+
+
+def test_one_device_has_one_identity_in_all_processes(cuda, standin):
+    only_with(standin)
+    told = in_another_process(LIST, CUDA_VISIBLE_DEVICES="1", **cuda_standin.environment(2))
+    assert told.strip() == str([(0, cuda[1].identity)])
+
+
+def test_why_there_is_no_device(tmp_path):
+    if not cuda_standin.real_devices():
+        assert "[] no CUDA driver: libcuda.so.1" in in_another_process(LIST)
+    told = in_another_process(LIST, CUDA_VISIBLE_DEVICES="-1", **cuda_standin.environment(2))
+    assert "[] no CUDA device (CUDA_VISIBLE_DEVICES is '-1'): CUDA_ERROR_NO_DEVICE" in told
+    old = tmp_path / "libcuda.so.1"
+    subprocess.run(
+        ["g++", "-x", "c", "-shared", "-fPIC", "-", "-o", str(old)],
+        input="int cuInit;",
+        text=True,
+        check=True,
+    )
+    told = in_another_process(LIST, LD_LIBRARY_PATH=str(tmp_path))
+    assert "[] the CUDA driver is too old, it lacks cuDriverGetVersion: install one for CUDA 11.4" in told
+
+
+def test_the_driver_is_loaded_only_when_asked_for():
+    code = "import halocline, os; print('libcuda' in open(f'/proc/{os.getpid()}/maps').read())"
+    assert in_another_process(code, **cuda_standin.environment(2)) == "False\n"

@@ -1,0 +1,180 @@
+"""What CUDA devices can be short of, on the stand-in for the driver: threads, memory, peers, time.
+
+The tests run under mpiexec, so that no other test's process has the stand-in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuda_standin
+import halocline as hc
+from halocline import _native as native
+from halocline.compile.driver import compile_library
+from halocline.compile.nvrtc import compile_cuda
+from halocline.compile.strategy import SHARED_BYTES, Strategy
+from halocline.compile.targets.source import device_text
+from halocline.errors import RunError
+from halocline.run.engine import prepare, prepared
+from halocline.run.memory import contents
+from halocline.run.ranks.mpi import world
+from halocline.run.tuning import kernels
+from halocline.run.tuning.patches import Tuned
+from wide_stencil import star
+
+pytestmark = pytest.mark.ranks(1, alone="file")
+
+SHARED = 16 << 10
+
+
+@pytest.fixture(scope="module")
+def standin() -> ctypes.CDLL:
+    if cuda_standin.real_devices():
+        pytest.skip("real devices have limits of their own")
+    return cuda_standin.load(2, shared=SHARED, delay=2000)
+
+
+# -- threads of a group ------------------------------------------------------------------------------
+
+
+def test_kernels_run_with_the_threads_that_they_were_compiled_for(
+    standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CUDA refuses more than the bounds that groups which are to be resident have."""
+    shape = (7, 11, 13)
+    wanted = star(shape, 2)
+    monkeypatch.setattr(prepare, "Strategy", lambda *_: Strategy("queue", (8, 8), 5, resident=2))
+    assert star(shape, 2, device="cuda:0") == wanted
+
+
+@pytest.mark.parametrize("kernel", ["hc_find_nonfinite", "sweep_0_0", "hc_finish", "hc_move_pieces"])
+def test_too_few_threads_are_one_clear_error(
+    standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch, kernel: str
+) -> None:
+    monkeypatch.setenv("HALOCLINE_TEST_CUDA_THREADS", "128")
+    grid = hc.Grid((600 if kernel == "sweep_0_0" else 40,), periodic=kernel == "hc_move_pieces")
+    grid.field("u", boundary=None if kernel == "hc_move_pieces" else hc.Value(0.0))
+
+    def step(u: Any) -> None:
+        u.set(u + hc.laplacian(u))
+        if kernel == "hc_finish":
+            hc.scalar("total").set(hc.sum(u))
+
+    sim = hc.Simulation(grid, hc.program(step), device="cuda:0")
+    if kernel != "hc_find_nonfinite":  # which comes first
+        monkeypatch.setattr(contents, "check_finite", lambda *_: None)
+    with pytest.raises(
+        RunError,
+        match=rf"^[\w ']+: kernel {kernel} needs groups of 256 threads, but cuda:0 \(.*\) gives it "
+        r"at most 128: take another device, or cpu$",
+    ):
+        sim.run(steps=1)
+
+
+def test_kernels_that_cannot_be_had_are_not_tuned(
+    standin: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Tuned[Strategy]] = []
+    monkeypatch.setattr(prepare, "remember", lambda place, tuned, program: found.append(tuned))
+    few = (Strategy("planes", (32, 4), 16), Strategy("direct", (32, 4), 8))
+    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
+    monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
+    monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
+    compile_for = prepared.compile_for
+
+    def refusing(device: Any, source: str) -> Any:
+        if "u_plane" in source:
+            raise RunError("no planes here")
+        return compile_for(device, source)
+
+    monkeypatch.setattr(prepared, "compile_for", refusing)
+    assert star((12, 20), 2, device="cuda:0", kernels="tune") == star((12, 20), 2)
+    assert [tuned.tried for tuned in found] == [2]
+
+
+# -- memory ------------------------------------------------------------------------------------------
+
+
+def test_kernels_take_no_more_than_a_group_can_share(standin: ctypes.CDLL) -> None:
+    """Stages that would fit elsewhere lie in the device's memory; explain tells the same kernels."""
+
+    @hc.program
+    def step(u: Any, v: Any) -> None:
+        slopes = [hc.stage(u * u[0, 1] + n, f"s{n}", storage="patch") for n in range(3)]
+        v.set(sum(s[1, 0] - s[-1, 0] for s in slopes))
+
+    def simulation(**options: Any) -> hc.Simulation:
+        grid = hc.Grid((20, 24), periodic=True)
+        u = grid.field("u")
+        grid.field("v")
+        sim = hc.Simulation(grid, step, **options)
+        sim[u] = lambda x, y: hc.sin(x) * hc.cos(y)
+        sim.run(steps=1)
+        return sim
+
+    sim = simulation(device="cuda:0,1")
+    assert sim.checksum("v") == simulation().checksum("v")
+    assert sim.domain.shared_bytes == SHARED < SHARED_BYTES
+    (made,) = [made for made in sim.schedule.device.kernels.values() if len(made) > 1]
+    assert all(kernel.tile is None for kernel in made)
+    assert hc.explain(sim).schedule == sim.schedule
+
+
+def test_a_device_without_memory_says_what_helps_devices(standin: ctypes.CDLL) -> None:
+    device = native.devices("cuda")[0]
+    with pytest.raises(native.OutOfMemory, match=r"available: take more devices, a smaller grid or float32$"):
+        device.allocate(2**40)
+
+
+# -- peers -------------------------------------------------------------------------------------------
+
+
+def test_devices_that_cannot_have_another_peer_copy(standin: ctypes.CDLL) -> None:
+    wanted = star((12, 20), 2)
+    standin.halocline_standin_fail(b"cuCtxEnablePeerAccess", 711)
+    assert star((12, 20), 2, device="cuda:0,1") == wanted
+
+
+# -- time --------------------------------------------------------------------------------------------
+
+SHIFT = """
+HC_KERNEL shift(HC_GLOBAL double *a, const hc_layout where, HC_GLOBAL const double *scalars,
+                HC_GLOBAL const hc_control *control, const hc_frame f) {
+  a[where.at + f.hi[2]] = a[where.at + f.lo[2]] + (double)f.march;
+}
+"""
+
+
+def test_what_no_patch_needs_has_come_before_the_next_sweep(standin: ctypes.CDLL) -> None:
+    """A message to oneself brings cell 0 into the halo, cell 8, where the next sweep computes."""
+    device = native.devices("cuda")[0]
+    module = device.load(compile_cuda(device_text([SHIFT], 1), device.architecture).read_bytes())
+    storage = native.DeviceStorage(device, (1, 1, 8), (0, 0, 0), (0, 0, 1), 8)
+    engine = native.Engine.on_devices(
+        str(compile_library('#include "halocline/abi.h"\n')),
+        [native.DeviceSubdomain(device, module, [storage], 1)],
+        np.zeros(1),
+        (1, 1, 8),
+        100,
+        world().handle,
+    )
+
+    def sweep(source: int, target: int, plus: int, sends: Any = (), receives: Any = ()) -> None:
+        frame = [0, 0, source, 0, 0, target, *[0] * 17, plus]
+        launch = native.Launch("shift", [0], frame, (1, 1, 1), (1, 1, 1), False, False, False)
+        item = native.Item(0, False, [launch])
+        share = native.DeviceShare(sends, receives, [], [], [], [item], [])
+        engine.device_sweep("shift", [share], [], [], 0)
+
+    first, halo = ([(0, (0, 0, n), (1, 1, n + 1))] for n in (0, 8))
+    sweep(2, 0, 5)
+    sweep(0, 3, 0, [native.Message(0, 0, first)], [native.Message(0, 0, halo)])
+    sweep(8, 8, 100)
+    sweep(8, 1, 0)
+    for _ in range(30):
+        engine.run(ahead=False)
+        assert storage.fetch().view()[0, 0, :4].tolist() == [5, 105, 0, 5]

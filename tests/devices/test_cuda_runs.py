@@ -1,0 +1,111 @@
+"""Runs on CUDA devices have the CPU's bits: on the stand-in for the driver, by all methods, on all ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuda_runs import QUICK, run
+
+PEERS = [1, pytest.param(0, marks=pytest.mark.long)]
+
+
+# -- bits --------------------------------------------------------------------------------------------
+
+
+def test_one_rank_on_one_device_and_on_two():
+    came, said = run(1, ["one device", "default", "several", "mpi"])
+    assert came["methods"] == ["mpi", "peer", "self"]
+    assert said == ""
+
+
+def test_one_rank_without_peer_access():
+    """Halos go by way of a copy between devices then."""
+    came, _ = run(1, ["default"], peers=0)
+    assert "peer" in came["methods"]
+
+
+@pytest.mark.parametrize("peers", PEERS)
+def test_two_ranks(peers: int):
+    came, said = run(2, ["default", "one device", "several", "mpi"], peers=peers)
+    assert {"colocated", "mpi"} <= set(came["methods"])
+    assert said == ""
+
+
+def test_four_ranks_on_two_devices():
+    came, _ = run(4, ["no self", "no peer"], ["heat"])
+    assert "colocated" in came["methods"]
+
+
+def test_stages_walls_and_reductions():
+    came, _ = run(2, ["default"], ["fluxes"])
+    assert "colocated" in came["methods"]
+
+
+@pytest.mark.parametrize("peers", PEERS)
+def test_work_that_begins_late_finds_what_it_waits_for(peers: int):
+    """Streams begin with their work at random moments: whoever does not wait sees other bits."""
+    came, _ = run(2, ["default"], ["heat", "gray_scott"], peers=peers, delay=20000)
+    assert "colocated" in came["methods"]
+
+
+# -- between processes -------------------------------------------------------------------------------
+
+
+def notices(said: str, method: str) -> list[str]:
+    return [line for line in said.splitlines() if f"transfer method {method} is not taken" in line]
+
+
+def test_processes_that_are_out_of_reach_take_mpi_and_say_so():
+    came, said = run(2, ["default"], ["heat"], ipc=0)
+    assert "colocated" not in came["methods"]
+    assert "mpi" in came["methods"]
+    (notice,) = notices(said, "colocated")
+    assert "opening what another process shares" in notice
+
+
+def test_memory_that_is_not_what_it_should_be_is_not_used():
+    came, said = run(2, ["default"], ["heat"], fault="other memory")
+    assert "colocated" not in came["methods"]
+    (notice,) = notices(said, "colocated")
+    assert "sees other bytes than rank 1 has in its memory" in notice
+
+
+def test_each_rank_sees_its_own_device_alone():
+    """CUDA_VISIBLE_DEVICES: both call theirs cuda:0, and only peer access reaches the other one."""
+    came, said = run(2, ["default"], ["heat"], own_device=True)
+    assert "colocated" in came["methods"]
+    assert said == ""
+    came, said = run(2, ["default"], ["heat"], own_device=True, peers=0)
+    assert "colocated" not in came["methods"]
+    assert len(notices(said, "colocated")) == 1
+
+
+# -- MPI with memory of devices ----------------------------------------------------------------------
+
+
+AWARE = {"device": "cuda", "methods": "self,gpu_aware"}
+
+
+def test_mpi_that_says_nothing_is_given_no_address():
+    came, said = run(2, [AWARE], ["heat"])
+    assert came["methods"] == ["mpi"]
+    (notice,) = notices(said, "gpu_aware")
+    assert "does not say that it takes CUDA memory" in notice
+
+
+def test_mpi_that_takes_addresses_is_given_them():
+    """The stand-in's memory is the host's, so that any MPI does."""
+    came, said = run(2, [AWARE, {**AWARE, "subdomains_per_rank": 2}], QUICK, fault="claims", delay=5000)
+    assert "gpu_aware" in came["methods"]
+    assert "mpi" not in came["methods"]
+    assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"), [("wrong bytes", "other bytes came from rank 1"), ("silent", "did not come in 0.3 s")]
+)
+def test_mpi_that_does_not_keep_its_word_is_given_no_address(fault: str, why: str):
+    came, said = run(2, [AWARE], ["heat"], fault=fault)
+    assert came["methods"] == ["mpi"]
+    (notice,) = notices(said, "gpu_aware")
+    assert why in notice

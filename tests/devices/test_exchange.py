@@ -1,0 +1,61 @@
+"""Random exchanges between devices: every halo that is read holds what its owner has now."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cuda_standin
+from device_exchange_fuzz import draw, in_other_processes, run_cases, try_case
+from halocline.errors import InputError
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_random_exchanges() -> None:
+    run_cases(1, 10, 2)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.ranks(1)
+@pytest.mark.parametrize("packing", ["last", "none"])
+def test_a_device_with_messages_to_itself_copies_no_row_of_a_pass_that_is_not_to_be(packing: str) -> None:
+    """One device of one rank runs ahead of the host, and skips what it was given too much of."""
+    random = np.random.default_rng(5)
+    tried = 0
+    while tried < 3:
+        case = draw(random, 1, 1, "opencl")
+        case = replace(
+            case,
+            fields=tuple(replace(q, kind="place") for q in case.fields),
+            execution={**case.execution, "methods": "mpi", "packing": packing, "subdomains_per_rank": 1},
+        )
+        with contextlib.suppress(InputError):
+            tried += "mpi, not packed" in try_case(case)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("ranks", "count"), [(1, 4), (2, 10), *(pytest.param(n, 200, marks=pytest.mark.long) for n in (1, 2))]
+)
+def test_random_exchanges_of_three_devices(ranks: int, count: int) -> None:
+    environment = {"POCL_DEVICES": "pthread pthread pthread"}
+    in_other_processes(environment, ranks, seed=1, devices=3, cases=count)
+
+
+# as many cases as it takes until all methods were met
+@pytest.mark.parametrize(
+    ("devices", "ranks", "count"),
+    [
+        (1, 2, 14),
+        (2, 1, 8),
+        (3, 2, 24),
+        *(pytest.param(*c, marks=pytest.mark.long) for c in ((2, 2, 14), (3, 1, 8))),
+    ],
+)
+def test_random_exchanges_on_the_standin(devices: int, ranks: int, count: int) -> None:
+    environment = cuda_standin.environment(devices)
+    in_other_processes(environment, ranks, interface="cuda", seed=1, devices=devices, cases=count)

@@ -1,0 +1,159 @@
+"""`make gpu-check` and the benchmarks on devices, with PoCL in the place of a GPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hang import HANG
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import gpu  # noqa: E402
+import gpu_check  # noqa: E402
+import gpu_python  # noqa: E402
+from gpu_check import Check  # noqa: E402
+
+GPU = SimpleNamespace(
+    interface="cuda", platform="", index=0, name="NVIDIA X1", driver="1", architecture="sm_90", memory=10**9
+)
+
+
+def check(seconds: float = HANG) -> Check:
+    return Check(Path(sys.executable), "opencl", True, time.monotonic() + seconds)
+
+
+def test_every_example_is_checked() -> None:
+    here = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert here - gpu_check.EXAMPLES.keys() == {"gas", "hancock", "sod_exact"}
+
+
+@pytest.mark.parametrize(
+    ("script", "outcome", "note"),
+    [
+        ('print(\'noise\'); print(\'[["a", "passed", "b"]]\')', "passed", "b"),
+        ("import sys; sys.exit('no such device')", "failed", "no such device"),
+        ("import os; os.kill(os.getpid(), 11)", "failed", "status -11"),
+        ("print('not what was expected')", "failed", "status 0"),
+    ],
+)
+def test_a_case_that_says_nothing_useful_has_failed(script: str, outcome: str, note: str) -> None:
+    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], HANG)
+    assert (row.outcome, row.note) == (outcome, note)
+
+
+@pytest.mark.parametrize("shares", [1, 3, 8])
+def test_shares_are_all_cases_together(shares: int) -> None:
+    from gpu_cases import share_of
+
+    names = [str(n) for n in range(21)]
+    found = [name for n in range(shares) for name in share_of(names, f"{n}/{shares}")]
+    assert sorted(found) == sorted(names)
+
+
+def test_the_time_of_a_case_is_told_once() -> None:
+    script = 'print(\'[["a", "passed", "b"], ["c", "passed", "d"]]\')'
+    first, second = check().rows("bits", "heat", [sys.executable, "-c", script], HANG)
+    assert first.seconds > 0
+    assert second.seconds == 0
+    assert re.search(r"a +\d+\.\d s  b$", str(first))
+    assert re.search(r"c +d$", str(second))
+    assert str(first).index("  b") == str(second).index("  d")
+
+
+def test_a_case_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    survived = tmp_path / "survived"
+    inner = f"import time; time.sleep(60); open({str(survived)!r}, 'w')"
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    (row,) = check().rows("bits", "heat", [sys.executable, "-c", script], 3.5)
+    assert (row.outcome, row.note) == ("failed", "did not end within 4 s")
+    assert not survived.exists()
+
+
+def test_what_there_was_no_time_for_is_missing() -> None:
+    (row,) = check(1.0).rows("bits", "heat", [sys.executable, "-c", "print(1)"], HANG)
+    assert (row.outcome, row.note) == ("missing", "no time was left")
+
+
+def test_without_a_device_nothing_more_is_tried() -> None:
+    checks = Check(Path(sys.executable), "opencl:97", True, time.monotonic() + HANG)
+    groups = [(group, {row.outcome for row in rows}) for group, rows in checks.groups()]
+    assert groups == [("machine", {"passed"}), ("devices", {"failed"})]
+
+
+def test_ranks_that_differ_have_failed_and_other_methods_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"bits": "A", "by": "mpi"}
+
+    def case(self: Check, group: str, name: str, *options: object, limit: float = 0) -> list[Any]:
+        return [gpu_check.Row(group, told["bits"], "passed", told["by"])]
+
+    monkeypatch.setattr(Check, "case", case)
+    assert check()._ranks("A", "opencl:0", 2, "mpi", 1).outcome == "passed"
+    assert check()._ranks("A", "opencl:0", 2, "colocated", 1).outcome == "missing"
+    told["bits"] = "B"
+    row = check()._ranks("A", "opencl:0", 2, "colocated", 1)
+    assert row.outcome == "failed"
+    assert row.note == "by mpi: B, but A on the processor"
+
+
+def test_a_new_environment_sees_what_this_python_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_python, "PLACE", tmp_path)
+    python = gpu_python.make_environment(None)
+    assert gpu_python.has(python, "numpy")
+    assert not gpu_python.has(python, "no_such_module")
+    monkeypatch.setattr(gpu_python, "NEEDED", {"no_such_module": "no-such-package"})
+    with pytest.raises(gpu_python.Lacking, match=r"cannot be built, without no-such-package; bring packages"):
+        gpu_python.build(python)
+    (tmp_path / "broken-1-py3-none-any.whl").write_text("no wheel")
+    with pytest.raises(gpu_python.Lacking, match=r"the wheels in .* cannot be installed"):
+        gpu_python.make_environment(tmp_path)
+
+
+def test_records_of_other_sizes_are_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+    native = SimpleNamespace(devices=lambda interface: [GPU], why_no_devices=lambda interface: "")
+    monkeypatch.setattr(gpu, "native", lambda: native)
+    monkeypatch.setattr(gpu, "save", lambda file, rows, **facts: written.append(file))
+    for words in (
+        "--json",
+        "--json --repeats 3",
+        "--json --n 32",
+        "--json --copy 4",
+        f"--json {tmp_path}/own",
+    ):
+        monkeypatch.setattr(sys, "argv", ["gpu_heat.py", *words.split()])
+        gpu.keep(gpu.arguments("", n=512, orders="2,4"), "gpu_heat", [], 1.0)
+    result, other = (folder / "gpu_heat_nvidia_x1.json" for folder in (gpu.RESULTS, gpu.ELSEWHERE))
+    assert written == [result, result, other, other, tmp_path / "own"]
+    assert ROOT / "benchmarks" / "results" not in other.parents
+
+
+def test_options_of_benchmarks_are_told_what_they_mean() -> None:
+    for name in ("gpu_heat", "gpu_mhd", "gpu_cg", "gpu_exchange"):
+        command = [sys.executable, str(ROOT / "benchmarks" / f"{name}.py"), "--help"]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True).stdout
+        options = told.partition("options:")[2]
+        assert re.findall(r"^  (--\w+) \[?[A-Z]+\]?\n(?! {10})", options, re.MULTILINE) == []
+
+
+def test_a_benchmark_without_a_device_says_so() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu_heat.py"), "--device"]
+    for device, words in (
+        ("opencl:97", "there is no"),
+        ("cpu", "expected cuda or opencl"),
+        ("gpu", "no inter"),
+    ):
+        done = subprocess.run([*command, device], capture_output=True, text=True, timeout=HANG, check=False)
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1
+        assert words in done.stderr

@@ -1,0 +1,615 @@
+"""What device kernels include gives the host's bits: arithmetic, elementary functions, reductions.
+
+The same text runs on an OpenCL device, and is compiled for CUDA.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from elementary_functions import (
+    DOUBLE,
+    DRIVER,
+    FLOAT,
+    INCLUDE,
+    ONE,
+    STRICT,
+    TWO,
+    VECTOR,
+    Array,
+    Library,
+    around,
+    in_float,
+    many,
+    near_quarters,
+    special,
+    typical,
+)
+from elementary_functions import bits as bits_of
+from halocline.compile import nvrtc
+from halocline.compile.targets.source import OPENCL_OPTIONS, device_headers
+from reductions import CASES, COUNT, MAX, MIN, SUM, VALUE, Accumulator, nans, specials, summands
+from reductions import Library as Reductions
+
+KINDS = (SUM, MIN, MAX, COUNT, VALUE)
+C = {DOUBLE: "double", FLOAT: "float"}
+
+
+@dataclass
+class Program:
+    """Kernels on a device."""
+
+    device: Any
+    source: str
+    module: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.module = self.device.load(self.source, " ".join(OPENCL_OPTIONS))
+
+    def __call__(
+        self, kernel: str, groups: tuple[int, ...], group: tuple[int, ...], *arguments: object
+    ) -> None:
+        """Run one; what it does to its arrays is done to them."""
+        queue = self.device.queue()
+        given: list[object] = []
+        arrays = []
+        for a in arguments:
+            if isinstance(a, np.ndarray):
+                buffer = self.device.allocate(max(a.nbytes, 8))
+                if a.nbytes:
+                    queue.upload(buffer, a)
+                    arrays.append((buffer, a))
+                given.append(buffer)
+            else:
+                given.append(a)
+        queue.launch(self.module, kernel, [*groups, 1, 1][:3], [*group, 1, 1][:3], given)
+        for buffer, a in arrays:
+            queue.download(buffer, a)
+        queue.finish()
+
+
+@pytest.fixture(scope="module")
+def device(opencl: list[Any]) -> Any:
+    return opencl[0]
+
+
+def build(folder: Path, *options: str) -> ctypes.CDLL:
+    """Shared library of C++ text, compiled as generated code is."""
+    path = folder / "host.so"
+    command = [*VECTOR, *STRICT, f"-I{INCLUDE}", "-o", str(path), *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(path))
+
+
+def assert_equal(name: str, result: Array, expected: Array, *arguments: Array) -> None:
+    """Equal bits, where any NaN equals any other."""
+    wrong = np.flatnonzero((bits_of(result) != bits_of(expected)) & ~(np.isnan(result) & np.isnan(expected)))
+    assert not wrong.size, (name, [(*(a[i] for a in arguments), result[i], expected[i]) for i in wrong[:5]])
+
+
+# ---- arithmetic ------------------------------------------------------------------------------
+
+# Of a, b and c: each is one text for host and device.
+DOUBLES = {
+    "sum": "a + b",
+    "difference": "a - b",
+    "product": "a * b",
+    "quotient": "a / b",
+    "root": "hc_sqrt(a)",
+    "fused": "hc_fma(a, b, c)",
+    "apart": "a * b + c",
+    "apart_minus": "c - a * b",
+    "cross": "a * b - b * c",
+    "length": "hc_sqrt(a * a + b * b) / c",
+    "to_float": "(double)(float)a",
+    # as bits: where traps do not count, GCC makes trunc() of a conversion there and back, which can give -0
+    "to_integer": "hc_from_bits((hc_uint64)(hc_int64)(a > -0x1p62 && a < 0x1p62 ? a : 0.0))",
+    "from_integer": "(double)(hc_int64)hc_bits(a)",
+    "from_unsigned": "(double)hc_bits(a)",
+    "high": "hc_from_bits(hc_multiply_high(hc_bits(a), hc_bits(b)) >> 12)",
+    "zeros": "(double)hc_leading_zeros(hc_bits(a) >> (hc_bits(b) & 63) | 1)",
+    "around": "hc_around((hc_int32)hc_bits(a), 1 + (hc_int64)(hc_bits(b) >> 40))",
+    "least": "(double)hc_min_index((hc_int64)hc_bits(a), (hc_int64)hc_bits(b))",
+    "greatest": "(double)hc_max_index((hc_int64)hc_bits(a), (hc_int64)hc_bits(b))",
+}
+FLOATS = {
+    "sum": "a + b",
+    "difference": "a - b",
+    "product": "a * b",
+    "quotient": "a / b",
+    "root": "hc_sqrtf(a)",
+    "fused": "hc_fmaf(a, b, c)",
+    "apart": "a * b + c",
+    "cross": "a * b - b * c",
+    "length": "hc_sqrtf(a * a + b * b) / c",
+    "through_double": "(float)((double)a * (double)b / (double)c)",
+    "from_integer": "(float)(hc_int32)hc_bitsf(a)",
+    "from_unsigned": "(float)hc_bitsf(a)",
+    "from_long": "(float)(((hc_int64)hc_bitsf(a) << 32) | hc_bitsf(b))",
+    "bits": "hc_from_bitsf(hc_bitsf(a) ^ (hc_bitsf(b) & 0x807fffffu))",
+}
+
+
+# One body for both: what is at `i` of every expression, one after the other, from x, y and z at `i`.
+def body(dtype: type) -> str:
+    t = C[dtype]
+    texts = (DOUBLES if dtype == DOUBLE else FLOATS).values()
+    return f"{t} a = x[i], b = y[i], c = z[i];\n" + "\n".join(
+        f"out[{number} * n + i] = {text};" for number, text in enumerate(texts)
+    )
+
+
+@pytest.fixture(scope="module")
+def host_arithmetic(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    lines = [f'#include "halocline/{name}"' for name in ("abi.h", "host.h", "rows.hpp")]
+    for dtype, t in C.items():
+        lines.append(
+            f'extern "C" void run_{t}(const {t}* x, const {t}* y, const {t}* z, {t}* out, long n) {{\n'
+            f"for (long i = 0; i < n; ++i) {{\n{body(dtype)}\n}}\n}}"
+        )
+    folder = tmp_path_factory.mktemp("arithmetic")
+    (folder / "host.cpp").write_text("\n".join(lines))
+    return build(folder, str(folder / "host.cpp"))
+
+
+def arithmetic_source() -> str:
+    parts = [device_headers()]
+    for dtype, t in C.items():
+        parts.append(
+            f"HC_KERNEL run_{t}(HC_GLOBAL const {t}* x, HC_GLOBAL const {t}* y, HC_GLOBAL const {t}* z,"
+            f" HC_GLOBAL {t}* out, hc_int64 n) {{\n"
+            f"const hc_int64 i = hc_group(0) * 64 + hc_thread(0);\nif (i < n) {{\n{body(dtype)}\n}}\n}}"
+        )
+    return "\n".join(parts)
+
+
+@pytest.fixture(scope="module")
+def arithmetic(device: Any) -> Program:
+    return Program(device, arithmetic_source())
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+def test_arithmetic(arithmetic: Program, host_arithmetic: ctypes.CDLL, dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    some = special(dtype)
+    pairs = np.array([(a, b) for a in some for b in some], dtype).T
+    a, b = (np.concatenate([many(rng, dtype, 200_000), p]) for p in pairs)
+    c = rng.permutation(a)
+    # sums that cancel, where a contracted product would show
+    b[:1000], c[:1000] = rng.uniform(0.5, 2, 1000), rng.uniform(0.5, 2, 1000)
+    a[:1000] = rng.uniform(0.5, 2, 1000)
+    c[:500] = -(a[:500] * b[:500])
+    names = list(DOUBLES if dtype == DOUBLE else FLOATS)
+    expected, result = np.empty((2, len(names), a.size), dtype)
+    addresses = (ctypes.c_void_p(array.ctypes.data) for array in (a, b, c, expected))
+    getattr(host_arithmetic, f"run_{C[dtype]}")(*addresses, ctypes.c_long(a.size))
+    arithmetic(f"run_{C[dtype]}", (-(-a.size // 64),), (64,), a, b, c, result, a.size)
+    for n, name in enumerate(names):
+        assert_equal(name, result[n], expected[n], a, b, c)
+        assert np.unique(bits_of(result[n])).size > (60 if name == "zeros" else 1000)
+    fused, apart = result[names.index("fused")], result[names.index("apart")]
+    assert np.count_nonzero(fused[:1000] != apart[:1000]) > 400
+
+
+# ---- elementary functions --------------------------------------------------------------------
+
+
+def arguments_of(name: str, dtype: type) -> tuple[Array, ...]:
+    rng = np.random.default_rng(2)
+    some = special(dtype)
+    if name in TWO:
+        first, second = np.array([(a, b) for a in some for b in some], dtype).T
+        given = [(many(rng, dtype, 150_000), many(rng, dtype, 150_000)), (first, second)]
+    else:
+        given = [(many(rng, dtype, 150_000),), (some,), (around([0.5, 1.0, 2.0**40], dtype, 200),)]
+        if name.startswith(("sin", "cos")):
+            given.append((near_quarters(dtype),))
+    if name in ("exp", "log", "sin", "cos", "pow"):
+        given += typical(rng, name, dtype, 20_000).values()
+    found = tuple(np.concatenate(column) for column in zip(*given, strict=True))
+    if name.endswith("_near"):
+        found = tuple(np.where(np.abs(a) <= 2.0**40, a, dtype(1)) for a in found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def host_elementary(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    folder = tmp_path_factory.mktemp("elementary")
+    build(folder, str(DRIVER))
+    return Library(folder / "host.so", "")
+
+
+def elementary_source() -> str:
+    parts = [device_headers(["elementary.hpp"])]
+    for dtype in (DOUBLE, FLOAT):
+        t = C[dtype]
+        for name in (*ONE, *TWO):
+            function = name if dtype == DOUBLE else in_float(name)
+            second = f"HC_GLOBAL const {t}* y, " if name in TWO else ""
+            parts.append(
+                f"HC_KERNEL run_{function}(HC_GLOBAL const {t}* x, {second}HC_GLOBAL {t}* z, hc_int64 n) {{\n"
+                "  for (hc_int64 i = hc_group(0) * hc_group_size(0) + hc_thread(0); i < n;"
+                " i += hc_groups(0) * hc_group_size(0))\n"
+                f"    z[i] = hc_{function}(x[i]{', y[i]' if name in TWO else ''});\n}}"
+            )
+    return "\n".join(parts)
+
+
+@pytest.fixture(scope="module")
+def elementary(device: Any) -> Program:
+    return Program(device, elementary_source())
+
+
+@pytest.mark.parametrize("dtype", [DOUBLE, FLOAT])
+@pytest.mark.parametrize("name", ONE + TWO)
+def test_elementary_functions(elementary: Program, host_elementary: Library, name: str, dtype: type) -> None:
+    given = arguments_of(name, dtype)
+    assert given[0].size > 100_000
+    result = np.empty_like(given[0])
+    elementary(
+        f"run_{name if dtype == DOUBLE else in_float(name)}", (40,), (64,), *given, result, result.size
+    )
+    expected = host_elementary(name, *given)
+    wrong = np.flatnonzero(bits_of(result) != bits_of(expected))  # NaNs too: they are canonical
+    assert not wrong.size, [(*(a[i] for a in given), result[i], expected[i]) for i in wrong[:5]]
+    assert np.unique(bits_of(result)).size > (1 if name == "sign" else 10_000)
+
+
+# ---- launches and frames ---------------------------------------------------------------------
+
+LAUNCH = """
+HC_KERNEL numbers(HC_GLOBAL hc_int64* out) {
+  hc_int64 i = hc_group_number() * hc_group_threads() + hc_thread_number();
+  for (int d = 0; d < 3; ++d) {
+    out[12 * i + d] = hc_group(d);
+    out[12 * i + 3 + d] = hc_groups(d);
+    out[12 * i + 6 + d] = hc_thread(d);
+    out[12 * i + 9 + d] = hc_group_size(d);
+  }
+}
+
+HC_KERNEL_OF(1, 1, 1) frames(hc_layout before, hc_frame f, hc_layout after, HC_GLOBAL hc_int64* out) {
+  for (int a = 0; a < 3; ++a) {
+    out[a] = f.lo[a];
+    out[3 + a] = f.hi[a];
+    out[6 + a] = f.box_lo[a];
+    out[9 + a] = f.box_hi[a];
+    out[12 + a] = f.box_top[a];
+    out[15 + a] = f.origin[a];
+    out[18 + a] = f.shape[a];
+  }
+  out[21] = f.group0;
+  out[22] = f.stride;
+  out[23] = f.march;
+  out[24] = before.at + before.s0 * 10 + before.s1 * 100;
+  out[25] = after.at + after.s0 * 10 + after.s1 * 100;
+}
+"""
+
+# Each thread reads what another one of its group has written.
+SHARED = """
+HC_KERNEL mirror(HC_GLOBAL const double* HC_RESTRICT x, HC_GLOBAL double* HC_RESTRICT y) {
+  HC_SHARED double row[64];
+  HC_LOCAL double* to = row;
+  to[hc_thread(0)] = x[hc_group(0) * 64 + hc_thread(0)];
+  HC_BARRIER();
+  y[hc_group(0) * 64 + hc_thread(0)] = row[63 - hc_thread(0)];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def launches(device: Any) -> Program:
+    return Program(device, device_headers(["frame.h"]) + LAUNCH + SHARED)
+
+
+@pytest.mark.parametrize(
+    ("groups", "group"), [((1, 1, 1), (1, 1, 1)), ((2, 3, 4), (5, 2, 3)), ((7, 1, 2), (1, 8, 2))]
+)
+def test_threads_and_groups(launches: Program, groups: tuple[int, ...], group: tuple[int, ...]) -> None:
+    out = np.full((prod(groups) * prod(group), 12), -1, np.int64)
+    launches("numbers", groups, group, out)
+    expected = [
+        [*g[::-1], *groups, *t[::-1], *group]
+        for g in np.ndindex(groups[::-1])
+        for t in np.ndindex(group[::-1])
+    ]
+    assert np.array_equal(out, expected)
+
+
+def test_frames_are_what_the_host_makes_them(launches: Program, tmp_path: Path) -> None:
+    names = ["lo", "hi", "box_lo", "box_hi", "box_top", "origin", "shape"]
+    text = '#include "halocline/frame.h"\nextern "C" long size() { return sizeof(hc_frame); }\n'
+    text += 'extern "C" void fill(hc_frame* f, hc_layout* l) {\n  long n = -1;\n'
+    text += "\n".join(f"  for (long& each : f->{name}) each = n++ * 0x100000001;" for name in names)
+    text += "\n  *l = {1, 2, 3};\n  f->group0 = n++;\n  f->stride = n++;\n  f->march = n;\n}\n"
+    (tmp_path / "frame.cpp").write_text(text)
+    host = build(tmp_path, str(tmp_path / "frame.cpp"))
+    frame, layout = np.zeros(24, np.int64), np.zeros(3, np.int64)
+    assert host.size() == frame.nbytes
+    host.fill(ctypes.c_void_p(frame.ctypes.data), ctypes.c_void_p(layout.ctypes.data))
+    out = np.zeros(26, np.int64)
+    launches("frames", (1,), (1,), layout.tobytes(), frame.tobytes(), (layout + 1).tobytes(), out)
+    assert out[:21].tolist() == [n * 0x100000001 for n in range(-1, 20)]
+    assert out[21:].tolist() == [20, 21, 22, 321, 432]
+
+
+def test_threads_of_a_group_share_memory(launches: Program) -> None:
+    x = np.random.default_rng(3).random(640)
+    y = np.zeros_like(x)
+    launches("mirror", (10,), (64,), x, y)
+    assert np.array_equal(y.reshape(10, 64), x.reshape(10, 64)[:, ::-1])
+
+
+# ---- reductions ------------------------------------------------------------------------------
+
+# All kinds at once, of x[i % length] for i < n; the value is that of i = at.
+REDUCE = """
+#define REDUCED(kind, partial)                                         \\
+  hc_group_reduce(kind, &partial, scratch, thread, hc_group_threads()); \\
+  if (thread == 0) partials[kind * stride + first + hc_group_number()] = partial;
+
+HC_KERNEL reduce(HC_GLOBAL const double* HC_RESTRICT x, hc_int64 length, hc_int64 n, hc_int64 at,
+                 HC_GLOBAL hc_partial* HC_RESTRICT partials, hc_int64 stride, hc_int64 first) {
+  HC_SHARED hc_partial scratch[HC_SCRATCH(1024)];
+  const hc_int64 thread = hc_thread_number(), step = hc_groups(0) * hc_group_threads();
+  hc_partial sum, least, greatest, count, value;
+  hc_partial_reset(&sum, HC_SUM);
+  hc_partial_reset(&least, HC_MIN);
+  hc_partial_reset(&greatest, HC_MAX);
+  hc_partial_reset(&count, HC_COUNT);
+  hc_partial_reset(&value, HC_VALUE);
+  for (hc_int64 i = hc_group_number() * hc_group_threads() + thread; i < n; i += step) {
+    const double each = x[i % length];
+    hc_sum_put(&sum, each);
+    hc_min_put(&least, each);
+    hc_max_put(&greatest, each);
+    hc_count_put(&count, each != 0);
+    if (i == at) hc_value_put(&value, each);
+  }
+  REDUCED(HC_SUM, sum)
+  REDUCED(HC_MIN, least)
+  REDUCED(HC_MAX, greatest)
+  REDUCED(HC_COUNT, count)
+  REDUCED(HC_VALUE, value)
+}
+"""
+
+
+def reduce_source() -> str:
+    return device_headers(["device_finish.h"]) + REDUCE
+
+
+@pytest.fixture(scope="module")
+def reductions(device: Any) -> Program:
+    return Program(device, reduce_source())
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Reductions:
+    return Reductions("g++", ["-O2"], tmp_path_factory.mktemp("reduce"))
+
+
+@dataclass(frozen=True)
+class Launch:
+    groups: int
+    group: tuple[int, int, int]
+
+
+def partial_results(
+    program: Program, pieces: list[tuple[Launch, NDArray[np.float64], int, int]]
+) -> NDArray[np.int64]:
+    """Of each kind and group: launches over pieces (values, their number, place of the value)."""
+    total = sum(launch.groups for launch, *_ in pieces)
+    partials = np.full((len(KINDS), total, 5), -99, np.int64)
+    first = 0
+    for launch, x, n, at in pieces:
+        program("reduce", (launch.groups,), launch.group, x, x.size, n, at, partials, total, first)
+        first += launch.groups
+    return partials
+
+
+def finish(
+    program: Program,
+    partials: NDArray[np.int64],
+    launch: Launch = Launch(1, (256, 1, 1)),
+    asked: Collection[int] = KINDS,
+    write: bool = True,
+) -> tuple[list[bytes], NDArray[np.float64]]:
+    """Accumulators and scalars by kind; scalars that are not written stay 0.5."""
+    count, total, _ = partials.shape
+    order = np.array([COUNT, SUM, VALUE, MIN, MAX], np.int32)
+    targets = np.array([kind if kind in asked else -1 for kind in order], np.int32)
+    accumulators = np.full((count, 64), 0xEE, np.uint8)
+    scalars = np.full(count, 0.5)
+    arguments = (total, total, count, order, targets, accumulators, scalars, int(write))
+    running = np.zeros(2, np.int64)  # hc_control: kernels are not skipped
+    program("hc_finish", (launch.groups,), launch.group, running, partials[order], *arguments)
+    return [accumulators[list(order).index(kind)].tobytes() for kind in KINDS], scalars
+
+
+def check(
+    found: tuple[list[bytes], NDArray[np.float64]],
+    expected: list[Accumulator],
+    written: Collection[int] = KINDS,
+) -> None:
+    accumulators, scalars = found
+    for kind in KINDS:
+        assert accumulators[kind] == bytes(expected[kind]), kind
+        wanted = np.float64(expected[kind].result if kind in written else 0.5)
+        assert scalars[kind].tobytes() == wanted.tobytes(), kind
+
+
+# Few, since PoCL compiles a kernel anew for each size of a group.
+launch = st.builds(Launch, st.integers(1, 4), st.sampled_from([(1, 1, 1), (3, 1, 1), (8, 4, 2)]))
+last_launch = st.builds(Launch, st.integers(1, 6), st.sampled_from([(1, 1, 1), (5, 3, 1)]))
+numbers = st.one_of(summands, specials, nans, st.floats())
+
+
+@settings(max_examples=150)
+@given(
+    x=st.lists(numbers, max_size=60),
+    repeats=st.integers(1, 9),
+    cut=st.integers(0, 60),
+    first=launch,
+    second=launch,
+    last=last_launch,
+    asked=st.sets(st.sampled_from(KINDS)),
+    write=st.booleans(),
+    random=st.randoms(use_true_random=False),
+)
+def test_reductions_have_the_bytes_of_the_host(
+    reductions: Program,
+    host: Reductions,
+    x: list[float],
+    repeats: int,
+    cut: int,
+    first: Launch,
+    second: Launch,
+    last: Launch,
+    asked: set[int],
+    write: bool,
+    random: Random,
+) -> None:
+    every = x * repeats
+    expected = [host(kind).deposit(every[:1] if kind == VALUE else every) for kind in KINDS]
+    order = list(range(len(every)))
+    random.shuffle(order)
+    shuffled = np.array([every[i] for i in order], float)
+    place = order.index(0) if order else -1
+    cut = min(cut, shuffled.size)
+    pieces = [(first, shuffled[:cut], cut, place), (second, shuffled[cut:], shuffled.size - cut, place - cut)]
+    partials = partial_results(reductions, pieces)
+    check(finish(reductions, partials, last, asked, write), expected, asked if write else ())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_long_reductions(reductions: Program, host: Reductions, case: str) -> None:
+    x = CASES[case]
+    expected = [host(kind).deposit(x[:1] if kind == VALUE else x) for kind in KINDS]
+    order = np.random.default_rng(4).permutation(x.size)
+    for n, group in enumerate([(256, 1, 1), (8, 4, 2), (3, 1, 1)]):
+        values = np.ascontiguousarray(np.roll(x[order], n))
+        place = int((np.flatnonzero(order == 0)[0] + n) % x.size)
+        partials = partial_results(reductions, [(Launch(17, group), values, x.size, place)])
+        check(finish(reductions, partials), expected)
+
+
+@pytest.mark.parametrize("top", [2, 27, 51, 52])
+def test_the_most_summands_of_a_group(reductions: Program, host: Reductions, top: int) -> None:
+    """2^24 - 1 of them, each of which adds the most that one can to a bin, in groups of 1024 threads."""
+    quantum = math.ldexp(1, 40 * top - 1074)  # of the top bin
+    unit = [quantum, *[quantum / 2] * 7] if top < 52 else [2.0**1023, *[-quantum / 2] * 7]
+    x = np.array([v for v in unit for _ in range(2)])
+    n = 2**24 - 1
+    expected = []
+    for kind in KINDS:
+        accumulator = host(kind)
+        if kind == VALUE:
+            accumulator.deposit(x[:1])
+        else:
+            tiled = np.tile(x, 2**12)
+            for at in range(0, n, tiled.size):
+                accumulator.deposit(tiled[: n - at])
+        expected.append(accumulator)
+    assert expected[SUM].top == top
+    partials = partial_results(reductions, [(Launch(1, (1024, 1, 1)), x, n, 0)])
+    check(finish(reductions, partials), expected)
+    # many such groups: bins that need more than 63 bits
+    for kind in (SUM, COUNT):
+        for _ in range(6):
+            expected[kind].merge(expected[kind].copy())
+    check(finish(reductions, np.repeat(partials, 64, axis=1)), expected)
+    if top < 52:
+        assert int(np.abs(partials[SUM, 0, 1:4]).max()) * 64 > 2**63
+
+
+# ---- the text --------------------------------------------------------------------------------
+
+
+def test_headers_are_pasted_once_each_after_what_it_needs() -> None:
+    text = device_headers(["device_finish.h", "elementary.hpp", "device_reduce.h", "device_finish.h"])
+    assert text.startswith(device_headers())
+    assert not re.search(r"# *include|pragma once", text)
+    marks = ["#define HC_KERNEL_OF", "hc_pow(", "} hc_accumulator;", "} hc_partial;", "HC_KERNEL hc_finish("]
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert text.count("} hc_partial;") == text.count("} hc_accumulator;") == 1
+    assert "hc_frame" not in device_headers(["elementary.hpp", "device_reduce.h"])
+    with pytest.raises(ValueError, match=r"'reduce.hpp' is not one for devices"):
+        device_headers(["reduce.hpp"])
+
+
+def every_source() -> dict[str, str]:
+    return {
+        "arithmetic": arithmetic_source(),
+        "elementary": elementary_source(),
+        "launches": device_headers(["frame.h"]) + LAUNCH + SHARED,
+        "reductions": reduce_source(),
+        "search": device_headers(["device_find.h"]),
+    }
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang reads OpenCL C")
+@pytest.mark.parametrize("source", every_source())
+def test_the_text_is_strict_opencl(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "kernels.cl"
+    path.write_text(every_source()[source])
+    options = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only"]
+    strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+    done = subprocess.run(["clang", *options, *strict, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("source", every_source())
+def test_the_text_is_cuda(source: str, architecture: str) -> None:
+    """No header at hand, no warning, and no thread's partial result in memory."""
+    package = pytest.importorskip("nvidia.cuda_nvrtc", reason="without NVRTC")
+    library = ctypes.CDLL(str(next((Path(package.__path__[0]) / "lib").glob("libnvrtc.so*"))))
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    text = every_source()[source].encode()
+    library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None)
+    options = [*nvrtc.OPTIONS, f"--gpu-architecture={architecture}"]
+    given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+    status = library.nvrtcCompileProgram(program, len(options), given)
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    buffer = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, buffer)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    log = buffer.value.decode()
+    assert status == 0, log
+    assert "warning" not in log, log
+    if source == "reductions":
+        assert re.search(r"for reduce\n[^\n]* 0 bytes stack frame, 0 bytes spill", log), log
+
+
+def test_headers_stand_alone_on_the_host(tmp_path: Path) -> None:
+    """frame.h and accumulator.h stand alone, in C++ and beside each other."""
+    names = ["accumulator.h", "frame.h", "reduce.hpp", "elementary.hpp", "abi.h"]
+    for n, order in enumerate([names, names[::-1], names[:1], names[1:2]]):
+        path = tmp_path / f"host{n}.cpp"
+        path.write_text("".join(f'#include "halocline/{name}"\n' for name in order))
+        done = subprocess.run(
+            ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{INCLUDE}", str(path)],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,91 @@
+"""Kernels of devices: every way through cells gives the CPU's bits, and what is measured is remembered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import READS, SHARED_BYTES, Strategy
+from halocline.lang.program import Program
+from halocline.lang.trace import tracing
+from halocline.run.engine import prepare
+from wide_stencil import star
+
+STRATEGIES = [
+    Strategy("direct", (16, 4), 1),
+    Strategy("queue", (8, 8), 5, unroll=2, resident=2),
+    Strategy("planes", (8, 4), 3),
+]
+
+
+@pytest.mark.parametrize("shape", [pytest.param((19, 37), marks=pytest.mark.long), (11, 13, 21)])
+def test_every_strategy_gives_the_same_bits(
+    shape: tuple[int, ...], opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = 6 if len(shape) < 3 else 4
+    wanted = star(shape, order)
+    for strategy in STRATEGIES:
+        monkeypatch.setattr(prepare, "Strategy", lambda *_, strategy=strategy: strategy)
+        assert star(shape, order, device="opencl:0") == wanted, strategy
+
+
+def compiled(strategy: Strategy, order: int = 6) -> Schedule:
+    grid = hc.Grid((20, 20, 20), periodic=True)
+    u = grid.field("u")
+    program = Program("star")
+    with tracing(program):
+        u.set(u + hc.laplacian(u, order=order))
+    return compile_program(program, grid, device=strategy)
+
+
+def test_a_queue_reads_each_value_of_a_march_once() -> None:
+    """Of the seven values along the slowest axis one is read from memory in each step."""
+    texts = {reads: compiled(Strategy(reads)).device.source for reads in READS}  # type: ignore[union-attr]
+    loops = {reads: text[text.index("i < i_end") :] for reads, text in texts.items()}
+    counts = {reads: loop.count("u_here[") for reads, loop in loops.items()}
+    assert counts == {"direct": 19, "queue": 13, "planes": 1}
+    assert "HC_SHARED double u_plane" in texts["planes"]
+    assert "HC_KERNEL_OF(64, 4, 1) sweep_0_0(" in texts["planes"]
+
+
+def test_planes_that_do_not_fit_are_read_from_memory() -> None:
+    """A plane of 256 + 2 x 20 cells for each of many fields is more than a group can share."""
+    grid = hc.Grid((48, 48, 48), periodic=True)
+    fields = [grid.field(f"u{n}") for n in range(12)]
+    program = Program("many")
+    with tracing(program):
+        # all read the first, so that one kernel computes them
+        hc.assign({u: hc.laplacian(u, order=8) + fields[0] for u in fields})
+    device = compile_program(program, grid, device=Strategy("planes", (64, 4))).device
+    assert device is not None
+    for body in device.source.split("HC_KERNEL")[1:]:
+        planes = [line for line in body.splitlines() if "HC_SHARED" in line and "_plane[" in line]
+        sizes = [int(line.split("[")[1].split("]")[0]) for line in planes]
+        assert 8 * sum(sizes) <= SHARED_BYTES
+    assert any("_plane[" in line for line in device.source.splitlines())
+    assert "u11_here[1]" in device.source  # the last has none
+
+
+def test_stages_are_kept_where_they_fit() -> None:
+    def schedule(stages: str, width: int) -> Schedule:
+        grid = hc.Grid((40, 40, 40), periodic=True)
+        u, v = grid.field("u"), grid.field("v")
+        program = Program("stages")
+        with tracing(program):
+            slope = hc.stage(u * u[0, 0, 1] + hc.exp(u), "slope", storage="patch")
+            v.set(slope[width, 0, 0] + slope[-width, 0, 0] * slope[0, width, 0] + slope[0, -width, 0])
+        return compile_program(program, grid, device=Strategy(stages=stages))
+
+    def kernels_of(schedule: Schedule) -> tuple[Any, ...]:
+        assert schedule.device is not None
+        return next(iter(schedule.device.kernels.values()))
+
+    together = kernels_of(schedule("group", 1))
+    assert [kernel.scratch for kernel in together] == [False]
+    assert together[0].tile is not None
+    for apart in (kernels_of(schedule("memory", 1)), kernels_of(schedule("group", 12))):
+        assert [(kernel.scratch, kernel.tile) for kernel in apart] == [(True, None)] * 2

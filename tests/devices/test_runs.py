@@ -1,0 +1,601 @@
+"""Runs on OpenCL devices have the bits of one rank that computes itself: problems, programs drawn at random,
+and what a user may do with a run.
+
+The devices are PoCL's, so that most of the time goes into compiling kernels, once for each shape of a group
+of threads. What runs on every change cuts a grid in ways that lead to the same shapes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import bitwise_programs as bitwise
+import equations
+import halocline as hc
+import random_blocks as holes
+import random_programs as programs
+from example_runs import CASES as EXAMPLE_ARGUMENTS
+from example_runs import EXAMPLES
+from halocline.errors import InputError, RunError
+from halocline.native import native
+from halocline.run.domain.domain import Domain
+from halocline.run.domain.execution import Execution
+from halocline.run.engine.prepare import prepare
+from halocline.run.memory import contents
+from halocline.run.memory.contents import checksum
+from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.mpi import world
+from halocline.study.measuring import overlap
+from hang import HANG
+from runs_on_devices import BOTH, compared, random_holes, same_bits
+from started_scripts import start
+
+__all__ = ["start"]  # a fixture
+
+pytestmark = pytest.mark.usefixtures("opencl")
+ALONE = "opencl:0"  # on one rank it runs ahead of its host
+
+# Two subdomains in the whole, as one after the other rank count takes them.
+TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
+    1: [
+        {"device": BOTH},
+        {"device": "opencl:1", "subdomains_per_rank": 2, "overlap": False},
+        {"device": BOTH, "methods": "mpi"},
+        {"device": BOTH, "halo": "uniform"},
+    ],
+    2: [
+        {"device": BOTH},
+        {"device": "opencl:0", "overlap": True},
+        {"device": "opencl", "halo": "uniform", "overlap": False},
+    ],
+}
+
+QUICK = ("heat", "fluxes", "holes", "cg-fused")
+
+
+@pytest.mark.parametrize(
+    "problem", [p for p in bitwise.PROBLEMS if p.__name__ in QUICK], ids=lambda problem: problem.__name__
+)
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_devices_give_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
+    ways = TWO_SUBDOMAINS[world().size]
+    assert compared(problem, "float64", ways) == len(ways)
+
+
+@pytest.mark.parametrize("problem", [bitwise.solve("cg-fused"), bitwise.heat], ids=["cg-fused", "heat"])
+def test_a_device_that_runs_ahead_of_its_host_gives_the_bits_of_the_cpu(problem: bitwise.Problem) -> None:
+    assert compared(problem, "float64", [{"device": ALONE}]) == 1
+
+
+def test_devices_give_the_bits_of_the_cpu_in_float32() -> None:
+    assert compared(bitwise.gray_scott, "float32", TWO_SUBDOMAINS[1][:2]) == 2
+
+
+# -- physics and examples ----------------------------------------------------------------------------
+
+
+def heat(dim: int, **options: Any) -> list[Any]:
+    sim = equations.heat((13,) * dim, **options)
+    sim.run(steps=4)
+    return [sim.checksum("T"), sim.time]
+
+
+def wave(dim: int, **options: Any) -> list[Any]:
+    sim = equations.wave((14,) * dim, **options)
+    sim.run(steps=6)
+    return [sim.checksum(name) for name in sim.grid.fields]
+
+
+def poisson(method: str, dim: int, **options: Any) -> list[Any]:
+    solution = equations.poisson(15, dim, method=method, **options).solve(rtol=1e-6)
+    assert solution.converged
+    return [solution.fields.checksum("u"), solution.residuals.tolist(), solution.true_residual]
+
+
+PHYSICS: dict[str, Callable[..., list[Any]]] = {
+    "heat": heat,
+    "wave": wave,
+    "cg": lambda *a, **o: poisson("cg", *a, **o),
+    "cg-fused": lambda *a, **o: poisson("cg-fused", *a, **o),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dim"),
+    [
+        (name, dim) if (name, dim) == ("heat", 3) else
+        pytest.param(name, dim, marks=pytest.mark.long)
+        for name in PHYSICS for dim in (1, 2, 3)
+    ],
+)  # fmt: skip
+def test_physics(name: str, dim: int) -> None:
+    assert PHYSICS[name](dim, device=BOTH) == PHYSICS[name](dim, threads=1)
+
+
+# PoCL compiles the kernels of this one in a few seconds; the others are among the long tests
+QUICK_EXAMPLES = ("wave_2d",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK_EXAMPLES else pytest.param(name, marks=pytest.mark.long)
+        for name in EXAMPLE_ARGUMENTS
+    ],
+)
+def test_examples(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *EXAMPLE_ARGUMENTS[name][0]]
+    environment = os.environ | {"HALOCLINE_OUT": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    printed = []
+    for device in ("cpu", BOTH):
+        chosen = environment | {"HALOCLINE_DEVICE": device}
+        done = subprocess.run(command, capture_output=True, text=True, env=chosen, timeout=HANG)
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+        printed.append(lines["checksum"])
+    assert printed[0] == printed[1]
+
+
+# -- programs drawn at random ------------------------------------------------------------------------
+
+
+def test_a_kernel_that_waits_for_its_group_runs_at_all() -> None:
+    """PoCL 3.1 made of this one, with a return before its barriers, one that always returned."""
+    found = []
+    for options in ({"threads": 1}, {"device": ALONE}):
+        grid = hc.Grid((17,), (1.5,))
+        u, v = grid.field("u"), grid.field("v")
+
+        def less(q: Any) -> Any:
+            return q / (1.0 + 0.25 * abs(q))
+
+        def step(u: Any, v: Any) -> None:
+            hc.assign({u: less(u), v: less(u + (u + (u + 0.5)))})
+            u.set(less(u))
+            within = hc.stage(less(u), "within", storage="patch")
+            hc.scalar("total").set(0.01 * hc.sum(within))
+            u.set(less(u))
+
+        sim = hc.Simulation(grid, hc.program(step), **options)
+        for n, field in enumerate((u, v)):
+            sim[field] = np.random.default_rng(n).uniform(-2, 2, grid.shape)
+        sim.run()
+        found.append((sim.checksum("u"), sim.checksum("v"), sim.values["total"]))
+    assert found[0] == found[1]
+
+
+@settings(max_examples=2, **programs.ANY_SPEED)
+@given(programs.recipes())
+def test_random_programs(recipe: programs.Recipe) -> None:
+    same_bits(recipe, (18, 20, 22), [{"device": ALONE}, {"device": BOTH}])
+
+
+@settings(max_examples=2, **programs.ANY_SPEED)
+@given(holes.cases())
+def test_random_holes(case: dict[str, Any]) -> None:
+    random_holes(case, [{"device": BOTH}])
+
+
+# -- what a user may do with a run -------------------------------------------------------------------
+
+
+def on_both(act: Callable[..., Any], *devices: str) -> Any:
+    """What comes of it, the same on the CPU and on devices."""
+    wanted = act(threads=1)
+    for device in devices or (BOTH,):
+        assert act(device=device) == wanted
+    return wanted
+
+
+def bits(*numbers: float) -> bytes:
+    return np.array(numbers, dtype=np.float64).tobytes()
+
+
+def smooth(u: Any) -> None:
+    u.set(u + 0.1 * (u[1, 0] + u[-1, 0] - 2 * u) * u[0, 1])
+
+
+def smoothed(active: Any = None, **options: Any) -> hc.Simulation:
+    """The same program in most of what follows, which is compiled once."""
+    grid = hc.Grid((18, 21), periodic=(True, False), active=active)
+    u = grid.field("u", boundary=hc.Extrapolate(2))
+    sim = hc.Simulation(grid, hc.program(smooth), dt=0.5, **options)
+    sim[u] = np.random.default_rng(9).uniform(0.5, 1.5, grid.shape)
+    return sim
+
+
+def test_fields_are_read_and_assigned() -> None:
+    def act(**options: Any) -> Any:
+        sim = smoothed(**options)
+        start = np.random.default_rng(9).uniform(0.5, 1.5, (18, 21))
+        assert np.array_equal(sim["u"], start)
+        assert np.array_equal(sim.gather("u"), start)
+        sim.run(steps=2)
+        made = [sim.checksum("u")]
+        sim["u"] = sim["u"] * 0.5 + 0.25  # between two runs, from a copy
+        made.append(sim.checksum("u"))
+        sim.run(steps=1)
+        sim["u"] = lambda x, y: np.interp(x, (0.0, 1.0), (0.5, 1.0)) + np.asarray(y)  # cannot be traced
+        made.append(sim.checksum("u"))
+        sim["u"] = lambda x, y: 0.5 + x * y  # in generated code
+        sim.run(steps=2)
+        whole = np.full((18, 21), np.nan)
+        for (i, j), part in sim.views("u"):
+            whole[i : i + part.shape[0], j : j + part.shape[1]] = part
+        assert np.array_equal(whole, sim.gather("u"))
+        return [*made, sim.checksum("u")]
+
+    on_both(act)
+
+
+def test_what_is_read_from_a_device_is_a_copy() -> None:
+    sim = smoothed(device="opencl:0")
+    with pytest.raises(ValueError, match="a copy that cannot be written"):
+        sim["u"][0, 0] = 1.0
+    for _, part in sim.views("u"):
+        assert not part.flags.writeable
+
+
+def test_reductions_of_every_kind_and_halos_that_grow() -> None:
+    """An expression reads further than the program does."""
+
+    def act(**options: Any) -> Any:
+        sim = smoothed(**options)
+        u = sim.grid.fields["u"]
+        sim.run(steps=1)
+        before = sim.checksum(u)
+        kinds = sim.evaluate(
+            hc.sum(u), hc.min(u[3, 0]), hc.max(u[0, -2]), hc.count(u > 1), hc.dot(u, u[-2, 2]),
+            hc.value(u, (3, -1)),
+        )  # fmt: skip
+        assert sim.checksum(u) == before
+        sim.run(steps=2)
+        return bits(*kinds), sim.checksum(u)
+
+    on_both(act)
+
+
+@pytest.mark.parametrize("storage", ["inline", "patch", pytest.param("auto", marks=pytest.mark.long)])
+def test_stages_and_walls_that_read_other_fields(storage: str) -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((15, 19), periodic=(True, False))
+        u = grid.field("u", boundary=hc.Extrapolate(2))
+        grid.field("v", boundary=hc.BoundaryKernel(lambda q: q.of(u)[1] - 0.5 * q[0]), location="face-y")
+
+        def step(u: Any, v: Any) -> None:
+            slope = hc.stage(u * u[0, 1] - 0.3 * v[1, 0] * u, "slope", storage=storage)
+            flux = hc.stage(slope * u + 0.7 * slope[0, -1] * v[1, 1], "flux", storage=storage)
+            v.set(u - 0.1 * (flux[0, 1] - flux) + 0.3 * flux[1, 0] * slope)
+            u.set(0.5 * u + 0.25 * v[-1, 0])
+
+        sim = hc.Simulation(grid, hc.program(step), patch=6, **options)
+        sim["u"] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
+        sim.run(steps=3)
+        return sim.checksum("u"), sim.checksum("v")
+
+    on_both(act)
+
+
+@pytest.mark.parametrize("time_step", ["exact", pytest.param("delayed", marks=pytest.mark.long)])
+def test_time_steps_that_are_reduced_from_fields(time_step: str) -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((20, 24), periodic=True)
+        u = grid.field("u")
+        sim = hc.Simulation(
+            grid, lambda u: {u: -u * hc.derivative(u, 0)}, scheme=hc.RK2(), time_step=time_step,
+            dt=lambda u, cfl: cfl * grid.h(0) / hc.max(abs(u)), parameters={"cfl": 0.3}, **options,
+        )  # fmt: skip
+        sim[u] = np.random.default_rng(3).uniform(0.5, 1.5, grid.shape)
+        made = []
+        sim.run(steps=3)
+        made.append(sim.time)
+        sim.parameters["cfl"] = 0.1
+        sim.run(steps=2)
+        sim[u] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
+        sim.run(until=sim.time + 0.02)
+        return [*made, sim.time, sim.steps, sim.checksum(u)]
+
+    on_both(act, ALONE, BOTH)
+
+
+def test_a_condition_stops_a_run() -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((16,), periodic=True)
+        u = grid.field("u")
+
+        def after(u: Any) -> None:
+            hc.stop(hc.max(u) > 20.0, "too hot")
+
+        sim = hc.Simulation(grid, hc.program(lambda u: u.set(1.5 * u)), after_step=after, **options)
+        sim[u] = np.arange(16.0) / 8
+        outcome = sim.run(steps=100)
+        return outcome.reason, sim.steps, sim.checksum(u)
+
+    reason, steps, _ = on_both(act, ALONE, BOTH)
+    assert (reason, steps) == ("too hot", 6)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("fails", ["compile_for", "build"])
+def test_kernels_that_fail_on_one_rank_are_told_on_all(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    """No rank waits for one that has no kernels, or no memory left for what is beside the fields."""
+    sim = smoothed(device=BOTH)
+    comm = world()
+
+    def reject(*_: Any) -> Any:
+        raise RunError("no more of that")
+
+    if comm.rank == 1 and fails == "compile_for":
+        monkeypatch.setattr("halocline.run.engine.prepared.compile_for", reject)
+    elif comm.rank == 1:
+        monkeypatch.setattr("halocline.run.engine.bind.DeviceBinder.sweep", reject)
+    with pytest.raises(RunError, match="no more of that"):
+        sim.run(steps=2)
+    assert comm.allgather(comm.rank) == [0, 1]
+
+
+@pytest.mark.parametrize("way", ["alone", "loop", "outer loop"])
+def test_a_stop_leaves_the_rest_of_its_pass_undone(way: str) -> None:
+    """Sweeps behind it, which need a second buffer, change nothing; those before it, in the same pass, do."""
+
+    @hc.program
+    def halting(u: Any, most: Any) -> None:
+        (total,) = hc.scalars("total")
+        total.set(0.0)
+        with contextlib.nullcontext() if way == "alone" else hc.loop(limit=20):
+            u.set(0.5 * u + 0.6 * u[1])
+            total.set(hc.sum(u))
+            hc.stop(total > most, "too much")
+            u.set(0.5 * u + 0.6 * u[1] + 1e-3)
+            if way == "outer loop":
+                with hc.loop(limit=1):
+                    u.set(0.5 * u + 0.6 * u[1] + 1e-3)
+
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((50,), periodic=True)
+        u = grid.field("u")
+        store = FieldStore(Domain(grid, None, Execution(**options)))
+        prepared = prepare(store, halting.trace(u, hc.parameter("most")), ["most"])
+        made = []
+        for most in (1300.0, 2000.0, 1e9):
+            with store.writing(u) as pieces:
+                for _, view in pieces:
+                    view[...] = 25.5
+            outcome = prepared.run({"most": most})
+            made.append((outcome.reason, outcome.loops, checksum(store, u)))
+            made.append(prepared.engine.run()["sweep_counts"])
+        return made
+
+    first, *_ = on_both(act, ALONE)
+    assert first[0] == "too much"
+
+
+@pytest.mark.parametrize("most", [1e9, 20.0])
+def test_loops_within_loops(most: float) -> None:
+    """How they end, what they record, and scalars that are read before a reduction changes them."""
+
+    @hc.program
+    def nested(u: Any, most: Any) -> None:
+        total, passes, before = hc.scalars("total passes before")
+        total.set(0.0)
+        passes.set(0.0)
+        with hc.loop(limit=5, record=(total, passes)):
+            u.set(0.5 * u + 0.25 * u[1] + 0.01)
+            with hc.loop(until=total > 30.0, limit=2):
+                before.set(total)
+                total.set(total + hc.sum(u))
+                u.set(u + 1e-2 * before + 0.03)
+                passes.set(passes + 1.0)
+                hc.stop(total > most, "too much")
+        u.set(u + total)
+
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((50,), periodic=True)
+        u = grid.field("u")
+        store = FieldStore(Domain(grid, None, Execution(**options)))
+        prepared = prepare(store, nested.trace(u, hc.parameter("most")), ["most"])
+        made = []
+        for _ in range(2):
+            outcome = prepared.run({"most": most})
+            made.append((outcome.reason, outcome.loops, outcome.history.tolist(), checksum(store, u)))
+        return made, bits(*(outcome.scalars[name] for name in ("total", "passes", "before")))
+
+    (first, _), _ = on_both(act, ALONE, BOTH)
+    assert first[0] == ("completed" if most > 1e6 else "too much")
+    assert len(first[2]) > 1
+
+
+def test_what_is_not_finite_is_told() -> None:
+    def act(**options: Any) -> Any:
+        grid = hc.Grid((6, 40), periodic=True)
+        u = grid.field("u")
+        sim = hc.Simulation(
+            grid, lambda u: {u: u * u}, scheme=hc.Euler(), dt=1.0,
+            after_step=lambda u: hc.stop(hc.max(u) > 1e300, "never with NaN"), **options,
+        )  # fmt: skip
+        sim[u] = np.where(np.arange(240).reshape(6, 40) == 137, np.sqrt(1e300), 1e-9)
+        sim[u] = sim.gather(u) * -1.0
+        with pytest.raises(RunError) as caught:
+            sim.run(steps=70)
+        return str(caught.value)
+
+    told = on_both(act, ALONE, BOTH)
+    assert "field 'u' is" in told
+    assert "after step" in told
+
+
+@pytest.mark.ranks(1, 2)
+def test_what_is_not_finite_is_told_as_on_the_cpu() -> None:
+    """The first such field, on the rank and in the subdomain where it is, and of cells that are computed."""
+
+    def act(**options: Any) -> Any:
+        told = []
+        for active in (None, np.array([[1, 1], [1, 0]], dtype=bool)):
+            sim = smoothed(active=active, **options)
+            sim.grid.field("other", dtype="float32", location="face-x")  # in no equation
+            for name, cell, value in (
+                ("u", (3, 20), np.nan),
+                ("other", (17, 3), np.inf),
+                ("other", (2, 2), -np.inf),
+                ("u", (17, 20), np.nan),  # inactive
+            ):
+                values = np.full(sim.grid.fields[name].points, 0.5)
+                values[cell] = value
+                sim[name] = values
+                try:
+                    sim.check_inputs("before the run")
+                    told.append("all are finite")
+                except InputError as error:
+                    told.append(f"{error} {error.place}")
+                    sim[name] = np.array(0.5)
+        return told
+
+    told = on_both(act)
+    assert [line.startswith("field") for line in told] == [True] * 7 + [False]
+
+
+@pytest.mark.parametrize("device", [ALONE, BOTH])
+def test_only_what_is_asked_for_leaves_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sim, fetched, fetch = smoothed(device=device), [], FieldStore.on_host
+    sim["u"] = np.array(0.5)  # which stays
+
+    def noted(store: FieldStore, storages: list[Any]) -> list[Any]:
+        fetched.extend(storages)
+        return fetch(store, storages)
+
+    monkeypatch.setattr(FieldStore, "on_host", noted)
+    looked: list[str] = []
+    check = contents.check_finite
+    monkeypatch.setattr(contents, "check_finite", lambda *args: (looked.append(args[2]), check(*args)))
+    sim.run(until=40.0, every=10.0, callback=lambda sim: None)
+    sim.run(steps=130)
+    assert fetched == []
+    assert looked[0] == "before the run"
+    assert len(looked) >= 1 + 4 + 2  # before each call, and after 64 steps of the second run, or at its end
+    parts = sim.views("u")
+    assert len(fetched) == len(parts)
+    sim.run(steps=1)
+    assert len(fetched) == len(parts)
+    assert looked.count("before the run") == 1  # a copy that was read changes nothing
+
+
+@pytest.mark.parametrize("device", [ALONE, BOTH])
+def test_an_interrupted_run_goes_on(device: str) -> None:
+    """A run that a signal ends has done whole steps."""
+    sim = smoothed(device=device)
+
+    def interrupt(done: int) -> None:
+        if done:
+            native().request_stop()
+
+    with pytest.raises(KeyboardInterrupt):
+        sim.run(steps=10**8, on_progress=interrupt)
+    steps = sim.steps
+    assert steps > 0
+    sim["u"] = np.random.default_rng(9).uniform(0.5, 1.5, (18, 21))
+    sim.run(steps=3)
+    wanted = smoothed(threads=1)
+    wanted.run(steps=3)
+    assert sim.checksum("u") == wanted.checksum("u")
+    assert sim.steps == steps + 3
+
+
+@pytest.mark.parametrize("messages", [True, False])
+@pytest.mark.parametrize("device", [ALONE, BOTH])
+def test_the_time_of_a_loop_holds_what_its_devices_do(device: str, messages: bool) -> None:
+    """The host queues passes in a fraction of the time that they take, and waits for none of them."""
+    bench = overlap.heat((64, 64, 64), device=device)
+    bench.passes = 60
+    bench.run(messages=messages)  # PoCL compiles; the next run makes as many steps
+    report = bench.prepared.engine.run(messages=messages)
+    assert report["loop_seconds"] > 0.9 * report["seconds"]
+
+
+def test_callbacks_read_and_change_fields() -> None:
+    def act(**options: Any) -> Any:
+        sim, seen = smoothed(**options), []
+
+        def callback(sim: hc.Simulation) -> None:
+            seen.append((sim.time, sim.checksum("u"), sim.evaluate(hc.sum(sim.grid.fields["u"]))))
+            if len(seen) == 2:
+                sim["u"] = 0.5 * sim["u"]
+
+        sim.run(until=3.0, every=1.0, callback=callback)
+        assert len(seen) == 3
+        return seen
+
+    on_both(act, ALONE, BOTH)
+
+
+def test_blocks_become_active_and_inactive() -> None:
+    def act(**options: Any) -> Any:
+        sim = smoothed(active=np.array([[1, 1], [1, 0]], dtype=bool), **options)
+        made = []
+        for mask in ([[0, 1, 1]], [[1, 1], [0, 1], [1, 1]]):
+            sim.run(steps=2)
+            made.append((sim.checksum("u"), sim["u"].sum(), sim.evaluate(hc.count(sim.grid.fields["u"] > 0))))
+            sim.activate(np.array(mask, dtype=bool))
+            made.append(sim.checksum("u"))
+            sim["u"] = np.random.default_rng(2).uniform(0.5, 1.5, (18, 21))
+        sim.run(steps=2)
+        return [*made, sim.checksum("u")]
+
+    on_both(act)
+
+
+def test_two_programs_on_one_device_at_a_time() -> None:
+    """Engines of one process share a device, and each has memory of its own."""
+    first, second = smoothed(device="opencl:0"), smoothed(device="opencl:0")
+    second["u"] = 1.25
+    first.run(steps=1)
+    second.run(steps=1)
+    first.run(steps=2)
+    wanted = smoothed(threads=1)
+    wanted.run(steps=3)
+    assert first.checksum("u") == wanted.checksum("u")
+    assert np.array_equal(second.gather("u"), np.full((18, 21), 1.25))
+
+
+# -- ranks that die or stand still -------------------------------------------------------------------
+
+
+def test_a_killed_rank_is_named(start: Any) -> None:
+    text = f"""
+DYING = 1
+simulation(device={BOTH!r}).run(steps=FOR_EVER, on_progress=at_work(DYING, die))
+print('went on')
+"""
+    process = start(text, 2)
+    out, err = process.communicate(timeout=HANG)
+    died = re.fullmatch(r"dies at (\S+)", out.strip())
+    assert died, out + err
+    assert re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err) == ["1"], err
+
+
+def test_a_message_that_does_not_come_is_named(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_TIMEOUT", "1")
+    text = f"""
+import faults
+faults.PAUSE = 20  # rank 0 computes its step with what other processes leave it
+simulation(device={BOTH!r}, overlap=True).run(steps=FOR_EVER, on_progress=at_work(1, stand_still))
+"""
+    for _ in range(4):  # a rank may also stop while all ranks agree on whether to go on
+        process = start(text, 2, through_command=False)
+        out, err = process.communicate(timeout=HANG)
+        assert process.returncode != 0, out + err
+        found = re.search(r"rank 0: waited 1 s in vain for (.*), since rank 1 does not answer", err)
+        assert found, out + err
+        if found[1] != "a reduction over all ranks":
+            break
+    assert re.match(r"message \d+ from rank 1", found[1]), out + err

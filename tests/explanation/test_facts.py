@@ -1,0 +1,116 @@
+"""Explanations of solves: messages, bytes, predictions."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import tracemalloc
+
+import pytest
+
+import halocline as hc
+from halocline.errors import InputError
+from halocline.explanation.explain import explain_program
+from halocline.problems.problem import Problem
+
+
+def poisson(n: int, dim: int, method: str = "cg-fused", **options: object):
+    case = Problem("poisson", [n] * dim, {"method": method})
+    return explain_program(case.program, case.grid, **options)
+
+
+def test_messages_of_all_ranks_are_the_cuts_of_the_grid():
+    told = [poisson(96, 2, ranks=12, rank=k, decomposition="3x4") for k in range(12)]
+    sweep = [t.loop[0] for t in told]
+    cuts = [2 * 4, 3 * 3]  # inner sides along x, along y
+    assert sum(s.messages for s in sweep) == 2 * sum(cuts)
+    assert sum(s.bytes_sent for s in sweep) == 2 * 8 * (2 * 96 + 3 * 96)
+    assert sum(t.plan.subdomains[0].box.size for t in told) == 96 * 96
+
+
+def test_what_travels_and_what_does_not():
+    told = poisson(1024, 2, ranks=64)
+    first, second = told.loop
+    r, p = first.halos
+    assert (r.field, r.travels, r.walls) == ("r", ("x-", "x+", "y-", "y+"), ())
+    assert (p.field, p.travels) == ("p", ())
+    assert "this sweep computes it in the halo" in p.why
+    assert second.messages == 0
+    assert "sweep 3 computes it in the halo" in second.halos[0].why
+    assert told.bytes_per_cell == 64
+    assert (first.messages, first.bytes_sent) == (4, 4 * 128 * 8)
+    assert "conjugate gradients: curvature = dot(p, A(p))" in first.statements
+    corner = poisson(1024, 2, ranks=64, rank=0)
+    assert corner.loop[0].halos[0].travels == ("x+", "y+")
+    assert corner.loop[0].halos[0].walls == ("x-", "y-")
+    assert poisson(64, 2).loop[0].halos[0].travels == ()
+
+
+def test_one_rank_of_many_costs_no_more():
+    tracemalloc.start()
+    begun = time.process_time()
+    told = poisson(4096, 3, ranks=100_000)
+    seconds, (_, peak) = time.process_time() - begun, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert told.plan.decomposition.count == 100_000
+    assert seconds < 3
+    assert peak < 30e6
+
+
+def test_bound_is_bytes_over_bandwidth():
+    told = poisson(256, 2, ranks=4)
+    bound = told.bound()
+    assert bound.seconds_per_pass == pytest.approx(64 * 128 * 128 / bound.bandwidth)
+    assert json.loads(json.dumps(told.as_dict()))["pass"]["bytes_per_cell"] == 64
+
+
+@pytest.mark.parametrize(
+    ("options", "latencies", "crossings"),
+    [
+        ({"methods": "mpi"}, 1, 4),
+        ({"methods": "rma,mpi"}, 3, 4),
+        ({}, 1, 2),  # one node: colocated
+        ({"ranks_per_node": 1}, 1, 4),
+        ({"ranks": 1, "subdomains_per_rank": 4}, 0, 2),  # peer, and no reduction over ranks
+    ],
+)
+def test_the_prediction_counts_by_transfer_method(options, latencies, crossings):
+    """Of 2 x 2 subdomains each has two neighbours and gets 128 numbers of r from each."""
+    told = poisson(256, 2, **{"ranks": 4, **options})
+    bound, own = told.bound(), len(told.plan.subdomains)
+    hops = 2 * 2 if own == 1 else 0
+    latency = bound.latency * (own * 2 * latencies + hops)
+    moved = own * 2 * 128 * 8 * crossings / bound.bandwidth
+    assert bound.predicted - bound.seconds_per_pass == pytest.approx(latency + moved)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ranks": 4, "rank": 4}, "rank 4 of 4"),
+        ({"ranks": 10**6}, "10000"),
+        ({"threads": 0}, "threads is 0"),
+        ({"patch": 0}, "patch"),
+        ({"ranks": 3, "decomposition": "2x1"}, "2x1"),
+    ],
+)
+def test_wrong_plans_are_named(options, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        poisson(10, 2, **options)
+
+
+def test_a_simulation_is_explained_as_it_runs_and_as_it_would_on_more_ranks() -> None:
+    grid = hc.Grid((64, 32), periodic=True)
+    grid.field("u")
+    options = {"threads": 2, "decomposition": "1d-y", "patch": 8}
+    sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5, **options)
+    told = hc.explain(sim)
+    assert (told.plan.decomposition.count, told.plan.threads) == (1, 2)
+    assert len(told.plan.subdomains[0].patches.table) == 8 * 4
+    assert hc.explain(sim, ranks=4).plan.decomposition.parts == (1, 4)
+    text = str(hc.explain(sim, ranks=4, decomposition="optimal", threads=1))
+    assert "4 ranks of 1 thread: 4 x 1 subdomains, optimal" in text
+    assert "predicted:" in text
+    u = grid.named("u")
+    assert "sweep 2" in str(hc.explain(hc.LinearProblem(lambda u: u - hc.laplacian(u), u, 1.0)))

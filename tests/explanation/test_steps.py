@@ -1,0 +1,74 @@
+"""Why halos are exchanged where they are."""
+
+from __future__ import annotations
+
+import halocline as hc
+from halocline.explanation.explain import explain_program
+from halocline.model.execute import execute
+from halocline.plan.decompose import decompose
+from halocline.plan.layout import Layout
+from halocline.plan.machine import load_machine
+
+
+def test_explain_says_why() -> None:
+    grid = hc.Grid((16, 16), periodic=True)
+    k, u, v, w = (grid.field(name) for name in "kuvw")
+
+    @hc.program
+    def step() -> None:
+        w.set(u[1, 0] + k[1, 0])
+        v.set(w[1, 0] + k[1, 0] + v[1, 0])
+        u.set(u + v)
+        v.set(w + u)
+
+    found = hc.explain(hc.Simulation(grid, step), ranks=2, decomposition=(2, 1))
+    once, *others = [step for step in found.steps if step.kind in ("exchange", "sweep")]
+    assert once.kind == "exchange"
+    assert {halo.field: halo.why for halo in once.halos} == {
+        "k": "the loop reads it in each pass and never assigns it"
+    }
+    assert once.messages == 1
+    why = {(n, halo.field): halo.why for n, sweep in enumerate(others, 1) for halo in sweep.halos}
+    assert why[1, "k"] == "it is still there from the exchange before the loop"
+    assert why[2, "k"] == "it is still there from the exchange before the loop"
+    assert why[1, "u"] == "its values have changed since they were last in the halo"
+    assert why[2, "w"] == "its values have changed since they were last in the halo"
+    assert "exchange  once, before the loop" in str(found)
+    assert found.as_dict()["pass"]["sweeps"] == len(others)
+
+
+def test_explain_knows_what_was_never_in_the_halo() -> None:
+    grid = hc.Grid((16, 16), periodic=True)
+    u, v, w = (grid.field(name) for name in "uvw")
+
+    @hc.program
+    def program() -> None:
+        v.set(u[1, 0])
+        w.set(u[2, 0] + v[1, 0])
+
+    found = explain_program(program.trace(), grid, ranks=2, decomposition=(2, 1))
+    why = [{halo.field: halo.why for halo in step.halos} for step in found.steps if step.kind == "sweep"]
+    assert why == [
+        {"u": "nothing has filled its halo before"},
+        {
+            "u": "it is read farther away than the exchange before sweep 1 reaches",
+            "v": "its values have changed since they were last in the halo",
+        },
+    ]
+
+
+def test_no_message_is_counted_or_predicted_where_only_coefficients_are_read_at_neighbours() -> None:
+    grid = hc.Grid((16, 16), periodic=True)
+    k, u = grid.field("k"), grid.field("u")
+
+    @hc.program
+    def step() -> None:
+        u.set(u + k[1, 0] + k[0, 1])
+
+    sim = hc.Simulation(grid, step)
+    found = hc.explain(sim, ranks=4)
+    assert found.as_dict()["pass"]["messages"] == 0
+    assert found.routes == []
+    layout = Layout.of(decompose(grid.shape, 4, periodic=grid.periodic))
+    spans = execute(sim.schedule, layout, load_machine("summit"), traced=range(4)).spans
+    assert {span.kind for span in spans} == {"patch"}

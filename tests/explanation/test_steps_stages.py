@@ -1,0 +1,58 @@
+"""Stages in explanations: their lives and chains."""
+
+from __future__ import annotations
+
+import halocline as hc
+from stage_chains import chain
+
+
+def test_explain_says_who_lives_when() -> None:
+    grid = hc.Grid(400, periodic=True)
+    grid.field("u")
+    sim = hc.Simulation(grid, hc.program(lambda u: u.set(0.5 * chain(u, 3) + 0.1)), patch=100)
+    text = str(hc.explain(sim))
+    assert "3 stages in 2 arrays, 1.66 kB a patch" in text  # 104 and 102 points, rows of whole cache lines
+    assert "s0 (1): loops 1 to 2 of 4, 8 bytes a point, layers around x- 2, x+ 2\n" in text
+    assert "s2 (1): loops 3 to 4 of 4, 8 bytes a point\n" in text
+
+
+def test_explain_says_which_stages_lead_farthest() -> None:
+    """On each side by itself, whichever field it leads to; without stages there is nothing to say."""
+    grid = hc.Grid((20, 20), periodic=True)
+    u, v = grid.field("u"), grid.field("v")
+
+    @hc.program
+    def step() -> None:
+        near = hc.stage(u[-1, 0] + v[2, 0], "near", storage="patch")
+        far = hc.stage(near[-1, 0] * u, "far", storage="patch")
+        u.set(far[-1, 0] + near[2, 0] + v[-2, 0])
+
+    sim = hc.Simulation(grid, step)
+    (sweep,) = (each for each in hc.explain(sim).steps if each.kind == "sweep")
+    found = {(c.axis, c.side): [(link.name, link.layers) for link in c.links] for c in sweep.chains}
+    assert found == {
+        (0, -1): [("u", 0), ("far", 1), ("near", 2), ("u", 3)],
+        (0, 1): [("u", 0), ("near", 2), ("v", 4)],
+    }
+    assert "3 layers on x- because of u <- far (1) <- near (2) <- u (3)\n" in str(hc.explain(sim))
+
+
+def test_explain_has_no_chain_where_no_stage_leads_to_a_field() -> None:
+    grid = hc.Grid((20, 20), periodic=True)
+    u = grid.field("u")
+    plain = hc.program(lambda: u.set(0.5 * (u[1, 0] + u[-1, 0])))
+
+    @hc.program
+    def wave() -> None:
+        s = hc.stage(hc.sin(grid.x) * grid.y + 3.0, "s", storage="patch")
+        u.set(s[1, 0] - s[-1, 0])
+
+    @hc.program
+    def beside() -> None:
+        s = hc.stage(hc.sin(u) * 3.0, "s", storage="patch")
+        u.set(s + u[1, 0])
+
+    for program in (plain, wave, beside):
+        steps = hc.explain(hc.Simulation(grid, program)).steps
+        assert steps
+        assert not any(each.chains for each in steps)

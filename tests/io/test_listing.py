@@ -1,0 +1,122 @@
+"""Listings of stores and checkpoints by `halocline ls`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from halocline.run.output.restart import newest
+
+# -- the commands --------------------------------------------------------------------------------------------
+
+
+def test_ls_says_what_to_go_on_from(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(stores / "checkpoints", folder)
+    last = max(folder.glob("step-*"))
+
+    def said() -> str:
+        assert run(["ls", str(folder)]) == 0
+        return capsys.readouterr().out
+
+    assert f"Go on from the newest with --resume {folder}." in said()
+    (folder / "newest.json").unlink()
+    text = said()
+    assert " has no newest.json, which names the newest. Go on from the last whole one" in text
+    assert f"--resume {last}" in text
+    with pytest.raises(InputError, match=f"whole ones there, the latest last: .*{last.name}$"):
+        newest(folder)
+    (folder / "newest.json").write_text(json.dumps({"checkpoint": ""}))
+    assert "names '', which is no checkpoint there. Go on from the last whole one" in said()
+    (folder / "newest.json").write_text("{")
+    assert "newest.json is no JSON file that Halocline wrote, or it is damaged. Go on" in said()
+    (folder / "newest.json").write_text(json.dumps({"checkpoint": last.name}))
+    (last / "zarr.json").unlink()
+    assert f"names {last.name!r}, which is no checkpoint there. Go on from the last whole one" in said()
+    for each in folder.glob("step-*/zarr.json"):
+        each.unlink()
+    assert "None was ever completed." in said()
+
+
+def test_ls_tells_what_is_there(stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = str(tmp_path / "ls.json")
+    assert run(["ls", str(stores / "2.zarr"), "--json", kept]) == 0
+    text = capsys.readouterr().out
+    assert "4 times, t = 0 to 0.3, steps 0 to 3" in text
+    assert " ".join(["T", "time,", "x,", "y", "4", "x", "7", "x", "5", "float64", "K"]) in " ".join(
+        text.split()
+    )
+    assert "time, x_face, y" in text
+    assert "T = " not in text
+    found = json.loads(Path(kept).read_text())
+    assert found["kind"] == "output"
+    assert found["steps"] == [0, 1, 2, 3]
+    assert found["arrays"]["v"]["shape"] == [4, 8, 5]
+    assert run(["ls", str(stores / "2.zarr"), "--equations"]) == 0
+    assert "T = " in capsys.readouterr().out
+    assert run(["ls", str(stores / "checkpoints")]) == 0
+    text = capsys.readouterr().out
+    assert text.count("step-") == 2
+    assert "newest" in text
+    assert "--resume" in text
+    newest = max((stores / "checkpoints").glob("step-*"))
+    assert run(["ls", str(newest), "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["step"]) == ("checkpoint", 3)
+    assert found["arrays"]["T"]["location"] == "cell"
+    with pytest.raises(InputError, match="no such file or folder"):
+        run(["ls", str(stores / "none")])
+    expected = "no Zarr store; expected the path of output or of a checkpoint, such as"
+    with pytest.raises(InputError, match=rf"{expected} \S+ in it$"):
+        run(["ls", str(stores)])
+    with pytest.raises(InputError, match=rf"{expected} {re.escape(str(newest))} in it$"):
+        run(["view", str(newest.parent), str(stores / "T.png")])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda facts: facts.pop("time"), "it lacks time"),
+        (lambda facts: facts["fields"].pop("T"), "its facts of the run are not those that were written"),
+        (lambda facts: facts.update(time=3), ""),
+        (lambda facts: facts.update(identity=[]), ""),
+    ],
+)
+def test_ls_of_a_damaged_checkpoint(stores: Path, change: Any, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints"
+    shutil.copytree(stores / "checkpoints", path)
+    newest = max(path.glob("step-*"))
+    group = json.loads((newest / "zarr.json").read_text())
+    change(group["attributes"]["halocline"])
+    (newest / "zarr.json").write_text(json.dumps(group))
+    with pytest.raises(InputError, match=rf"{newest.name}/zarr\.json is damaged.*{words}"):
+        run(["ls", str(newest)])
+    (newest / "zarr.json").write_text("[]")
+    with pytest.raises(InputError, match=r"zarr\.json is damaged"):
+        run(["ls", str(path)])
+
+
+def test_ls_names_the_checkpoint_that_lost_a_chunk(
+    stores: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "checkpoints"
+    shutil.copytree(stores / "checkpoints", path)
+    older, last = sorted(path.glob("step-*"))
+    next(last.glob("T/c.*")).unlink()
+    assert run(["ls", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"{last.name} not whole 3" in text
+    assert "its chunk c.0.0 is missing: restore the file from a copy of the store. Go on from" in text
+    assert f"Go on from the last whole one with --resume {older}" in text
+    next(older.glob("v/c.*")).unlink()
+    assert run(["ls", str(path)]) == 0
+    assert "is missing: restore the file from a copy of the store." in " ".join(
+        capsys.readouterr().out.split()
+    )

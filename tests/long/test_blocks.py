@@ -1,0 +1,16 @@
+"""Grids of which some blocks are not computed: what is computed beside them, what they cost, wrong input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+
+from compared_blocks import compared
+from random_blocks import cases
+
+
+@given(cases())
+@settings(max_examples=150, deadline=None)
+def test_many_random_holes_have_the_bits_of_dense_fields(case: dict[str, Any]) -> None:
+    compared(case)

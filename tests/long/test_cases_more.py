@@ -1,0 +1,57 @@
+"""More of the cases: exact solutions of shocks, the onset of convection, runs in three dimensions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halocline.problems.files import CASES
+from halocline.problems.problem import Problem
+from halocline.problems.result import Result
+
+
+def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **how})
+
+
+# -- convection ----------------------------------------------------------------------------------------
+
+
+def test_convection_in_three_dimensions():
+    series = run("convection", [12, 12, 8], {"amplitude": 0.05}, steps=60, every=20).record.series
+    first, last = series[0], series[-1]
+    assert last["mass"] == pytest.approx(first["mass"], rel=1e-3)
+    assert last["u_rms"] > 0
+    assert last["T_max"] < first["T_max"] * 1.05
+    assert last["T_min"] > first["T_min"] * 0.95
+
+
+def test_rolls_along_the_third_axis_are_those_of_two_dimensions(tmp_path: Path):
+    """With nothing random in the start the extra axis changes nothing but rounding."""
+    text, noise = (CASES / "convection.py").read_text(), " + (hc.random(seed, 0, grid.cell_number()) - 0.5)"
+    assert noise in text
+    (tmp_path / "even.py").write_text(text.replace(noise, ""))
+    found = []
+    for n in ([12, 8], [12, 8, 8]):
+        ready = Problem(str(tmp_path / "even.py"), n, {"amplitude": 0.05, "dt": 0.01})
+        found.append(ready.run(steps=30, threads=1).simulation)
+    flat, deep = found
+    pairs = {"lnrho": "lnrho", "s": "s", "u_x": "u_x", "u_z": "u_y"}
+    for name, own in pairs.items():
+        assert np.abs(deep[name] - flat[own][:, None, :]).max() < 1e-13, name
+    assert np.abs(deep["u_y"]).max() < 1e-14
+
+
+# -- helical turbulence --------------------------------------------------------------------------------
+
+
+def test_helical_turbulence_in_three_dimensions():
+    given = {"seed_field": 1e-3}
+    series = run("helical-turbulence", [16], given, steps=40, every=20).record.series
+    assert series[-1]["kinetic_helicity"] > 0  # as the forcing
+    assert series[-1]["E_kin"] > series[1]["E_kin"] > 0
+    assert series[-1]["mass"] == pytest.approx(1.0, abs=1e-5)
+    assert all(each["divB_max"] < 1e-12 * each["B_max"] for each in series)

@@ -1,0 +1,34 @@
+"""Random programs on random grids: the engine against a plain evaluation in NumPy, and ranks against one.
+
+An example is a program drawn as data, so that it can be put on several grids: shapes and spacings are no part
+of what is compiled, and one compilation serves many runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from random_program_checks import agrees_with_numpy, on_ranks, shapes_odd, shapes_tiny
+from random_programs import ANY_SPEED, Recipe, options, recipes
+
+# --- one process against NumPy ---
+
+
+@settings(max_examples=600, **ANY_SPEED)
+@given(recipes(), shapes_odd, st.lists(shapes_tiny, min_size=3, max_size=3), options)
+def test_many_random_programs_agree_with_numpy(
+    recipe: Recipe, large: tuple[int, ...], tiny: list[tuple[int, ...]], drawn: dict[str, Any]
+) -> None:
+    agrees_with_numpy(recipe, large, tiny, drawn)
+
+
+# --- several ranks against one ---
+
+
+@pytest.mark.ranks(2, 3, 4, 6, 8, timeout=3000)
+def test_many_random_programs_are_the_same_on_ranks() -> None:
+    assert on_ranks(150) > 150

@@ -1,0 +1,29 @@
+"""Programs of many fields: the work of compiling them grows as their length, not as its square."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+
+import pytest
+
+from halocline.compile.schedule import Schedule
+from programs_of_many_fields import Statements, compiled, products, steps, sums
+
+
+def counted(statements: Statements, count: int) -> tuple[Schedule, int]:
+    """Return the schedule for that many fields, and how many functions Python called to make it."""
+    with cProfile.Profile() as profile:
+        schedule = compiled(statements, count)
+    return schedule, pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("statements", [sums, products, steps])
+def test_twice_as_many_fields_are_twice_the_work(statements: Statements) -> None:
+    """What is the same for any number of fields falls out of differences."""
+    compiled(statements, 2)  # what is imported at the first use
+    few, more, most = (counted(statements, count) for count in (50, 100, 200))
+    calls = [found[1] for found in (few, more, most)]
+    text = [len(found[0].source) for found in (few, more, most)]
+    for lengths in (calls, text):
+        assert lengths[2] - lengths[1] <= 2.2 * (lengths[1] - lengths[0])

@@ -1,0 +1,42 @@
+"""Runs on CUDA devices have the CPU's bits: on the stand-in for the driver, by all methods, on all ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+import bitwise_programs
+from cuda_runs import WAYS, run
+from loops import some
+
+ALL = [problem.__name__ for problem in bitwise_programs.PROBLEMS]
+
+
+# -- bits --------------------------------------------------------------------------------------------
+
+
+def test_ranks_of_different_nodes_do_not_share():
+    came, said = run(2, ["pretended nodes"], ["heat"])
+    assert "colocated" not in came["methods"]
+    assert "mpi" in came["methods"]
+    assert said == ""
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("dtype", bitwise_programs.DTYPES)
+@pytest.mark.parametrize("settings", [{}, {"peers": 0}, {"ipc": 0}, {"delay": 20000}], ids=str)
+def test_every_problem_in_every_way(ranks: int, dtype: str, settings: dict[str, int]):
+    for problem in ALL:
+        if not (settings.get("delay") and problem.startswith("cg")):  # which wait for each reduction
+            run(ranks, list(WAYS), [problem], [dtype], **settings)
+
+
+# -- between processes -------------------------------------------------------------------------------
+
+
+def test_memory_is_given_back_once_the_other_process_has_let_go_of_it():
+    came, _ = run(2, ["default"] * 24, ["heat"])
+    # what the other one still had a moment ago stays until the next engine, or few
+    for own in some(came["held"]):
+        assert len(own) == 24
+        # an engine has 6, of which any may stay for a while; one a run that stayed for good would come to 24
+        assert max(own) <= 12, own

@@ -1,0 +1,67 @@
+"""Every loop along a row of a step with shocks becomes vector code, for vectors of 256 and of 512 bits.
+
+These are the hardest loops that there are: hundreds of selections and comparisons, which compilers rewrite
+until masks meet that no vector instruction takes. One such loop cost half of the speed.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.driver import LEVEL, Compiler
+from halocline.compile.headers import include_folder
+from halocline.problems.problem import Problem
+from hang import HANG
+
+BUILDS = {256: ("-march=x86-64-v3",), 512: ("-march=x86-64-v4", "-mprefer-vector-width=512")}
+LATER = 5  # lines after the pragma where a loop or its body may begin
+
+
+def loops(source: str, folder: Path, bits: int) -> tuple[int, list[str]]:
+    """How many loops along rows there are, and the first lines of those that stay scalar."""
+    gxx = str(shutil.which("g++"))
+    text, report = folder / "kernels.cpp", folder / "report"
+    text.write_text(source)
+    flags = Compiler(gxx, "g++").flags
+    own = [f for f in flags if not f.startswith(("-march", "-mprefer")) and f != "-shared"]
+    own.append("-fno-tree-loop-distribute-patterns")  # which reports none of those that it makes memcpy
+    how = [*own, *BUILDS[bits], f"-fopt-info-vec-optimized={report}", f"-I{include_folder()}"]
+    subprocess.run([gxx, *how, "-c", text, "-o", folder / "kernels.o"], check=True, timeout=HANG)
+    found = re.findall(
+        rf"kernels.cpp:(\d+):\d+: optimized: loop vectorized using {bits // 8} byte", report.read_text()
+    )
+    vectors = {int(line) for line in found}
+    cached, *past = source.split("\n#else\n")
+    assert len(past) == 1  # the kernel that writes past the cache; all others stand before it
+    lines = cached.splitlines()
+    starts = [n for n, line in enumerate(lines, 1) if line.lstrip().startswith("#pragma omp simd")]
+    return len(starts), [lines[n] for n in starts if vectors.isdisjoint(range(n, n + LATER))]
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or shutil.which("g++") is None, reason="reads reports of g++ on x86-64"
+)
+@pytest.mark.parametrize("bits", BUILDS)
+@pytest.mark.parametrize(("name", "n", "flux"), [
+    ("orszag-tang", (48, 48), "mhdtvd"),
+    ("orszag-tang", (48, 48), "roe"),
+    ("blast", (48, 48, 48), "mhdtvd"),
+    ("blast", (48, 48, 48), "hlld"),
+])  # fmt: skip
+def test_loops_along_rows_are_vector_code(
+    name: str, n: tuple[int, ...], flux: str, bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(LEVEL)  # the level of users' kernels
+    ready = Problem(name, n, {"flux": flux})
+    source: Any = compile_program(ready.program, ready.grid).source
+    count, scalar = loops(source, tmp_path, bits)
+    assert count > 15
+    assert not scalar

@@ -1,0 +1,20 @@
+"""All runs of a study have the same algorithm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from halocline.study.study import studies
+from reduced_studies import _checked, reduced
+from step_measurements import found, runs_of
+
+
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_study_is_carried_out_on_its_ranks(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = reduced(name)
+    told = found(*words, "--html", "s.html", cwd=tmp_path)
+    _checked(name, told, runs_of(words, monkeypatch))

@@ -1,0 +1,16 @@
+"""Random exchanges: every halo that is read holds what its owner has now, and no other cell is touched."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from exchange_fuzz import CASES, run_cases
+from halocline.run.ranks.mpi import world
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_ten_thousand_random_exchanges(capfd: pytest.CaptureFixture[str]) -> None:
+    """Others each time; fewer where ranks share cores."""
+    run_cases(world().bcast(secrets.randbelow(2**31)), CASES[world().size], capfd)

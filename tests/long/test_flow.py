@@ -1,0 +1,127 @@
+"""The buoyancy-driven cavity: published solutions, order, symmetry, the same bits everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+import halocline as hc
+from cavity_runs import CUBIC, PLANAR, number, richardson, run, steady
+from halocline.problems.problem import Problem
+from halocline.run.simulation.checks import Check
+
+
+def order_of(values: Sequence[float], sizes: Sequence[int]) -> float:
+    """The power of the spacing that falls as three values do, whatever the ratios of their spacings."""
+    h = [1.0 / (n + 1) for n in sizes]
+    wanted = (values[0] - values[1]) / (values[1] - values[2])
+    low, high = 0.1, 8.0
+    for _ in range(60):
+        order = 0.5 * (low + high)
+        steeper = (h[0] ** order - h[1] ** order) / (h[1] ** order - h[2] ** order) > wanted
+        low, high = (low, order) if steeper else (order, high)
+    return 0.5 * (low + high)
+
+
+# --- published solutions ---
+
+
+@pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5, 1e6])
+def test_a_square_converges_at_second_order(rayleigh: float) -> None:
+    sizes = [63, 127, 255] if rayleigh > 1e4 else [31, 63, 127]
+    order, middle = richardson([number("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes], sizes)
+    assert abs(order - 2) < 0.2
+    hot = richardson([number("cavity-2d", n, rayleigh, "nusselt_hot") for n in sizes], sizes)[1]
+    assert abs(hot / PLANAR[rayleigh]["nusselt_hot"] - 1) < 0.01
+    assert abs(middle / hot - 1) < 0.002  # what goes in at one wall comes out at the other
+
+
+@pytest.mark.parametrize("rayleigh", [1e3, 1e4, 1e5])
+def test_a_cube_has_the_published_heat_flux(rayleigh: float) -> None:
+    """Within 1 % where meshes of 39 and 79 points lead to, and on the finer one alone."""
+    for what in ("nusselt_hot", "nusselt_mid"):
+        coarse, fine = (number("cavity", n, rayleigh, what) for n in (39, 79))
+        for found in (fine + (fine - coarse) / 3, fine):
+            assert abs(found / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("rayleigh", "sizes", "gathered"),
+    [(1e3, (19, 39, 79), 0.5), (1e4, (19, 39, 79), 0.0), (1e5, (39, 55, 79), 0.5)],
+)
+def test_a_cube_converges_at_second_order(rayleigh: float, sizes: tuple[int, ...], gathered: float) -> None:
+    """Where layers are thin against the spacing, points gather at the walls."""
+    given = {"gathered": gathered} if gathered else {}
+    values = [number("cavity", n, rayleigh, "nusselt_mid", **given) for n in sizes]
+    assert (values[0] - values[1]) * (values[1] - values[2]) > 0
+    order = order_of(values, sizes)
+    assert abs(order - 2) < 0.2
+    ratio = ((sizes[2] + 1) / (sizes[1] + 1)) ** 2
+    limit = values[2] + (values[2] - values[1]) / (ratio - 1)
+    assert abs(limit / CUBIC[rayleigh]["nusselt_hot"] - 1) < 0.002
+
+
+@pytest.mark.parametrize(("n", "rayleigh"), [((12,), 2e3), ((8, 12), 1e4)])
+def test_nothing_is_compared_where_nothing_is_known(n: tuple[int, ...], rayleigh: float) -> None:
+    ready = Problem("cavity-2d", n, {"Ra": rayleigh})
+    (last,) = [c for c in ready.run(steps=100_000, threads=1).check() if c.name == "nusselt_hot"]
+    assert last == Check.not_compared("nusselt_hot", "nothing is known of this Ra, Pr and shape")
+
+
+# --- what must hold of the flow ---
+
+
+@pytest.mark.parametrize("stages", [2, 3, 6])
+def test_several_stages_lead_to_the_same_flow_sooner(stages: int) -> None:
+    one, more = (steady("cavity-2d", 63, 1e4, stages=each) for each in (1, stages))
+    assert more.record.steps * stages < one.record.steps
+    for what in ("nusselt_hot", "u_max"):
+        assert more.record.diagnostics[what] == pytest.approx(one.record.diagnostics[what], rel=1e-5)
+
+
+@pytest.mark.parametrize("rayleigh", [1e4, 1e5])
+def test_points_that_gather_at_walls_are_worth_more(rayleigh: float) -> None:
+    """Three meshes lead to what is published, and one is nearer to it than as many even points."""
+    sizes, at_walls = [15, 31, 63], {"gathered": 0.6}
+    for what, published in PLANAR[rayleigh].items():
+        found = [number("cavity-2d", n, rayleigh, what, **at_walls) for n in sizes]
+        assert abs(richardson(found, sizes)[1] / published - 1) < 0.01, what
+    even, gathered = (number("cavity-2d", 31, rayleigh, "nusselt_hot", **how) for how in ({}, at_walls))
+    known = PLANAR[rayleigh]["nusselt_hot"]
+    assert abs(gathered - known) < 0.5 * abs(even - known)
+
+
+# --- what cannot be ---
+
+
+AWAY = r"three times that of free fall over the height, after step \d+ \(time \S+\)\n"
+FREE_FALL = "in free fall the largest stable step is 5.528e-0[67], the limit of artificial sound"
+
+
+@pytest.mark.parametrize(
+    ("n", "given", "words"),
+    [
+        # steps become shorter as the flow becomes faster, so that nothing would ever be infinite
+        (20, {"Ra": 1e6}, f"{AWAY}{FREE_FALL}: take more points"),
+        (24, {"Ra": 1e4, "courant": 3}, f"{AWAY}courant is 3: .*, at first 0.0004, the limit of diffusion; "),
+        (40, {"Ra": 1e3, "courant": 8, "stages": 6}, f"{AWAY}courant is 8: .* 0.003123, the limit of diff"),
+        (24, {"courant": 50, "stages": 1}, f"{AWAY}courant is 50: .*, the limit of artificial sound; take"),
+        (24, {"V_ref": 0.5}, f"field 'p' is nan at .*\nV_ref is 0.5.* 266.5: {FREE_FALL}; leave V_ref out"),
+    ],
+)
+def test_a_flow_that_runs_away_says_which_limit_it_broke(n: int, given: dict[str, float], words: str) -> None:
+    with pytest.raises(hc.RunError, match=words) as told:
+        run("cavity-2d", (n,), given, steps=100_000)
+    assert (told.value.place is not None) == words.startswith("field")
+
+
+@pytest.mark.ranks(2)
+def test_the_speed_is_that_of_each_core() -> None:
+    record = run("cavity-2d", (16,), {"Ra": 1e3}, steps=20, threads=2).record
+    assert record.ssspnt is not None
+    assert record.ns_per_cell_step is not None
+    assert record.cores_or_devices == 4
+    assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0 / 4)
+    case = Problem("cavity-2d", (16,), {"Ra": 1e3})
+    assert case.run(only="exchange", steps=5, threads=1).record.ssspnt is None

@@ -1,0 +1,104 @@
+"""A user's own file in the commands that take cases: run, explain, model, and studies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run
+from resumed_files import LEFT, RUNS, UNTIL_40, left
+from user_files import EXACT, HEAT, halocline, result
+
+ACOUSTIC = Path(__file__).parents[2] / "examples" / "acoustic.py"
+
+
+@pytest.fixture
+def heat(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.py"
+    path.write_text(HEAT + EXACT)
+    return path
+
+
+# -- commands ------------------------------------------------------------------------------------------------
+
+
+def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
+    found = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
+    assert [(m["ranks"], m["only"]) for m in found[::4]] == [(1, None), (2, None)]
+
+
+def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
+    found = result("study", "strong", heat, "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    assert [(m["ranks"], m["only"]) for m in found] == [(1, None), (2, None), (2, "exchange")]
+    found = found[:2]
+    assert {m["checksum"] for m in found} == {found[0]["checksum"]}
+    assert {tuple(m["shape"]) for m in found} == {(16, 16)}
+    found = result("study", "weak", heat, "--n", "16", "--ranks", "1,2", cwd=tmp_path)["measurements"]
+    assert [m["shape"] for m in found[:2]] == [[16, 16], [23, 23]]
+    for option in (["--steps", "3"], ["--orders", "2,4"], ["--scheme", "rk3"]):
+        done = halocline("study", "strong", heat, *option, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "is a file, which decides that itself: leave it out" in done.stderr
+
+
+def test_a_file_converges_from_grid_to_grid(heat: Path, tmp_path: Path) -> None:
+    heat.write_text(HEAT)
+    found = result("study", "convergence", heat, "--n", "16,32,64,128", cwd=tmp_path)
+    assert [m["error"] is None for m in found["measurements"]] == [False, False, False, True]
+    (line,) = found["orders"]
+    assert line["last_order"] == pytest.approx(2.0, abs=0.1)  # means of cells, compared with values there
+    heat.write_text(HEAT.replace("until=0.02", "steps=4"))
+    done = halocline("study", "convergence", heat, "--n", "16,32,64", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "let it run to a time, sim.run(until=...)" in done.stderr
+    done = halocline("study", "convergence", heat, "--n", "16,32", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "an order takes 3 grids" in done.stderr
+
+
+def test_the_acoustic_example_goes_through_every_command(tmp_path: Path) -> None:
+    text = ACOUSTIC.read_text()
+    assert len(text.splitlines()) < 60
+    assert "study" not in text
+    for words in (
+        ["run", ACOUSTIC, "--n", "56", "--ranks", "2"],
+        ["explain", ACOUSTIC, "--ranks", "64"],
+        ["model", ACOUSTIC, "--machine", "summit", "--nodes", "1,4,16"],
+        ["study", "strong", ACOUSTIC, "--n", "56"],
+        ["study", "weak", ACOUSTIC, "--n", "56"],
+        ["study", "convergence", ACOUSTIC, "--n", "28,56,112"],
+    ):
+        done = halocline(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+# -- options of a run ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "sw.py"
+    path.write_text(RUNS + LEFT.replace("found", "[left, seen]"))
+    return path
+
+
+def test_a_file_is_resumed_on_other_ranks(runs: Path, tmp_path: Path) -> None:
+    whole = left(runs, "--steps", "30")
+    words = ["--steps", "24", "--checkpoint", "ck", "--output", "o.zarr", "--io-ranks", "1"]
+    result("run", runs, "--ranks", "2", *words, cwd=tmp_path)
+    result("run", runs, "--ranks", "3", "--resume", "ck", "--steps", "30", cwd=tmp_path)
+    (steps, time, checksum), _ = json.loads((tmp_path / "left.json").read_text())
+    assert (steps, time, checksum) == whole[:3]
+
+
+def test_a_file_that_waits_beyond_the_end_time_of_the_command_is_ended(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs.write_text(RUNS + UNTIL_40)
+    with pytest.raises(SystemExit) as ended:
+        run(["run", str(runs), "--until", "0.02", "--checkpoint", "ck"])
+    assert ended.value.code == 1
+    assert "has called run 10,000 times without a step since the end was reached" in capsys.readouterr().err

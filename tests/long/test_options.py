@@ -1,0 +1,40 @@
+"""Options with values that make no sense: each line of a generated sweep works, or ends with status 2 and one
+message; and the values that once crashed, hung or were taken without a word.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swept_options import check_sweep, run
+
+# -- the sweep -----------------------------------------------------------------------------------------------
+
+
+def test_two_thousand_lines_work_or_are_refused() -> None:
+    check_sweep(2000, seed=int.from_bytes(os.urandom(3)))
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+def test_a_solve_is_not_lost_for_want_of_memory_to_measure_with(tmp_path: Path) -> None:
+    """The address space is bounded more and more tightly: whatever the bound, there is a result, or an error
+    before the solve; and with one of them the result comes without the bandwidth."""
+    ends = []
+    for bound in range(250, 600, 25):
+        status, out, err = run(
+            "solve poisson --n 2000 --max-iterations 3 --threads 1", tmp_path, address_space=bound * 2**20
+        )
+        assert "Traceback" not in err, (bound, err)
+        if status == 0:
+            assert "checksum" in out
+            ends.append("without bandwidth" if "bandwidth of the memory is not known" in err else "whole")
+            if ends[-1] == "whole":
+                break
+        else:
+            assert err.count("halocline: error:") == 1, (bound, err)
+            assert "available" in err or "memory" in err, (bound, err)
+            ends.append("refused")
+    assert {"without bandwidth", "whole"} <= set(ends), ends

@@ -1,0 +1,62 @@
+"""Output: stores that a run writes as it goes on, opened by xarray, which shares no code with us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import halocline as hc
+from halocline.run.output import store as run_store
+from output_runs import heat
+from output_statistics import statistics
+from stores import opened
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks that no cut of the grid has."""
+    monkeypatch.setattr(
+        run_store, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+    )
+
+
+@pytest.mark.usefixtures("opencl", "small_chunks")
+def test_devices_write_the_same(tmp_path: Path) -> None:
+    for device in ("cpu", "opencl:0,1"):
+        sim = heat(device=device)
+        T = sim.grid.fields["T"]
+        where = tmp_path / device
+        sim.run(
+            steps=4,
+            output=[
+                hc.Output(where / "a.zarr", {"T": T, "E": T * T}, every=hc.steps(2)),
+                hc.Output(where / "b.zarr", {"T": T}, every=hc.steps(2), region=hc.Coarsen(2)),
+            ],
+        )
+    for name in ("a.zarr", "b.zarr"):
+        assert opened(tmp_path / "cpu" / name).equals(opened(tmp_path / "opencl:0,1" / name))
+
+
+# -- statistics over time ------------------------------------------------------------------------------------
+
+
+def test_statistics_of_two_stores_of_one_name_do_not_mix(tmp_path: Path) -> None:
+    def outputs(sim: hc.Simulation, folder: Path) -> list[hc.Output]:
+        return [
+            statistics(folder / "a" / "s.zarr", sim, every=hc.steps(4)),
+            statistics(folder / "b" / "s.zarr", sim, every=hc.steps(6), window="run"),
+        ]
+
+    whole = heat()
+    whole.run(steps=12, output=outputs(whole, tmp_path / "whole"))
+    first = heat()
+    first.run(
+        steps=5, output=outputs(first, tmp_path / "parts"), checkpoint=hc.Checkpoint(tmp_path / "checkpoints")
+    )
+    second = heat()
+    second.resume(tmp_path / "checkpoints")
+    second.run(steps=7, output=outputs(second, tmp_path / "parts")[::-1])
+    for name in ("a", "b"):
+        of_whole, of_parts = (opened(tmp_path / each / name / "s.zarr") for each in ("whole", "parts"))
+        assert of_whole.equals(of_parts)

@@ -1,0 +1,20 @@
+"""Studies as declarations, tables of papers, jobs and joined reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from step_measurements import found
+
+
+def test_overlap_is_measured_of_cases_and_files(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import halocline as hc\nn = 16\ngrid = hc.Grid((n, n), periodic=True)\nu = grid.field('u')\n"
+        "sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-5)\n"
+        "sim[u] = 1.0\nsim.run(steps=2)\n"
+    )
+    for name in ("wave", "poisson", "own.py"):
+        told = found("study", "overlap", name, "--n", "16", "--ranks", "2", "--repeat", "1", cwd=tmp_path)
+        assert {own["name"] for own in told["methods"]} == {"colocated", "mpi", "rma"}, name
+        assert all(own["step"] > 0 for own in told["methods"])
+        assert told["case"] == name

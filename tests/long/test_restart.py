@@ -1,0 +1,42 @@
+"""Checkpoints, and runs that go on from them with the bits of a run that never stopped, whatever died."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
+from killed_runs import killed
+from stopped_runs import NAMES, results
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of runs that never stopped."""
+    return results("whole", tmp_path_factory.mktemp("whole"))
+
+
+# -- the same bits -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_run_goes_on_with_the_same_bits_on_devices_and_back(whole: dict[str, str], tmp_path: Path) -> None:
+    results("first", tmp_path / "cpu")
+    assert results("resume", tmp_path / "cpu", device="opencl:0,1") == whole
+    results("first", tmp_path / "opencl", device="opencl:0,1")
+    assert results("resume", tmp_path / "opencl", ranks=2) == whole
+
+
+# -- ranks that die ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_dies_a_hundred_times_the_newest_checkpoint_is_whole(
+    name: str, seed: int, whole: dict[str, str], tmp_path: Path
+) -> None:
+    draw = random.Random(f"{name} {seed}")
+    killed(name, tmp_path, draw.choice([2, 3]), draw.choice(["one", "all", "I/O rank"]), whole[name], seed)

@@ -1,0 +1,59 @@
+"""Runs on OpenCL devices have the bits of one rank that computes itself: problems, programs drawn at random,
+and what a user may do with a run.
+
+The devices are PoCL's, so that most of the time goes into compiling kernels, once for each shape of a group
+of threads. What runs on every change cuts a grid in ways that lead to the same shapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bitwise_programs as bitwise
+import random_blocks as holes
+import random_programs as programs
+from halocline.run.ranks.mpi import world
+from runs_on_devices import BOTH, compared, random_holes, same_bits
+
+pytestmark = pytest.mark.usefixtures("opencl")
+
+WAYS: list[dict[str, Any]] = [
+    {"device": "opencl:0"},
+    {"device": "opencl:1,0", "overlap": True},
+    {"device": BOTH, "overlap": False, "patch": 5},
+    {"device": "opencl", "subdomains_per_rank": 2},
+    {"device": "opencl:0", "patch": 7, "methods": "self,mpi"},
+    {"device": "opencl:0", "methods": "mpi", "subdomains_per_rank": 3},
+    {"device": BOTH, "halo": "uniform", "decomposition": "1d-y"},
+    {"device": BOTH, "subdomains_per_rank": 2, "methods": "peer,mpi", "decomposition": "1d-x"},
+]
+
+
+@pytest.mark.parametrize("dtype", bitwise.DTYPES)
+@pytest.mark.parametrize("problem", bitwise.PROBLEMS, ids=lambda problem: problem.__name__)
+@pytest.mark.ranks(1, 2, 3)
+def test_every_way_of_running_on_devices_gives_the_bits_of_the_cpu(
+    problem: bitwise.Problem, dtype: str
+) -> None:
+    assert compared(problem, dtype, WAYS) >= (4 if world().size < 3 else 2)
+
+
+# -- programs drawn at random ------------------------------------------------------------------------
+
+
+@settings(max_examples=100, **programs.ANY_SPEED)
+@given(programs.recipes(), programs.shapes_to_cut, st.none() | st.integers(3, 9))
+def test_many_random_programs(recipe: programs.Recipe, shape: tuple[int, ...], patch: int | None) -> None:
+    ways = [{"device": BOTH, "patch": patch}, {"device": "opencl:0", "overlap": False}]
+    same_bits(recipe, shape, [*ways, {"device": BOTH, "subdomains_per_rank": 2}])
+
+
+@settings(max_examples=60, **programs.ANY_SPEED)
+@given(holes.cases())
+def test_many_random_holes(case: dict[str, Any]) -> None:
+    each = case["subdomains"]
+    random_holes(case, [{"device": BOTH}, {"device": "opencl:0", "subdomains_per_rank": each, "patch": 3}])

@@ -1,0 +1,27 @@
+"""The command `halocline solve`, stopped and continued."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kept_runs import ran
+
+
+def test_a_solve_goes_on_with_the_size_of_its_checkpoint(tmp_path: Path) -> None:
+    store, folder = tmp_path / "u.zarr", tmp_path / "c"
+    keeps = ["--output", store, "--output-every", "20", "--checkpoint", folder]
+    first = ran("solve", "poisson", "--n", "24", "--dim", "3", "--rtol", "1e-3", *keeps)
+    assert first.returncode == 0, first.stderr
+    assert " of output and checkpoints; the run paused " in first.stdout
+    done = ran("solve", "poisson", "--resume", folder, *keeps, "--io-ranks", "1", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["n"], found["dof"]) == (24, 24**3)
+    assert found["io_ranks"] == 1
+    assert found["written_bytes"] > 0
+    whole = json.loads(ran("solve", "poisson", "--n", "24", "--dim", "3", "--json", "-").stdout)
+    assert found["checksum"] == whole["checksum"]
+    missing = ran("solve", "poisson")
+    assert missing.returncode == 2
+    assert "Missing option '--n'" in missing.stderr

@@ -1,0 +1,33 @@
+"""Output of commands is written whole, or its loss is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shells import RUN, in_shell
+
+
+def printed_checksum(out: str) -> str:
+    """The checksum in what a run printed."""
+    (line,) = (line for line in out.splitlines() if "checksum" in line)
+    return line
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2> /dev/full"])
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_warning_that_is_lost_costs_no_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, where: str
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("HALOCLINE_CACHE", str(cache))
+    status, out, _ = in_shell(f"halocline {RUN}", tmp_path)
+    assert status == 0
+    expected = printed_checksum(out)
+    libraries = list(cache.glob("*.so"))
+    assert libraries
+    for library in libraries:
+        library.write_bytes(b"")
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
+    assert (status, printed_checksum(out)) == (1, expected)

@@ -1,0 +1,49 @@
+"""Kernels that were measured: remembered and used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import Strategy
+from halocline.run.engine import prepare
+from halocline.run.tuning import kernels
+from halocline.run.tuning.patches import Tuned, recall, remember
+from wide_stencil import star
+
+
+@pytest.fixture
+def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_what_is_measured_is_remembered_and_used(
+    nothing_known: Path, opencl: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = (Strategy("direct", (32, 4), 8), Strategy("planes", (32, 4), 16))
+    monkeypatch.setattr(kernels, "strategies", lambda ndim, staged: few)
+    monkeypatch.setattr("halocline.run.tuning.patches.TURN", 1e-4)
+    monkeypatch.setattr("halocline.run.tuning.patches.ROUNDS", 1)
+    wanted = star((24, 40), 2)
+    assert star((24, 40), 2, device="opencl:0", kernels="tune") == wanted
+    (kept,) = nothing_known.glob("*.kernels.json")
+    assert json.loads(kept.read_text())["tried"] == 3
+
+    winner = Tuned(few[1], 1.5, 3)
+    remember(kept, winner, "step")
+    assert recall(Tuned[Strategy], kept) == winner
+    seen = []
+
+    def remembered(program: Any, *args: Any, device: Strategy | None = None, **rest: Any) -> Schedule:
+        seen.append(device)
+        return compile_program(program, *args, device=device, **rest)
+
+    monkeypatch.setattr(prepare, "compile_program", remembered)
+    assert star((24, 40), 2, device="opencl:0") == wanted
+    assert few[1] in seen

@@ -1,0 +1,46 @@
+"""Ghost formulas that read along a wall: against their definition, cell by cell, and a magnetic field without
+divergence in the ghost cells.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from halocline.errors import InputError
+from random_walls import FIELDS, checked, drawn, induction, ran, wanted
+
+# --- plans: everything that a ghost is formed of is there ---
+
+
+def test_all_that_ghosts_are_formed_of_is_there_before_in_many_programs() -> None:
+    assert checked(range(1000, 2500)) > 400
+
+
+# --- runs ---
+
+
+def test_random_ghosts_are_those_of_the_definition() -> None:
+    count = 0
+    for seed in range(5000, 5060):
+        case = drawn(seed, 3 if seed % 5 == 4 else 2)
+        with suppress(InputError):  # those that cannot be computed
+            results = [ran(case, subdomains_per_rank=2), ran(case, patch=2, threads=2)]
+            want = wanted(case, 2)
+            for result in results:
+                assert all(map(np.array_equal, result, want)), seed
+            count += 1
+    assert count > 15
+
+
+# --- a magnetic field on faces, without divergence beyond walls too ---
+
+
+@pytest.mark.usefixtures("opencl")
+def test_ghosts_have_no_divergence_on_a_device() -> None:
+    shape, periodic = FIELDS[0]
+    sims = [induction(shape, periodic, **how) for how in ({}, {"device": "opencl:0,1"})]
+    for name in ("B0", "B1", "seen"):
+        assert sims[0].checksum(name) == sims[1].checksum(name), name

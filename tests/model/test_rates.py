@@ -1,0 +1,39 @@
+"""Rates of a rank: its share of a node, and seconds of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from halocline.compile.schedule import Loop, Sweep
+from halocline.lang.dtype import ITEMSIZE
+from halocline.model.rates import Rates, memory_of_node
+from modelled_machine import heat, machine
+
+
+def test_ranks_share_the_devices_of_a_node() -> None:
+    of_node = machine(devices=4)
+    assert Rates.of(of_node, 4) == Rates(1e9, 0.5e9)
+    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.25e9)
+    assert Rates.of(of_node, 1) == Rates(1e9, 0.5e9)
+    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 2e9)
+
+
+def test_threads_draw_no_more_than_they_can() -> None:
+    whole = machine()
+    cores = whole.model_copy(update={"device": whole.device.model_copy(update={"core_bandwidth": 2e8})})
+    assert [Rates.of(cores, 1, threads=n).bandwidth for n in (1, 3, 8)] == [2e8, 6e8, 1e9]
+    assert Rates.of(cores, 1).bandwidth == 1e9
+
+
+def test_a_sweep_takes_what_its_bytes_operations_and_sums_take() -> None:
+    schedule, layout = heat(8, 2, (2, 1))
+    (loop,) = [operation for operation in schedule.operations if isinstance(operation, Loop)]
+    (sweep,) = [operation for operation in loop.body if isinstance(operation, Sweep)]
+    rates = Rates(bandwidth=1e9, packing=1.0, per_flop=1e-10, per_sum=1e-9)
+    assert rates.per_cell(sweep) == pytest.approx(sweep.bytes / 1e9 + sweep.flops * 1e-10)
+    slow = rates.slowed(2.0)
+    assert slow.per_cell(sweep) == pytest.approx(2 * rates.per_cell(sweep))
+    assert slow == replace(rates, bandwidth=5e8, per_flop=2e-10, per_sum=2e-9)
+    assert memory_of_node(schedule, layout) == len(schedule.fields) * ITEMSIZE["float64"] * 64 / 2

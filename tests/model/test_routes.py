@@ -1,0 +1,102 @@
+"""Transfer methods in the model."""
+
+from __future__ import annotations
+
+import pytest
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.errors import InputError
+from halocline.model import Rates, execute
+from halocline.plan.layout import lay_out
+from halocline.plan.traffic import Traffic
+from modelled_machine import FREE, LATENCY, OVERHEAD, PACKING, line, machine, together
+
+WORK, ROWS = 64 * 64 * 16 / 1e9, 2 * 512  # seconds and bytes a pass
+
+
+def test_a_message_is_packed_sent_and_unpacked() -> None:
+    """Both sides are packed and posted one after the other; the first is taken while the second flies."""
+    packed, taken = ROWS / PACKING, ROWS / 2 / PACKING + OVERHEAD
+    assert together("mpi") == pytest.approx(WORK + packed + OVERHEAD + max(LATENCY, OVERHEAD + taken) + taken)
+
+
+def test_a_colocated_receiver_copies_once_and_pays_no_overhead() -> None:
+    """The neighbours are ready when they have ended their own sweep; nobody packs or posts."""
+    assert together("colocated") == pytest.approx(WORK + LATENCY + ROWS / PACKING)
+    assert together("colocated", "gpu") == pytest.approx(WORK + 1.5 * ROWS / PACKING + LATENCY)
+    assert together("colocated", copying=2 * PACKING) == pytest.approx(WORK + LATENCY + ROWS / PACKING / 2)
+
+
+def test_what_is_fetched_takes_a_signal_and_a_request_more() -> None:
+    """And an overhead more for the acknowledgement; both have come when the first is taken."""
+    taken = ROWS / PACKING + 4 * OVERHEAD
+    assert together("rma") == pytest.approx(WORK + ROWS / 2 / PACKING + 3 * LATENCY + taken)
+
+
+def test_a_rank_copies_between_its_subdomains_without_messages() -> None:
+    schedule, layout = line(1, subdomains=3)
+    slow = machine(1, latency=1.0, overhead=1.0)
+    rates = Rates(bandwidth=1e9, packing=PACKING)
+    found = execute(schedule, layout, slow, rates=rates, traced=(0,))
+    assert found.seconds == pytest.approx(3 * (WORK + ROWS / PACKING))
+    assert {span.kind for span in found.spans} == {"copy", "patch"}
+    assert execute(schedule, layout, slow, rates=rates, methods="mpi").seconds > 1
+
+
+def test_a_rank_is_one_server_for_all_its_subdomains() -> None:
+    schedule, layout = line(2, subdomains=2)
+    assert layout.ranks == 2
+    found = execute(schedule, layout, machine(4), rates=FREE, methods="self,mpi", traced=(0, 1))
+    assert found.seconds == pytest.approx(2 * WORK)
+    assert {span.rank for span in found.spans} == {0, 1}
+
+
+def test_cells_that_are_lent_are_not_overwritten() -> None:
+    """Three ranks between walls: the outer ones lend one side and could run ahead of the one in the middle,
+    which copies two."""
+    grid = hc.Grid((96, 64))
+    grid.field("u", boundary=hc.Value(0))
+
+    def step(u: hc.Field) -> None:
+        with hc.loop(limit=10):
+            u.set(u + 0.1 * hc.second(u, 0))
+
+    schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
+    layout = lay_out(grid.shape, 3, strategy="1d-x", traffic=Traffic.of_schedule(schedule), periodic=False)
+    rates = Rates(bandwidth=1e12, packing=1e6)
+    found = execute(schedule, layout, machine(3, "cpu"), rates=rates, traced=(1, 2), patch=4, passes=4)
+    copied = [s.end for s in found.spans if (s.rank, s.name) == (1, "u: from rank 2")]
+    mine = sorted(s.begin for s in found.spans if s.rank == 2 and s.kind == "patch")
+    assert len(copied) == 4
+    assert mine[0] == 0.0, "inner patches of the first pass wait for nobody"
+    assert len(mine) == 8, "each pass has inner patches and those at the neighbour"
+    for n, end in enumerate(copied[:-1]):
+        assert min(mine[2 * n + 2 :]) >= end, "those of the next pass wait"
+
+
+def test_what_is_inactive_costs_nothing() -> None:
+    """Of four ranks the third has half of its cells to compute, the last none."""
+    grid = hc.Grid((64, 64), active=[[True, True], [True, True], [True, False], [False, False]])
+    grid.field("u", boundary=hc.Value(0))
+
+    def step(u: hc.Field) -> None:
+        with hc.loop(limit=10):
+            u.set(u + 0.1 * hc.laplacian(u))
+
+    schedule = compile_program(hc.program(step).trace(grid.fields["u"]), grid)
+    layout = lay_out(grid.shape, 4, strategy="1d-x", traffic=Traffic.of_schedule(schedule), periodic=False)
+    found = execute(schedule, layout, machine(4), rates=FREE, traced=range(4), passes=2, methods="mpi")
+    busy = [
+        sum(s.end - s.begin for s in found.spans if (s.rank, s.kind) == (rank, "patch")) for rank in range(4)
+    ]
+    whole = 2 * 16 * 64 * 16 / 1e9
+    assert busy == pytest.approx([whole, whole, whole / 2, 0.0])
+    sent = {(s.rank, s.name) for s in found.spans if s.kind == "message"}
+    assert sent == {(a, f"u: from rank {b}") for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))}
+
+
+def test_unknown_methods() -> None:
+    schedule, layout = line(2)
+    with pytest.raises(InputError, match="transfer method 'tcp' is unknown"):
+        execute(schedule, layout, machine(2), methods="tcp")

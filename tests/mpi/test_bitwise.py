@@ -1,0 +1,158 @@
+"""Same bits whatever the machine does: ranks, threads, patches, decompositions, fused or streamed kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from bitwise_checks import WAYS, check_all, variations
+from bitwise_programs import DTYPES, heat, solve
+from halocline.run.ranks.mpi import world
+from loops import some
+
+
+@pytest.mark.parametrize("dtype", [  # of every change: the most ranks
+    pytest.param("float64", marks=pytest.mark.ranks(1, 2, 4, long=(1, 2))),
+    pytest.param("float32", marks=pytest.mark.ranks(1, 2, 4, long=(1, 2, 4))),
+])  # fmt: skip
+def test_every_decomposition_gives_the_same_bits(dtype: str) -> None:
+    """All problems in one test: starting ranks takes longer than most of them."""
+    from mpi4py import MPI
+
+    check_all(dtype, lambda ndim: variations(MPI.COMM_WORLD.size, ndim))
+
+
+@pytest.mark.parametrize("dtype", [
+    pytest.param("float64", marks=pytest.mark.ranks(1, 2, 3, long=(1, 2))),
+    pytest.param("float32", marks=pytest.mark.ranks(1, 2, 3, long=(1, 2, 3))),
+])  # fmt: skip
+def test_every_way_of_running_gives_the_same_bits(dtype: str) -> None:
+    check_all(dtype, lambda ndim: WAYS)
+
+
+@hc.program
+def turn(u: Any) -> None:
+    u.set(u[0, 1] - u[1, 0])
+
+
+@pytest.mark.ranks(4)
+def test_ranks_dealt_to_nodes_in_turn_give_the_same_bits() -> None:
+    """As ``mpiexec --map-by node`` does; two pretended nodes have a part of the grid each."""
+    from mpi4py import MPI
+
+    plain = world()
+    node = plain.node.Split(plain.rank % 2)
+    dealt = replace(plain, node=node, ranks_per_node=2, nodes_of_ranks=(0, 1, 0, 1), _groups={})
+    for problem in (heat, solve("cg-fused")):
+        wanted = problem("float64", communicator=MPI.COMM_SELF, threads=1)
+        for methods in ("self,peer,colocated,mpi", "rma,mpi"):
+            for each in (1, 2):
+                options = {"methods": methods, "subdomains_per_rank": each, "threads": 1}
+                assert problem("float64", communicator=dealt, **options) == wanted
+    grid = hc.Grid((24, 24), periodic=True)
+    grid.field("u")
+    sim = hc.Simulation(grid, turn, communicator=dealt)
+    assert sim.domain.transfers is not None
+    assert [sim.domain.transfers.layout.owned(rank) for rank in range(4)] == [(0,), (2,), (1,), (3,)]
+    assert [own.number for own in hc.explain(sim, rank=1).plan.subdomains] == [2]
+    node.Free()
+
+
+@hc.program
+def smooth(u: Any, v: Any) -> None:
+    u.set(u + 0.01 * hc.laplacian(u) * u.grid.h(0) ** 2)
+    v.set(u * u - 0.5)
+    hc.scalar("total").set(hc.sum(v))
+
+
+@hc.program
+def smooth_and_search(u: Any, v: Any) -> None:
+    smooth(u, v)
+    hc.scalar("greatest").set(hc.max(v))
+    hc.scalar("least").set(hc.min(u * v))
+    hc.scalar("here").set(hc.value(v, at=(3, 4, 66)))
+    hc.scalar("many").set(hc.count(v > -0.3))
+
+
+@pytest.mark.parametrize("equations", [smooth, smooth_and_search])
+def test_kernels_that_write_past_the_cache_give_the_same_bits(equations: Any) -> None:
+    """Fields that exceed the cache are written by other kernels; here those run on small ones."""
+    from halocline.compile.driver import compile_library
+    from halocline.lang.clock import PAUSE
+    from halocline.run.engine.bind import build_engine
+
+    for dtype in some(DTYPES):
+        made = {}
+        for streaming in (False, True):
+            grid = hc.Grid((37, 41, 67), periodic=(True, False, True))
+            u = grid.field("u", dtype=dtype, boundary=hc.Value(1.0))
+            v = grid.field("v", dtype=dtype)
+
+            sim = hc.Simulation(grid, equations, patch=(8, 8, 20), threads=2)
+            sim[u] = np.random.default_rng(3).uniform(-1, 1, grid.shape)
+            prepared = sim.prepared
+            values = prepared.values
+            for name, value in {
+                **grid.scalar_values(),
+                "t": 0.0,
+                "until": np.inf,
+                PAUSE: np.inf,
+                "steps": 3.0,
+            }.items():
+                values[prepared.schedule.scalars.index(name)] = value
+            library = compile_library(prepared.schedule.source, streaming=streaming)
+            build_engine(sim.store, prepared.schedule, prepared.plan, library, values).run()
+            made[streaming] = [sim.checksum(u), sim.checksum(v), values.tolist()]
+            if equations is smooth_and_search:
+                last = sim.gather(v)
+                names = ("greatest", "least", "here", "many")
+                found = [values[prepared.schedule.scalars.index(name)] for name in names]
+                assert found == [
+                    last.max(),
+                    (sim.gather(u) * last).min(),
+                    last[3, 4, 66],
+                    (last > -0.3).sum(),
+                ]
+        assert made[False] == made[True]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((5, 1203), "float64"), ((5, 7, 131), "float32")])
+def test_a_solve_past_the_cache_gives_the_same_bits(
+    shape: tuple[int, ...], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sums over rows of several pieces, and with patches that begin and end within a cache line."""
+    made = []
+    for exceeds in (False, True):
+        monkeypatch.setattr("halocline.run.engine.prepare.exceeds_cache", lambda *_, exceeds=exceeds: exceeds)
+        for patch in (None, (3,) * (len(shape) - 1) + (101,)):
+            grid = hc.Grid(shape, walls="node")
+            u = grid.field("u", dtype=dtype, boundary=hc.Value(0))
+            rhs = np.random.default_rng(5).uniform(-1e3, 1e3, shape)
+            problem = hc.LinearProblem(lambda v: 0.1 * v - 1e-3 * hc.laplacian(v), u, rhs, patch=patch)
+            solution = problem.solve(rtol=1e-4, max_iterations=30)
+            made.append((solution.iterations, solution.fields.checksum(u), solution.residuals.tolist()))
+    assert made.count(made[0]) == 4
+
+
+def test_stages_give_the_same_bits_wherever_they_are_kept() -> None:
+    for dtype in some(DTYPES):
+        made = []
+        for storage in ("auto", "inline", "patch"):
+            grid = hc.Grid((19, 23), periodic=(True, False))
+            u = grid.field("u", dtype=dtype, boundary=hc.Extrapolate(2))
+            grid.field("v", dtype=dtype)
+
+            def step(u: Any, v: Any, storage: str = storage) -> None:
+                slope = hc.stage(u * u[0, 1] - 0.3 * u[1, 0] * u, "slope", storage=storage)
+                flux = hc.stage(slope * u + 0.7 * slope[0, -1] * u[1, 1], "flux", storage=storage)
+                v.set(u - 0.1 * (flux[0, 1] - flux) + 0.3 * flux[1, 0] * slope)
+
+            sim = hc.Simulation(grid, hc.program(step), patch=5)
+            sim[u] = np.random.default_rng(4).uniform(0.5, 1.5, grid.shape)
+            sim.run()
+            made.append(sim.checksum("v"))
+        assert len(set(made)) == 1

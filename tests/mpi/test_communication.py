@@ -1,0 +1,226 @@
+"""Ways of communicating that have a name: what travels, what is packed, and the same bits by all of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run
+from halocline.explanation.explain import explain_program
+from halocline.plan.communication import COMMUNICATIONS
+from halocline.problems.problem import Problem
+from halocline.run.domain.execution import Execution
+from halocline.run.ranks.mpi import world
+
+SHAPE = (16, 12, 20)
+CUTS = {
+    "1d-x": (4, 1, 1),
+    "1d-y": (1, 3, 1),
+    "1d-z": (1, 1, 5),
+    "2d": (4, 3, 1),
+    "3d": (2, 2, 2),
+    "2x1x4": (2, 1, 4),
+}
+
+
+def ready() -> Problem:
+    return Problem("cavity", SHAPE, {"stages": 1, "watch": 1000})
+
+
+def of_an_iteration(name: str, cut: str) -> Any:
+    """The exchange of the sweep that every iteration makes, of the rank in the middle, as planned."""
+    case, parts = ready(), CUTS[cut]
+    ranks = parts[0] * parts[1] * parts[2]
+    how = {"decomposition": list(parts), "communication": name}
+    told = explain_program(case.program, case.grid, ranks=ranks, rank=middle(parts), threads=1, **how)
+    (number,) = (n for n, s in enumerate(told.schedule.sweeps()) if s.share == 1.0)
+    return told.plan.subdomains[0].sweeps[number]
+
+
+def middle(parts: tuple[int, ...]) -> int:
+    at = [n // 2 for n in parts]
+    return (at[0] * parts[1] + at[1]) * parts[2] + at[2]
+
+
+def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, int, int]:
+    """Messages, bytes and bytes that are not packed, which a rank sends: counted out by hand."""
+    at = [n // 2 for n in parts]
+    size = [n // p for n, p in zip(SHAPE, parts, strict=True)]
+    messages = total = unpacked = 0
+    for direction in product((-1, 0, 1), repeat=3):
+        there = [a + d for a, d in zip(at, direction, strict=True)]
+        inside = all(0 <= a < p for a, p in zip(there, parts, strict=True))
+        faces = sum(map(abs, direction))
+        if not faces or not inside or (faces > 1 and not uniform):
+            continue
+        cells = 0
+        for field in range(5):
+            width = 2 if uniform or field == 0 else 1
+            box = [width if d else n for d, n in zip(direction, size, strict=True)]
+            cells += box[0] * box[1] * box[2]
+        messages, total = messages + 1, total + 8 * cells
+        apart = packing == "none" or (packing == "last" and not direction[2])
+        unpacked += 8 * cells if apart else 0
+    return messages, total, unpacked
+
+
+@pytest.mark.parametrize(
+    "cut", [pytest.param(cut, marks=pytest.mark.long if cut in ("1d-y", "2d") else ()) for cut in CUTS]
+)
+def test_each_moves_what_its_name_says(cut: str) -> None:
+    kinds = {
+        "baseline": (True, "none"),
+        "v1": (True, "last"),
+        "v2": (False, "last"),
+        "v3": (False, "all"),
+        "overlap": (False, "all"),
+    }
+    assert kinds.keys() == COMMUNICATIONS.keys()
+    found = {}
+    for name, (uniform, packing) in kinds.items():
+        sweep = of_an_iteration(name, cut)
+        assert {m.method for m in sweep.sends} == {"mpi"}
+        found[name] = len(sweep.sends), sweep.bytes_sent, sweep.bytes_not_packed
+        assert found[name] == expected(CUTS[cut], uniform, packing), name
+    # each differs from the one before, but v1 where nothing is packed that was not
+    assert found["v2"][1] < found["v1"][1] == found["baseline"][1]
+    if CUTS[cut][2] > 1:
+        assert found["v1"][2] < found["baseline"][2]
+    if CUTS[cut] != CUTS["1d-z"]:
+        assert found["v3"][2] == 0 < found["v2"][2]
+
+
+def test_overlap_is_all_that_the_last_one_adds() -> None:
+    v3, last = (Execution(communication=name) for name in ("v3", "overlap"))
+    assert (v3.overlap, last.overlap) == (False, True)
+    assert (
+        (v3.halo, v3.packing, v3.methods)
+        == (last.halo, last.packing, last.methods)
+        == ("read", "all", ("mpi",))
+    )
+
+
+def test_gpudirect_is_a_switch_beside_each() -> None:
+    for name in COMMUNICATIONS:
+        on = Execution(communication=name, gpudirect=True, device="cuda")
+        off = Execution(communication=name, device="cuda")
+        assert on.allowed_methods == ("gpu_aware", "mpi")
+        assert off.allowed_methods == ("mpi",)
+        assert (on.halo, on.packing, on.overlap) == (off.halo, off.packing, off.overlap)
+    (notice,) = Execution(communication="v3", gpudirect=True, device="cpu").ignored
+    assert "gpu_aware is not taken: fields are in memory of the host" in notice
+
+
+@pytest.mark.ranks(2, 4, 8, long=(2, 8))
+def test_no_bit_depends_on_it() -> None:
+    from mpi4py import MPI
+
+    case = Problem("cavity", SHAPE, {"stages": 1, "watch": 5})
+    some = {"v1": ("1d-x", "1d-z"), "v2": ("1d-y",), "v3": ("1d-x",), "overlap": ("1d-z",)}
+    cuts = {
+        2: {"baseline": ("1d-x", "1d-y", "1d-z")} | some,
+        4: dict.fromkeys(COMMUNICATIONS, ("2d",)),
+        8: dict.fromkeys(COMMUNICATIONS, ("3d",)),
+    }[MPI.COMM_WORLD.size]
+    assert cuts.keys() == COMMUNICATIONS.keys()
+    found = {}
+    for name, cut in ((each, cut) for each, those in cuts.items() for cut in those):
+        how = {"communication": name, "decomposition": cut, "threads": 2, "patch": 5}
+        found[name, cut] = case.run(steps=7, **how).record.checksum
+    alone = case.run(steps=7, threads=1, communicator=MPI.COMM_SELF).record.checksum
+    assert found == dict.fromkeys(found, alone)
+
+
+@pytest.mark.ranks(2)
+def test_cells_that_are_sent_as_they_lie_are_not_overwritten() -> None:
+    """Long messages, which MPI begins to read when the receiver asks for them, of stages in place."""
+    from mpi4py import MPI
+
+    case = Problem("cavity-2d", (8, 20_000), {"stages": 3, "watch": 5})
+    how = {"communication": "baseline", "decomposition": "1d-x", "threads": 2, "patch": (4, 500)}
+    found = case.run(steps=4, **how).record.checksum
+    assert found == case.run(steps=4, threads=1, communicator=MPI.COMM_SELF).record.checksum
+
+
+@pytest.mark.ranks(2)
+def test_memory_that_is_swapped_is_followed() -> None:
+    """Fields whose buffers change places at every, every second and every third step."""
+    from mpi4py import MPI
+
+    def result(**how: Any) -> list[str]:
+        grid = hc.Grid((12, 10), periodic=True)
+        u, v, w = (grid.field(name) for name in "uvw")
+
+        def step(u: Any, v: Any, w: Any) -> None:
+            u.set(u + 1e-3 * hc.laplacian(v))
+            with hc.every(2):
+                v.set(v + 1e-3 * hc.laplacian(w))
+            with hc.every(3):
+                w.set(w + 1e-3 * hc.laplacian(u + v))
+
+        sim = hc.Simulation(grid, hc.program(step), threads=1, **how)
+        for f in (u, v, w):
+            sim[f] = np.random.default_rng(ord(f.name)).random(grid.shape)
+        sim.run(steps=25)
+        return [sim.checksum(f) for f in (u, v, w)]
+
+    assert result(communication="baseline") == result(communicator=MPI.COMM_SELF)
+
+
+@pytest.mark.parametrize(("cut", "packed"), [("1d-x", {0: True, 1: False}), ("1d-y", {0: False, 1: True})])
+def test_the_last_axis_counts_in_messages_to_oneself_too(cut: str, packed: dict[int, bool]) -> None:
+    """Around a periodic axis that one subdomain spans, a message by MPI has no direction."""
+    grid = hc.Grid((8, 8), periodic=True)
+    u = grid.field("u")
+    program = hc.program(lambda u: u.set(u + hc.laplacian(u))).trace(u)
+    how = {"decomposition": cut, "packing": "last", "methods": "mpi"}
+    told = explain_program(program, grid, ranks=2, rank=0, **how)
+    (sweep,) = told.plan.subdomains[0].sweeps
+    assert {m.peer: m.packed for m in sweep.sends} == packed
+    assert {m.peer: m.packed for m in sweep.receives} == packed
+
+
+@pytest.mark.ranks(2)
+def test_a_rank_packs_what_it_is_to_pack(shared_tmp_path: Path) -> None:
+    """Seen in the trace of a run: a baseline packs and unpacks nothing, v1 only along the last axis."""
+    for name, cut, packs in (
+        ("baseline", "1d-z", False),
+        ("v1", "1d-z", True),
+        ("v1", "1d-x", False),
+        ("v3", "1d-x", True),
+    ):
+        trace = shared_tmp_path / f"{name}-{cut}.json"
+        ready().run(steps=2, threads=1, communication=name, decomposition=cut, trace=trace)
+        if world().rank == 0:
+            events = {event.get("cat") for event in json.loads(trace.read_text())["traceEvents"]}
+            assert ("pack" in events, "unpack" in events) == (packs, packs), (name, cut, events)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.ranks(2)
+def test_devices_copy_rows_where_nothing_is_packed() -> None:
+    from mpi4py import MPI
+
+    case = Problem("cavity-2d", (20, 18), {"stages": 1, "watch": 5})
+    alone = case.run(steps=4, threads=1, communicator=MPI.COMM_SELF, device="cpu").record.checksum
+    for name, cut in (("baseline", "1d-y"), ("baseline", "1d-x"), ("v1", "1d-x"), ("v1", "1d-y")):
+        how = {"communication": name, "decomposition": cut, "device": "opencl:0"}
+        assert case.run(steps=4, **how).record.checksum == alone, how
+
+
+def test_explain_shows_what_is_not_packed(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--n", "16", "--ranks", "8", "--set", "stages=1", "--json", "-"]
+    sent = {}
+    for name in ("v2", "v3"):
+        assert run(["explain", "cavity", *options, "--communication", name]) == 0
+        told = json.loads(capsys.readouterr().out)
+        sent[name] = told["pass"]["bytes_sent"], told["pass"]["bytes_not_packed"]
+    assert sent["v2"][0] == sent["v3"][0] > sent["v2"][1] > sent["v3"][1] == 0
+    assert run(["explain", "cavity", *options[:-2], "--communication", "v2"]) == 0
+    assert "of it not packed" in capsys.readouterr().out

@@ -1,0 +1,208 @@
+"""Ranks that are killed or stand still in the middle of their work: the others end with a message that names
+the one that died, or wait until it goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults import PAUSE
+from halocline.run.ranks.launch import Ranks
+from hang import HANG
+
+EXCHANGE = "simulation(methods='{}').run(steps=FOR_EVER, on_progress=at_work(DYING, die))"
+DEATHS = {  # when: the ranks, the one that dies, the script
+    "while MPI starts": (
+        2,
+        1,
+        """
+        from halocline.run.ranks.library import launcher
+        if launcher().rank == DYING:
+            mpi.initialised = die
+        mpi.world()
+        """,
+    ),
+    "before the problem is built": (
+        2,
+        0,
+        """
+        if mpi.world().rank == DYING:
+            die()
+        simulation()
+        """,
+    ),
+    "while kernels are compiled": (
+        2,
+        1,
+        """
+        from halocline.run.engine import prepare
+
+        if mpi.world().rank == DYING:
+            prepare.compile_library = die
+        simulation()
+        """,
+    ),
+    "in the exchange by mpi": (2, 1, EXCHANGE.format("mpi")),
+    "in the exchange by colocated": (2, 0, EXCHANGE.format("colocated,mpi")),
+    "in an epoch of rma": (2, 1, EXCHANGE.format("rma,mpi")),
+    "in a reduction": (3, 0, "simulation(sums).run(steps=FOR_EVER, on_progress=at_work(DYING, die))"),
+    "in a linear solve": (
+        2,
+        1,
+        """
+        u = hc.Grid((512, 512)).field("u", boundary=hc.Value(0.0))
+        problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
+        problem.solve(rtol=1e-300, max_iterations=FOR_EVER, on_progress=at_work(DYING, die))
+        """,
+    ),
+    "while results are gathered": (
+        2,
+        0,
+        """
+        sim = simulation()
+        sim.run(steps=10)
+        if mpi.world().rank == DYING:
+            die()
+        sim.gather("u")
+        """,
+    ),
+}
+
+LONG = ("while kernels are compiled", "in a linear solve", "while results are gathered")  # much as others are
+
+
+@pytest.mark.parametrize(
+    "when", [pytest.param(when, marks=pytest.mark.long) if when in LONG else when for when in DEATHS]
+)
+def test_a_killed_rank_ends_all_and_is_named(start, when):
+    ranks, dying, text = DEATHS[when]
+    script = f"DYING = {dying}\n{textwrap.dedent(text)}\nmpi.world().barrier()\nprint('went on')\n"
+    process = start(script, ranks, through_command=when != "while MPI starts")
+    out, err = process.communicate(timeout=HANG)
+    told = f"{out}\n{err}"
+    died = re.fullmatch(r"dies at (\S+)", out.strip())
+    assert died, told
+    assert process.returncode not in (0, 2), told
+    named = re.findall(r"error: rank (\d+) \(process \d+\) (?:was killed by SIGKILL|died);", err)
+    assert named == [str(dying)], told
+
+
+@given(data=st.data(), ranks=st.integers(2, 5))
+def test_the_first_rank_that_dies_is_named_however_late_the_launcher_looks(data, ranks):
+    """A rank waits for the answer to its line: the first to die has it, and others die while they wait."""
+    first, *others = data.draw(st.permutations(range(ranks)))
+    with Ranks() as listener:
+        connections = {rank: socket.socket(socket.AF_UNIX) for rank in range(ranks)}
+        for rank in data.draw(st.permutations(range(ranks))):
+            connections[rank].connect(f"\0{listener.name}")
+            connections[rank].sendall(f"rank {rank} {rank + 1000}\n".encode())
+            for _ in range(data.draw(st.integers(0, 3))):
+                listener.listen(0)
+        connections[first].setblocking(False)
+        answer = b""
+        for _ in range(2 * ranks):  # a call accepts one rank, and reads those before
+            listener.listen(0)
+            with contextlib.suppress(BlockingIOError):
+                answer = connections[first].recv(1)
+            if answer:
+                break
+        assert answer == b"\n"
+        for rank in [first, *others]:
+            connections[rank].close()
+            if data.draw(st.booleans()):
+                listener.listen(0)
+        while listener.listen(0):
+            pass
+    assert listener.dead == (str(first), str(first + 1000))
+    assert listener.processes == {str(rank + 1000) for rank in range(ranks)}
+
+
+def test_the_death_of_a_rank_is_seen_although_its_forked_child_lives():
+    script = """
+        import os, time
+        from halocline.run.ranks.library import send_to_launcher
+        assert send_to_launcher(f"rank 3 {os.getpid()}")
+        if os.fork() == 0:
+            os.close(1)
+            time.sleep(600)
+            os._exit(0)
+        os._exit(1)
+    """
+    with Ranks() as listener:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            env=os.environ | {"HALOCLINE_LAUNCH": listener.name},
+            start_new_session=True,
+        )
+        try:
+            end = time.monotonic() + HANG
+            while listener.dead is None and time.monotonic() < end:
+                listener.listen(0.1)
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+            parent.wait()
+    assert listener.dead == ("3", str(parent.pid))
+
+
+def test_a_rank_that_stands_still_delays_the_others_and_no_more(start):
+    """By every method, at the same time: most of it is waiting."""
+    runs = {
+        method: start(f"run_with_a_pause('{method},mpi', 1)", 2, name=method)
+        for method in ("mpi", "colocated", "rma")
+    }
+    for method, process in runs.items():
+        out, err = process.communicate(timeout=HANG)
+        assert (process.returncode, err) == (0, ""), out + err
+        taken, steps, seconds, disturbed, calm = out.split()
+        assert taken == method
+        assert int(steps) > 20
+        assert float(seconds) > PAUSE
+        assert disturbed == calm
+
+
+STOPS = ".run(steps=FOR_EVER, on_progress=at_work(STOPPED, stop_for_good))"
+CHAIN = "simulation(decomposition=(4, 1), methods='{}')" + STOPS
+REDUCTION = "simulation(sums)" + STOPS
+
+
+@pytest.mark.parametrize(
+    ("ranks", "stopped", "text"),
+    [
+        (4, 2, CHAIN.format("mpi")),
+        pytest.param(4, 0, CHAIN.format("rma,mpi"), marks=pytest.mark.long),
+        pytest.param(4, 2, CHAIN.format("colocated,mpi"), marks=pytest.mark.long),
+        pytest.param(4, 2, CHAIN.format("rma,mpi"), marks=pytest.mark.long),
+        pytest.param(4, 0, CHAIN.format("mpi"), marks=pytest.mark.long),
+        pytest.param(4, 1, CHAIN.format("mpi"), marks=pytest.mark.long),
+        pytest.param(2, 1, REDUCTION, marks=pytest.mark.long),
+        (3, 0, REDUCTION),
+    ],
+)
+def test_a_rank_that_is_stopped_ends_the_run_after_the_time_out_and_is_named(
+    start, monkeypatch, ranks, stopped, text
+):
+    """Not those that wait for it, nor those that wait for these."""
+    monkeypatch.setenv("HALOCLINE_TIMEOUT", "5")
+    process = start(f"STOPPED = {stopped}\n{text}", ranks)
+    out, err = process.communicate(timeout=HANG)
+    ended = time.monotonic()
+    told = f"{out}\n{err}"
+    stops = re.fullmatch(r"stops at (\S+)", out.strip())
+    assert stops, told
+    assert process.returncode == 1, told
+    assert len(err.splitlines()) == 1, told
+    assert re.search(r"rank \d: waited 5 s in vain for ", err), told
+    assert f", since rank {stopped} does not answer: it is stopped or at work elsewhere" in err, told
+    assert ended - float(stops[1]) > 5, told

@@ -1,0 +1,637 @@
+"""Ranks: how they start, agree, and end; all with the real mpiexec."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import halocline.native
+from halocline.errors import InputError, RunError
+from halocline.native import native
+from halocline.run.ranks import mpi
+from halocline.run.ranks.launch import environment, launch, mpiexec
+from halocline.run.ranks.library import launcher
+from hang import HANG
+from launched_scripts import end, script, start
+
+__all__ = ["script"]  # fixtures
+
+
+# -- communicators -----------------------------------------------------------------------------------
+
+
+def test_without_launcher_mpi_is_never_touched(script):
+    case = script("""
+        comm = mpi.world()
+        with comm.agreement("nothing"):
+            pass
+        comm.barrier()
+        print(comm.rank, comm.size, comm.handle, comm.allgather("a"), comm.bcast(5), "mpi4py" in sys.modules)
+    """)
+    assert end(start(case, None)) == (0, "0 1 None ['a'] 5 False\n", "")
+
+
+@pytest.mark.ranks(1, 2, 4)
+def test_world_has_all_ranks():
+    from mpi4py import MPI
+
+    comm = mpi.world()
+    assert comm is mpi.world()
+    assert (comm.rank, comm.size) == (MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size)
+    assert comm.size == launcher().size
+    assert comm.allgather(comm.rank**2) == [rank**2 for rank in range(comm.size)]
+    assert comm.bcast(comm.rank, comm.size - 1) == comm.size - 1
+    comm.barrier()
+    twin = MPI.Comm.f2py(comm.handle)
+    assert twin.size == comm.size
+    assert MPI.Comm.Compare(twin, MPI.COMM_WORLD) == MPI.CONGRUENT  # a duplicate, not the same
+    assert comm.thread_level in ("single", "funneled", "serialized", "multiple")
+
+
+@pytest.mark.ranks(3)
+def test_values_of_any_length_reach_all_ranks():
+    """Short ones travel in one message; these are shorter, longer, and on some ranks one or the other."""
+    comm = mpi.world()
+    for length in (0, 1, 80, 90, 95, 100, 105, 110, 120, 128, 1000, 300_000):
+        own = [b"x" * (length if rank == 1 else 5) + bytes([rank]) for rank in range(comm.size)]
+        for values in (own, own[::-1], [own[1]] * comm.size):
+            assert comm.allgather(values[comm.rank]) == values
+            assert comm.allgather_of_node(values[comm.rank]) == values
+            assert comm.bcast(values[comm.rank], 2) == values[2]
+    assert comm.most(comm.rank) == 2
+    assert comm.most(-(10**12) - comm.rank) == -(10**12)
+
+
+@pytest.mark.ranks(4)
+def test_a_users_communicator_may_be_a_part_of_all():
+    from mpi4py import MPI
+
+    part = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
+    comm = mpi.from_user(part)
+    assert comm.size == 2
+    assert comm.allgather(MPI.COMM_WORLD.rank) == [MPI.COMM_WORLD.rank % 2, MPI.COMM_WORLD.rank % 2 + 2]
+    with pytest.raises(InputError, match="communicator is 3"):
+        mpi.from_user(3)
+
+
+# -- agreement ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(2)
+def test_a_users_communicator_is_duplicated_once():
+    """MPICH has 2048 communicators to give. Open MPI has more, and takes its time over each."""
+    from mpi4py import MPI
+
+    times = 300 if ".so.40" in native().mpi_library() else 3000
+
+    first = mpi.from_user(MPI.COMM_WORLD)
+    assert all(mpi.from_user(MPI.COMM_WORLD) is first for _ in range(times))
+    assert mpi.world() is first
+    for _ in range(times):  # it goes with the user's
+        comm = MPI.COMM_WORLD.Dup()
+        assert mpi.from_user(comm).size == 2
+        comm.Free()
+    assert first.allgather(first.rank) == [0, 1]
+
+
+@pytest.mark.ranks(2, alone=True)
+def test_threads_of_ranks_that_the_launcher_binds():
+    """Rank 0 may use the first core, rank 1 the last: none has to share with the other."""
+    from mpi4py import MPI
+
+    from halocline.run.domain.domain import SPINS, default_threads, spins
+
+    free = sorted(os.sched_getaffinity(0))
+    if len(free) < 2:
+        pytest.skip("one core")
+    os.environ.pop("OMP_NUM_THREADS", None)
+    os.environ.pop("OMP_WAIT_POLICY", None)
+    shared = mpi.from_user(MPI.COMM_WORLD.Dup())
+    assert default_threads(shared) == len(free) // 2
+    os.sched_setaffinity(0, {free[-MPI.COMM_WORLD.rank]})
+    bound = mpi.from_user(MPI.COMM_WORLD.Dup())
+    assert sorted(bound.masks) == sorted({1 << free[0], 1 << free[-1]})
+    assert default_threads(bound) == 1
+    assert spins(1, bound) == SPINS["usual"]
+    assert spins(2, bound) == SPINS["passive"]
+
+
+@pytest.mark.ranks(2)
+def test_the_first_field_with_a_wrong_value_is_named_whichever_rank_has_it():
+    import numpy as np
+
+    import halocline as hc
+
+    comm = mpi.world()
+    grid = hc.Grid((8, 8), periodic=True)
+    a, b = grid.field("a"), grid.field("b")
+    sim = hc.Simulation(grid, lambda a, b: {a: b, b: a}, scheme=hc.Euler(), dt=0.1, decomposition=(2, 1))
+    sim[a], sim[b] = 1.0, 1.0
+    (sim[b] if comm.rank == 0 else sim[a])[1, 2] = np.nan
+    with pytest.raises(InputError, match=r"field 'a' is nan at cell \(5, 2\) before the run"):
+        sim.run()
+    sim[a] = 1.0
+    with pytest.raises(InputError, match=r"field 'b' is nan at cell \(1, 2\)"):
+        sim.run()
+
+
+@pytest.mark.ranks(2)
+def test_ranks_that_cut_the_grid_differently_are_told(monkeypatch):
+    import halocline as hc
+    from halocline.plan import layout
+
+    rank, cut = mpi.world().rank, layout.decompose
+    monkeypatch.setattr(
+        layout,
+        "decompose",
+        lambda shape, count, **options: cut(shape, count, **options | {"strategy": (2 - rank, 1 + rank)}),
+    )
+    grid = hc.Grid((8, 8), periodic=True)
+    grid.field("T")
+    with pytest.raises(InputError, match=r"the decomposition .* not the same on ranks 0 and 1"):
+        hc.Simulation(grid, lambda T: {T: T}, scheme=hc.Euler(), dt=0.1)
+
+
+class Awkward(Exception):
+    """Cannot be built from its message alone, so it does not travel as it is."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def fail_on(comm, failing):
+    if comm.rank in failing:
+        raise InputError(f"bad value {comm.rank}")
+
+
+@pytest.mark.ranks(1, 4)
+def test_all_ranks_agree_about_a_failure():
+    comm = mpi.world()
+    for failing in ([0], [2], [1, 3], [0, 1, 2, 3]):
+        failing = [rank for rank in failing if rank < comm.size]
+        caught = None
+        try:
+            with comm.agreement("compile kernels"):
+                fail_on(comm, failing)
+        except InputError as error:
+            caught = error
+        if not failing:
+            assert caught is None
+            continue
+        assert str(caught) == f"bad value {failing[0]}"
+        notes = "\n".join(getattr(caught, "__notes__", []))
+        if len(failing) < comm.size:
+            assert f"rank {failing[0]} of {comm.size}" in notes
+            assert "compile kernels" in notes
+        else:
+            assert not notes
+        assert comm.allgather(1) == [1] * comm.size  # still in step
+
+
+@pytest.mark.ranks(2)
+def test_who_waits_for_an_agreement_leaves_its_core_to_others():
+    """A compiler that one rank runs had a few per cent of a core that waiting ranks shared with it."""
+    comm = mpi.world()
+    comm.barrier()
+    begun = time.process_time()
+    with comm.agreement("compile kernels"):
+        if comm.rank == 0:
+            time.sleep(2.0)
+    assert time.process_time() - begun < 0.5
+
+
+def awkward(rank):
+    if rank == 1:
+        raise Awkward("one", "two")
+
+
+@pytest.mark.ranks(2)
+def test_any_exception_travels():
+    comm = mpi.world()
+    with pytest.raises((Awkward, RunError), match="one and two"), comm.agreement("something"):
+        awkward(comm.rank)
+    with pytest.raises(ZeroDivisionError), comm.agreement("something"):
+        1 / (1 - comm.rank)
+
+
+# -- one MPI library ---------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(1)
+def test_native_code_and_mpi4py_share_one_library():
+    mpi.world()
+    maps = Path("/proc/self/maps").read_text()
+    loaded = {os.path.realpath(line.split()[-1]) for line in maps.splitlines() if "libmpi" in line}
+    loaded = {path for path in loaded if "libmpi_abi" not in path}
+    assert loaded == {os.path.realpath(native().mpi_library())}
+
+
+def test_a_missing_library_says_what_to_do(tmp_path):
+    module = Path(native().__file__)
+    if b"$ORIGIN" not in module.read_bytes():
+        pytest.skip("built with the system's MPI, which is found wherever the module lies")
+    package = tmp_path / "a" / "b" / "c" / "halocline"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "native.py", "run"):
+        (package / name).symlink_to(Path(halocline.native.__file__).parent / name)
+    (package / module.name).write_bytes(module.read_bytes())  # far away from lib/libmpi.so.12
+    text = f"import sys; sys.path.insert(0, {str(package.parent)!r}); import halocline.native as it; "
+    text += "print(it.__file__)\ntry: it.native()\nexcept it.RunError as error: print(error)"
+    environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    done = subprocess.run([sys.executable, "-S", "-c", text], env=environment, capture_output=True, text=True)
+    assert str(package) in done.stdout, done.stderr
+    assert "libmpi.so.12" in done.stdout
+    assert "pip install mpich" in done.stdout
+
+
+def test_an_engine_that_is_not_built_says_what_to_do(tmp_path):
+    """Also where the compiler of kernels for devices is the first to ask for it."""
+    package = tmp_path / "halocline"
+    package.mkdir()
+    for part in Path(halocline.native.__file__).parent.iterdir():
+        if not part.name.startswith("_native"):
+            (package / part.name).symlink_to(part)
+    text = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from halocline.compile import nvrtc\n"
+    text += "try: nvrtc.find_nvrtc()\nexcept nvrtc.native.__globals__['RunError'] as error: print(error)"
+    done = subprocess.run([sys.executable, "-S", "-c", text], capture_output=True, text=True)
+    assert done.stdout.startswith("halocline._native is not built: run `make build`"), done.stderr
+
+
+def test_a_launcher_of_another_mpi_is_found_out(script):
+    case = script("mpi.world()")
+    name, rank, size = "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"
+    if ".so.40" in native().mpi_library():
+        name, rank, size = "PMI", "PMI_RANK", "PMI_SIZE"
+    code, _, err = end(start(case, None, **{rank: "0", size: "4"}))
+    assert code == 1
+    assert err.startswith(
+        f"halocline: error: the launcher ({name}) started 4 processes, but it belongs to another MPI than"
+    )
+    assert f", or with {mpiexec()}\n" in err
+    assert err.count("error:") == 1
+    code, _, err = end(start(case, None, **{rank: "2", size: "4"}))
+    assert (code, err) == (1, "")  # said once, by the launcher's first
+
+
+# -- the end -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("before", ["", "mpi.world()\n"], ids=["before MPI", "after"])
+def test_a_wrong_input_is_said_once_with_status_2(script, ranks, before):
+    case = script(f"{before}raise InputError('grid shape is (0, 4)')")
+    code, out, err = end(start(case, ranks))
+    assert (code, out) == (2, "")
+    assert err.count("grid shape is (0, 4)") == 2  # the message, and the user's line that shows it
+    assert err.count("halocline: error:") == 1
+    assert "Traceback" not in err
+    assert f'File "{case}", line' in err
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_an_unexpected_exception_is_shown_once_with_its_traceback(script, ranks):
+    code, _, err = end(start(script("mpi.world()\n[][1]"), ranks))
+    assert code == 1
+    assert err.count("Traceback") == err.count("IndexError: list index out of range") == 1
+
+
+def test_without_launcher_the_hook_gives_the_status_too(script):
+    code, _, err = end(start(script("raise InputError('no such field')"), None))
+    assert code == 2
+    assert err.startswith("halocline: error: no such field\n")
+
+
+@pytest.mark.parametrize("ranks", [None, 4])
+def test_an_error_in_the_users_function_shows_the_users_line(script, ranks):
+    case = script("""
+        import halocline as hc
+
+        grid = hc.Grid((16, 16), periodic=True)
+        u = grid.field("u")
+
+        def heat(u):
+            return {u: no_such_name * u}
+
+        hc.Simulation(grid, heat, scheme=hc.Euler(), dt=0.1)
+    """)
+    code, _, err = end(start(case, ranks))
+    assert code == 2
+    assert err.count("halocline: error: function 'heat' raised NameError") == 1
+    assert err.count("    return {u: no_such_name * u}") == err.count("\nNameError: ") == 1
+    assert err.count("    hc.Simulation(grid, heat") == 1
+    assert "halocline/" not in err
+
+
+@pytest.mark.parametrize("what", ["comm.barrier()", "time.sleep(1000)", "sys.exit(0)"])
+def test_one_failing_rank_ends_all(script, what):
+    case = script(f"""
+        comm = mpi.world()
+        if comm.rank == 2:
+            raise InputError("only here")
+        {what}
+    """)
+    code, _, err = end(start(case, 4))
+    assert code == 2
+    assert err.startswith("on rank 2 of 4:\nhalocline: error: only here")
+    assert "BAD TERMINATION" not in err
+
+
+def test_plain_mpiexec_passes_the_last_words_on(script):
+    case = script("""
+        comm = mpi.world()
+        if comm.rank == 1:
+            raise InputError("only here")
+        comm.barrier()
+    """)
+    command = [str(mpiexec()), "-n", "2", sys.executable, str(case)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=HANG)
+    assert done.returncode == 2
+    assert done.stderr.count("on rank 1 of 2:\nhalocline: error: only here") == 1
+
+
+def test_an_agreed_failure_is_said_once_and_names_its_rank(script):
+    case = script("""
+        comm = mpi.world()
+        with comm.agreement("read the input"):
+            if comm.rank == 2:
+                raise InputError("no such file")
+    """)
+    code, _, err = end(start(case, 4))
+    assert code == 2
+    assert err.count("no such file") == 2  # the message, and the line of rank 2 that shows it
+    assert "This happened on rank 2 of 4, in: read the input." in err
+
+
+# -- launch ------------------------------------------------------------------------------------------
+
+
+def test_launch_refuses_what_cannot_be():
+    with pytest.raises(InputError, match="ranks is 0"):
+        launch(0, ["true"])
+
+
+@pytest.mark.ranks(2)
+def test_launch_refuses_inside_a_run():
+    with pytest.raises(InputError, match=r"cannot start 4 ranks .* one of 2"):
+        launch(4, ["true"])
+
+
+def test_launch_passes_output_and_status_on(script):
+    code, out, err = end(
+        start(
+            script("print(f'{mpi.world().size} ', flush=True); sys.stderr.write('to err\\n'); sys.exit(7)"),
+            2,
+        )
+    )
+    assert (code, out.split(), err.split()) == (7, ["2", "2"], ["to", "err", "to", "err"])
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_killed_rank_ends_the_run_with_its_name(script, ranks):
+    case = script("""
+        comm = mpi.world()
+        comm.barrier()
+        if comm.rank == 1:
+            time.sleep(0.5)
+            print("now", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.barrier()
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "now\n"
+    code, _, err = end(process)
+    assert code != 0
+    assert len(err.splitlines()) == 1
+    assert "rank 1 (process " in err  # on a busy machine perhaps among others
+    assert "all ranks were stopped" in err
+
+
+def test_a_rank_that_leaves_without_a_word_is_named(script):
+    code, _, err = end(start(script("comm = mpi.world()\nif comm.rank == 0: os._exit(3)\ncomm.barrier()"), 2))
+    assert code == 3
+    assert "rank 0 (process " in err
+    assert "died" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_every_rank_once(script, number):
+    case = script("""
+        got = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, frame: got.append(number))
+        comm = mpi.world()
+        comm.barrier()
+        if comm.rank == 0:
+            print("ready", flush=True)
+        while not got:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        counts = comm.allgather(len(got))
+        if comm.rank == 0:
+            print(counts)
+        sys.exit(0)
+    """)
+    process = start(case, 2)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    code, out, err = end(process)
+    assert (out, err) == ("[1, 1]\n", "")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("level", "who"), [("serialized", "one thread at a time"), ("funneled", "the first thread alone")]
+)
+def test_less_than_all_threads_in_mpi_is_told(script, level, who):
+    case = script(f"""
+        import mpi4py
+        mpi4py.rc.thread_level = {level!r}
+        from mpi4py import MPI
+        import halocline as hc
+        grid = hc.Grid((24, 26), periodic=True)
+        T = grid.field("T")
+        options = dict(threads=2, subdomains_per_rank=2, patch=5)
+        sums = set()
+        for methods in ("mpi", "self,rma", None):
+            sim = hc.Simulation(
+                grid, lambda T: {{T: hc.laplacian(T)}}, scheme=hc.Euler(), dt=1e-4, methods=methods, **options
+            )
+            sim[T] = lambda x, y: x * y
+            sim.run(steps=5)
+            sums.add(sim.checksum(T))
+        if MPI.COMM_WORLD.rank == 0:
+            print(len(sums))
+    """)
+    code, out, err = end(start(case, 2))
+    assert code == 0, err
+    said = f"MPI gives MPI_THREAD_{level.upper()}: {who} looks after messages" in err
+    assert said or ".so.40" in native().mpi_library()  # Open MPI may give more than it is asked for
+    assert out == "1\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ranks", [None, 2])
+@pytest.mark.parametrize("what", ["sim.run(steps=1)", "sim.evaluate(hc.max(T))"])
+def test_a_signal_is_not_lost_between_short_runs(script, ranks, what, number):
+    case = script(f"""
+        import halocline as hc
+        grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {{T: hc.laplacian(T)}}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = lambda x, y: x
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for n in range(10**6):
+            {what}
+            if n == 20 and mpi.world().rank == 0:
+                print("ready", flush=True)
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.send_signal(number)
+    code, _, err = end(process)
+    if number == signal.SIGTERM and code == 143:  # it came within a run
+        assert err == "halocline: terminated by SIGTERM\n"
+    elif ranks is None:  # no hook of ours: Python's own traceback, and its own end
+        assert err.endswith("KeyboardInterrupt\n")
+        assert code == -signal.SIGINT
+    else:
+        assert "halocline: interrupted" in err
+        assert code == 130
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_sigterm_ends_a_run_without_checkpoints_in_one_line(script, ranks):
+    case = script("""
+        import halocline as hc
+        grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = lambda x, y: x
+        sim.run(steps=1)
+        ask = lambda done: mpi.world().rank == 0 and print("ready", flush=True)
+        sim.run(steps=10**9, on_progress=ask)
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end(process)
+    assert (code, err) == (143, "halocline: terminated by SIGTERM\n")
+
+
+def test_all_ranks_agree_on_the_signal_that_ends_a_run(script):
+    """Only the last rank gets the signal."""
+    case = script("""
+        import halocline as hc
+        from halocline.errors import Terminated
+        grid = hc.Grid((64, 64), extent=(1.0, 1.0), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = lambda x, y: x
+        sim.run(steps=1)
+        comm = mpi.world()
+        for number, kind in ((signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)):
+            sent = []  # a second signal would end the process
+
+            def ask(done):
+                if comm.rank == 1 and not sent:
+                    sent.append(os.kill(os.getpid(), number))
+
+            try:
+                sim.run(steps=10**9, on_progress=ask)
+            except KeyboardInterrupt as error:
+                assert type(error) is kind, error
+            else:
+                raise AssertionError
+        comm.barrier()
+        if comm.rank == 0:
+            print("agreed", flush=True)
+    """)
+    code, out, err = end(start(case, 2))
+    assert (code, out) == (0, "agreed\n"), err
+
+
+def test_a_signal_that_is_ignored_stays_so(script):
+    """As in a process that a shell runs in the background."""
+    case = script("""
+        import halocline as hc
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        grid = hc.Grid((64, 64), periodic=True)
+        T = grid.field("T")
+        sim = hc.Simulation(grid, lambda T: {T: hc.laplacian(T)}, scheme=hc.Euler(), dt=1e-6, threads=1)
+        sim[T] = 1.0
+        sim.run(steps=1)
+        print("ready", flush=True)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            sim.run(steps=100)
+        print("done")
+    """)
+    process = start(case, None)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    for _ in range(20):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    assert end(process) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_a_signal_ends_a_loop_within_a_step(script, ranks):
+    case = script("""
+        import halocline as hc
+        grid = hc.Grid((64, 64), periodic=True)
+        grid.field("u")
+
+        @hc.program
+        def relax(u):
+            change = hc.scalar("change")
+            change.set(1.0)
+            with hc.loop(until=change < 0.0):
+                u.set(u + 1.0)
+                change.set(hc.min(u))
+
+        sim = hc.Simulation(grid, relax, threads=1)
+        sim.run(steps=0)
+        if mpi.world().rank == 0:
+            print("ready", flush=True)
+        sim.run()
+    """)
+    process = start(case, ranks)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, _, err = end(process)
+    assert "KeyboardInterrupt" in err if ranks is None else "halocline: interrupted" in err
+
+
+def test_ranks_end_when_their_parent_is_killed(script, tmp_path):
+    case = script(f"""
+        comm = mpi.world()
+        open(os.path.join({str(tmp_path)!r}, f"pid{{comm.rank}}"), "w").write(str(os.getpid()))
+        comm.barrier()
+        if comm.rank == 0:
+            print("ready", flush=True)
+        time.sleep({2 * HANG})
+    """)
+    process = start(case, 2)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    ranks = [int((tmp_path / f"pid{rank}").read_text()) for rank in range(2)]
+    process.kill()
+    end_by = time.monotonic() + HANG
+    while time.monotonic() < end_by and any(Path(f"/proc/{rank}/stat").exists() for rank in ranks):
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{rank}/stat").exists() for rank in ranks)
+    process.communicate()

@@ -1,0 +1,88 @@
+"""The rooms of native code: each includes from those that the table of modules lists before it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from halocline.native import native
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = ROOT / "native" / "src"
+INCLUDED = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def documented() -> list[str]:
+    """The rooms in the order of the table."""
+    text = (ROOT / "docs" / "reference" / "modules.md").read_text()
+    section = text.partition("\n## engine\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+
+
+def wrong(home: Path, order: list[str]) -> list[str]:
+    """The includes of these rooms that name no file of a room, or one of a room that does not come before.
+
+    Where there are none, there is no circle among the rooms either.
+    """
+    found = []
+    for path in sorted(home.rglob("*.?pp")):
+        own = path.relative_to(home).parts[0]
+        for name in INCLUDED.findall(path.read_text()):
+            room, _, file = name.partition("/")
+            if room == "halocline":  # headers of generated code: native/include
+                continue
+            known = room in order[: order.index(own) + 1] and (home / room / file).is_file()
+            if not known:
+                found.append(f"{path.relative_to(home)} includes {name}")
+    return found
+
+
+def test_all_rooms_are_documented() -> None:
+    order = documented()
+    assert len(order) == len(set(order))
+    assert {path.name for path in HOME.iterdir()} == set(order)
+
+
+def test_rooms_include_from_those_before_them() -> None:
+    assert wrong(HOME, documented()) == []
+
+
+def test_some_rooms_need_others() -> None:
+    """Else the pattern of an include may be out of date."""
+    assert wrong(HOME, documented()[::-1])
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "good"),
+    [
+        ("upper/a.hpp", '#include "lower/b.hpp"', True),
+        ("upper/a.cpp", '#include "upper/a.hpp"', True),
+        ("upper/a.cpp", '#include "halocline/abi.h"', True),
+        ("upper/a.cpp", "#include <vector>", True),
+        ("lower/b.cpp", '#include "upper/a.hpp"', False),  # a circle, with the first
+        ("lower/b.cpp", '#  include "upper/a.hpp"', False),
+        ("lower/b.cpp", '#include "b.hpp"', False),
+        ("lower/b.cpp", '#include "../upper/a.hpp"', False),
+        ("upper/a.cpp", '#include "lower/none.hpp"', False),
+    ],
+)
+def test_an_include_against_the_order_is_found(tmp_path: Path, file: str, line: str, good: bool) -> None:
+    for header in ("lower/b.hpp", "upper/a.hpp"):
+        (tmp_path / header).parent.mkdir()
+        (tmp_path / header).write_text("#pragma once\n")
+    (tmp_path / "upper/a.hpp").write_text('#include "lower/b.hpp"\n')
+    path = tmp_path / file
+    with path.open("a") as end:
+        end.write(line + "\n")
+    found = wrong(tmp_path, ["lower", "upper"])
+    assert found == [] if good else found[0].startswith(f"{file} includes ") and len(found) == 1
+
+
+def test_the_module_exports_its_init_function_alone() -> None:
+    """Else a libstdc++ that is linked into it is mixed up with that of other libraries in the process."""
+    command = ["nm", "--dynamic", "--defined-only", "--format=posix", native().__file__]
+    symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in symbols.splitlines()] == ["PyInit__native"]

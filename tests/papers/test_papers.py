@@ -1,0 +1,184 @@
+"""Tables of papers, and what is predicted beside them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.papers.paper import SHARES
+from halocline.papers.published import FOLDER, published
+from halocline.study.registry import papers
+from halocline.study.study import studies
+from step_measurements import runs_of
+
+# -- every problem in every verb -----------------------------------------------------------------------------
+
+
+PLANNED = {(own.study, own.problem, *own.here): name for name, own in papers().items() if own.study}
+
+
+@pytest.mark.parametrize("name", PLANNED.values())
+def test_local_measurements_of_papers_can_be_planned(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("halocline.papers.paper.Paper.predict", lambda self, places, *rest: places)
+    assert runs_of(["study", "paper", name], monkeypatch) > 0
+
+
+# -- papers --------------------------------------------------------------------------------------------------
+
+
+def test_every_data_file_says_where_it_comes_from() -> None:
+    names = sorted(path.name.removesuffix(".csv") for path in FOLDER.iterdir() if path.name.endswith(".csv"))
+    assert len(names) > 50
+    for name in names:
+        data = published(name)
+        assert data.source, name
+        assert data.place, name
+        assert data.about, name
+    assert set(papers()) <= set(names)
+
+
+@pytest.mark.parametrize("name", list(papers()))
+def test_tables_of_papers_hold_what_is_published(name: str) -> None:
+    own, data = papers()[name], published(name)
+    places = own.places_of(None, None)
+    tables = own.tables(places, None)
+    assert own.study is None or own.study in studies()
+    shown = [table for table in tables if table.title.startswith("Published")]
+    assert bool(shown) == bool(data.rows)
+    assert shown or data.place in " ".join(own.said)
+    for table in shown:
+        assert data.place in table.note.replace("\n", " ")
+        assert ("Machine: " in table.note) == (not data.machine.startswith("none"))
+    if own.value is None:
+        rows = {tuple({**row, "bound": None}.items()) for row in data.rows}
+        cells = " ".join(cell for table in shown for row in table.rows for cell in row).replace(",", "")
+        for row in rows:
+            for column, value in row:
+                if isinstance(value, float | int) and column not in SHARES:
+                    assert f"{value:g}" in cells or f"{value:.0f}" in cells or f"{value:.2f}" in cells, column
+    else:
+        values = [row for row in places if row.get(own.value) is not None]
+        assert len([cell for table in shown for row in table.rows for cell in row[1:] if cell]) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("astaroth-fig11", "256 16 64 6 50%"),
+        ("astaroth-fig12", "256 6 corners 0.03% to 10%"),
+        ("astaroth-fig15a", "large 1024 16 64 Puhti and Mahti 20 to 60"),
+        ("pearson-fig12b", "8653 256 6 1536 +kernel staged 1.16"),
+        ("cavity-fig11", "Cascades 16 MVAPICH2 about 1%"),
+        ("cavity-table2", "1d-i 256 x 256 x 256 512 x 256 x 256 1024 x 256 x 256"),
+        ("cavity-table4", "512 256 256 1 2 baseline no 2 1 1 21.4 11.4%"),
+        ("umbc-3.1", "4096 16,777,216 1 1 1 1.9366e-07 4.03 6452 00:12:44 764.39"),
+        ("umbc-5.1", "maya 2009 00:17:05 (1.00) 00:05:55 (2.89) 00:00:35 (29.29) 00:00:08 (128.13)"),
+        ("wombat-fig5", "XCBDW 27 32 at least 4,500,000"),
+    ],
+)
+def test_published_rows(name: str, words: str) -> None:
+    own = papers()[name]
+    text = own.tables(own.places_of(None, None), None)[0].text()
+    assert words in [" ".join(line.split()) for line in text.splitlines()] or words in " ".join(text.split())
+
+
+def test_growth_is_that_of_the_tables() -> None:
+    for name in ("cavity-table1", "cavity-table2"):
+        places = papers()[name].places_of(None, None)
+        assert len(places) == 24
+        assert all(row["computed"] == row["shape"] for row in places)
+
+
+def test_halo_sizes() -> None:
+    """Pekkilä et al. (2022), Fig. 5: more axes that are cut, less to exchange, from eight subdomains on."""
+    found: dict[str, dict[int, int]] = {}
+    for row in papers()["astaroth-fig5"].places_of(None, None):
+        found.setdefault(row["cut"], {})[row["subdomains"]] = row["computed"]
+    for count in (8, 16, 32, 64, 128):
+        assert found["1d"][count] > found["2d"][count] > found["3d"][count] >= found["optimal"][count]
+    assert found["1d"][2] == found["2d"][2] == found["3d"][2]
+    assert found["3d"][8] == 2 * ((256 + 6) ** 3 - 256**3)
+    assert found["1d"][256] is None, "slabs of less than three cells cannot be"
+    assert found["1d"][128] == 2 * ((4 + 6) * 518**2 - 4 * 512**2)
+    assert found["3d"][512] == 2 * ((64 + 6) ** 3 - 64**3)
+
+
+def test_theoretical_scaling() -> None:
+    expected = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
+    own = papers()["astaroth-fig11"]
+    found = {(row["n"], row["devices"]): row["computed"] for row in own.places_of(None, None)}
+    for n, efficiency in expected["ideal_parallel_efficiency"].items():
+        assert found[int(n), 1] / 64 / found[int(n), 64] == pytest.approx(efficiency, abs=6e-4)
+    (computed,) = (t for t in own.tables(own.places_of(None, None), None) if t.title.startswith("Computed"))
+    assert "35.5%" in computed.rows[0][-1]
+
+
+def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:
+    own = papers()[name]
+    rows = [row for row in own.places_of(None, None) if all(row[key] in each for key, each in where.items())]
+    return own.predict(rows, own.there(None))  # type: ignore[arg-type]
+
+
+def test_node_aware_placement_is_faster() -> None:
+    """1440 x 1452 x 700 cells on a node of Summit: published are 20 %."""
+    times = {row["placement"]: row["predicted"] for row in _predicted("pearson-fig11")}
+    assert times["aware"] < 0.95 * max(times["trivial"], times["random"])
+    assert [row["shape"] for row in _predicted("pearson-fig11")] == [[1440, 1452, 700]] * 3
+
+
+def test_the_grid_of_an_exchange_grows_with_the_nodes() -> None:
+    one, many = _predicted("pearson-fig12c", nodes=(1, 4), transfer=("+self",))
+    assert (one["shape"], many["shape"]) == ([1363] * 3, [2163] * 3)
+    assert "gpu_aware" in one["methods"]
+    assert many["predicted"] > one["predicted"]
+
+
+def test_growth_along_the_cuts_scales_better() -> None:
+    """Xue and Roy, Fig. 10: "type 2 performs better; with type 1 three axes are best"."""
+    found = {
+        (row["growth"], row["decomposition"]): row["predicted"]
+        for row in _predicted("cavity-fig10", devices=(16,))
+    }
+    assert found[2, "1d-i"] > 1.2 * found[1, "1d-i"]
+    assert found[1, "3d"] == max(found[1, cut] for cut in ("3d", "2d", "1d-k", "1d-i"))
+
+
+def test_one_device_keeps_its_published_pace() -> None:
+    (one,) = _predicted("cavity-table3", devices=(1,))[:1]
+    assert one["predicted"] == pytest.approx(93.8, rel=0.01)
+
+
+def test_columns_of_names_are_not_drawn() -> None:
+    for name in ("pearson-fig11", "umbc-5.1", "cavity-table3"):
+        own = papers()[name]
+        assert own.draw(own.places_of(None, None)) is None
+
+
+def test_what_was_exchanged_is_said() -> None:
+    own = papers()["umbc-6.3"]
+    tables = own.tables([{**row, "predicted": 1.0} for row in own.places_of(None, None)], own.there(None))
+    assert "its network exchanged for 1.25 GB/s and 20 µs" in tables[-1].note.replace("\n", " ")
+    assert "Machine: zenith" in tables[0].note
+
+
+def test_a_prediction_stands_beside_what_is_published() -> None:
+    own = papers()["umbc-4.1"]
+    (row,) = own.predict(own.places_of([4096], [1])[:1], own.there(None))  # type: ignore[arg-type]
+    # one core of Stampede2: the bytes of cg at what one core draws from memory, which is from Table 3.1
+    assert row["predicted"] == pytest.approx(764, rel=0.1)
+    assert row["seconds"] == 784
+    many = own.predict(own.places_of([4096], [1])[-1:], own.there(None))[0]  # type: ignore[arg-type]
+    assert many["ranks_per_node"] == 32
+    assert 30 < many["predicted"] < 60 == many["seconds"]  # at the bandwidth of a data sheet
+
+
+def test_a_slower_network_takes_longer() -> None:
+    fast, slow = (papers()[f"umbc-6.{number}"] for number in (1, 3))
+    times = [
+        own.predict(own.places_of([1024], [16])[-1:], own.there(None))[0]["predicted"]  # type: ignore[arg-type]
+        for own in (fast, slow)
+    ]
+    assert times[1] > 1.5 * times[0]

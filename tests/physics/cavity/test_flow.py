@@ -1,0 +1,301 @@
+"""The buoyancy-driven cavity: published solutions, order, symmetry, the same bits everywhere."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from cavity_runs import PLANAR, number, richardson, run, steady
+from halocline.cli.app import run as command
+from halocline.physics.cavity import Cavity
+from halocline.physics.cavity.equations import stable_steps
+from halocline.problems.problem import Problem
+from loops import some
+
+# --- published solutions ---
+
+
+@pytest.mark.parametrize("rayleigh", [1e3, *(pytest.param(Ra, marks=pytest.mark.long) for Ra in (1e4, 1e5))])
+def test_a_square_has_the_published_heat_flux_and_velocities(rayleigh: float) -> None:
+    """Of second order, and within 1 and 2 % of de Vahl Davis where the meshes lead to."""
+    sizes = [31, 63, 127] if rayleigh > 1e4 else [15, 31, 63]
+    for what, published in PLANAR[rayleigh].items():
+        values = [number("cavity-2d", n, rayleigh, what) for n in sizes]
+        limit = richardson(values, sizes)[1]
+        assert abs(limit / published - 1) < (0.01 if "nusselt" in what else 0.02), what
+    halfway = [number("cavity-2d", n, rayleigh, "nusselt_mid") for n in sizes]
+    assert abs(richardson(halfway, sizes)[0] - 2) < 0.35  # 0.2 on finer meshes, below
+
+
+@pytest.mark.parametrize("name", ["cavity", "cavity-2d"])
+def test_a_case_checks_itself(name: str) -> None:
+    ready = Problem(name, (20,), {"Ra": 1e4})
+    result = ready.run(steps=100_000, threads=1)
+    found = {c.name: c for c in result.check()}
+    assert all(c.passed for c in found.values()), found
+    early = {c.name: c for c in ready.run(steps=200, threads=1).check()}
+    assert not early["residual"].passed
+
+
+# --- what must hold of the flow ---
+
+
+def test_the_flow_is_symmetric() -> None:
+    """Turned by 180° the cavity is itself with hot and cold exchanged."""
+    sim = steady("cavity-2d", 31, 1e5).simulation
+    T, u, v, p = (sim.gather(name) for name in ("T", "V_x", "V_y", "p"))
+    for field, sign in ((T, -1), (u, -1), (v, -1)):
+        assert np.abs(field - sign * field[::-1, ::-1]).max() < 1e-6 * np.abs(field).max()
+    assert np.ptp(p - p[::-1, ::-1]) < 1e-6 * np.ptp(p)
+
+
+def test_a_cube_is_symmetric_about_its_middle_plane() -> None:
+    sim = steady("cavity", 11, 1e4).simulation
+    T, w = sim.gather("T"), sim.gather("V_y")
+    assert np.abs(T - T[:, ::-1]).max() < 1e-6
+    assert np.abs(w + w[:, ::-1]).max() < 1e-6 * np.abs(w).max()
+    assert np.abs(w).max() > 0.1
+
+
+def test_the_pressure_is_pinned_in_the_middle() -> None:
+    sim = steady("cavity-2d", 31, 1e5).simulation
+    p = sim.gather("p")
+    assert abs(p[15, 15]) < 1e-5 * np.ptp(p)
+
+
+def a_flow_that_is_known(n: int, gathered: float) -> dict[str, float]:
+    """How far numbers of a flow in a square are from its integrals, derivatives and greatest values.
+
+    T = ½ - sin(πx/2) + sin(πx) cos²(πy) / 5 has no slope at the walls y = 0 and 1; u = sin(πx) y (1-y) (2-y).
+    """
+    ready = Problem("cavity-2d", (n,), {"gathered": gathered})
+    grid = ready.grid
+    T, u = grid.fields["T"], grid.fields["V_x"]
+    sim = hc.Simulation(
+        grid,
+        lambda T: {T: 0.0 * T},
+        parameters=ready.script.top["flow"].parameters,
+        scheme=hc.Euler(),
+        dt=1.0,
+    )
+    x, y = T.coordinates
+    sim[T] = 0.5 - hc.sin(0.5 * math.pi * x) + 0.2 * hc.sin(math.pi * x) * hc.cos(math.pi * y) ** 2
+    sim[u] = hc.sin(math.pi * x) * y * (1.0 - y) * (2.0 - y)
+    shown = ready.known.diagnostics()
+    hot, mid, most = sim.evaluate(*(shown[name] for name in ("nusselt_hot", "nusselt_mid", "u_max")))
+    carried = 0.25 * (0.5 - math.sqrt(0.5)) + 0.1 * (0.25 - 3.0 / (4.0 * math.pi**2))
+    conducted = 0.5 * math.pi * math.sqrt(0.5)
+    return {
+        "nusselt_hot": abs(hot - 0.4 * math.pi),
+        "nusselt_mid": abs(mid - (carried + conducted)),
+        "u_max": abs(most - 2.0 / (3.0 * math.sqrt(3.0))),
+    }
+
+
+@pytest.mark.parametrize("gathered", [0.0, 0.6])
+@pytest.mark.parametrize("count", [(16, 32, 64), (15, 31, 63)], ids=["beside the middle", "in the middle"])
+def test_numbers_of_a_flow_that_is_known_are_of_second_order(
+    gathered: float, count: tuple[int, int, int]
+) -> None:
+    errors = [a_flow_that_is_known(n, gathered) for n in count]
+    for name in some(errors[0]):
+        for coarse, fine in some(pairwise(errors)):
+            assert fine[name] < coarse[name] / 3.2, (name, [each[name] for each in errors])
+
+
+def test_units_do_not_matter() -> None:
+    """A cavity of 5 cm, in metres, seconds, kilograms and kelvins, has the same numbers."""
+    own = {"L": 0.05, "alpha": 2.2e-5, "rho": 1.2, "T_hot": 300.0, "T_cold": 290.0}
+    here, there = steady("cavity-2d", 15, 1e4), steady("cavity-2d", 15, 1e4, **own)
+    for what, value in some(here.record.diagnostics.items()):
+        if not what.startswith("residual"):
+            assert there.record.diagnostics[what] == pytest.approx(value, rel=1e-5), what
+
+
+def test_heat_is_conducted_where_nothing_moves() -> None:
+    found = steady("cavity-2d", 15, 1e-3).record.diagnostics
+    for what in ("nusselt_hot", "nusselt_mid", "nusselt_max", "nusselt_min"):
+        assert found[what] == pytest.approx(1.0, rel=1e-6)
+
+
+# --- the same bits everywhere ---
+
+
+SMALL = {"cavity": (12, 12, 11), "cavity-2d": (20, 18)}
+
+
+@functools.cache
+def alone(name: str, stages: int, **given: Any) -> str:
+    from mpi4py import MPI
+
+    every = {"stages": stages, "watch": 5, **given}
+    record = Problem(name, SMALL[name], every).run(steps=12, threads=1, communicator=MPI.COMM_SELF).record
+    assert record.checksum is not None
+    return record.checksum
+
+
+GATHERED = {"gathered": 0.5}
+
+
+def on(*of_every_change: int) -> pytest.MarkDecorator:
+    """Two ranks and four; on those not given it is one of the long tests."""
+    return pytest.mark.ranks(2, 4, long=tuple({2, 4} - {*of_every_change}))
+
+
+@pytest.mark.parametrize(("name", "stages", "given"), [
+    pytest.param("cavity", 1, {}, marks=on()),
+    pytest.param("cavity", 2, {}, marks=on()),
+    pytest.param("cavity", 3, {}, marks=on()),
+    pytest.param("cavity-2d", 1, {}, marks=on()),
+    pytest.param("cavity-2d", 2, {}, marks=on(4)),
+    pytest.param("cavity-2d", 3, {}, marks=on()),
+    pytest.param("cavity-2d", 1, GATHERED, marks=on()),
+    pytest.param("cavity-2d", 3, GATHERED, marks=on(4)),
+])  # fmt: skip
+def test_no_bit_depends_on_ranks(name: str, stages: int, given: dict[str, Any]) -> None:
+    ways: list[dict[str, Any]] = [{"threads": 2, "patch": 7}]
+    if name == "cavity-2d":  # a cube is cut in all ways in mpi/test_communication.py
+        ways += [{}, {"decomposition": "1d-y"}]
+    for how in ways:
+        all_given = {"stages": stages, "watch": 5, **given}
+        record = Problem(name, SMALL[name], all_given).run(steps=12, **{"threads": 1, **how}).record
+        assert record.checksum == alone(name, stages, **given), how
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("stages", "given"),
+    [(1, {}), *(pytest.param(3, given, marks=pytest.mark.long) for given in ({}, GATHERED))],
+)
+def test_no_bit_depends_on_the_device(stages: int, given: dict[str, Any]) -> None:
+    all_given = {"stages": stages, "watch": 5, **given}
+    found = run("cavity-2d", SMALL["cavity-2d"], all_given, steps=12, device="opencl:0")
+    assert found.record.checksum == alone("cavity-2d", stages, **given)
+
+
+def test_an_iteration_is_one_sweep_that_exchanges_what_is_read() -> None:
+    """The pressure two cells wide, all other fields one; nothing else is swept."""
+    from halocline.compile.compiler import compile_program
+
+    ready = Problem("cavity", SMALL["cavity"], {"stages": 1})
+    schedule = compile_program(ready.program, ready.grid)
+    always = [sweep for sweep in schedule.pass_sweeps() if sweep.share == 1.0]
+    assert len(always) == 1
+    widths = {schedule.fields[f].name: p.layers(3) for f, p in always[0].reads.items()}
+    assert widths.pop("p") == ((2, 2),) * 3
+    assert set(widths.values()) == {((1, 1),) * 3}
+
+
+# --- what cannot be ---
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"T_hot": -1.0}, "T_hot is -1 and T_cold -0.5; expected T_hot above T_cold"),
+        ({"Ra": -1.0}, "Ra is -1; expected a number above 0"),
+        ({"stages": 99}, "stages is 99; expected a whole number from 0 to 16"),
+        ({"courant": 0.0}, "courant is 0; expected a number above 0 to 100"),
+        ({"gathered": 1.0}, "gathered is 1; expected a number from 0 to 0.9"),
+    ],
+)
+def test_numbers_that_cannot_be(given: dict[str, float], words: str) -> None:
+    with pytest.raises(hc.InputError) as told:
+        _ = Problem("cavity-2d", (16,), given).program
+    assert words in str(told.value)
+
+
+def test_steps_have_the_limits_that_their_formulas_say() -> None:
+    """Advection, diffusion and artificial sound are the nearest in turn."""
+    for nu, speed2, beta2, squares, nearest in (
+        (10.0, 1e4, 1e4, 10.0, 0),
+        (1.0, 1.0, 1.0, 1e3, 1),
+        (0.5, 1.0, 1e4, 1e3, 2),
+    ):
+        steps = stable_steps(min(nu, 1.0), max(nu, 1.0), nu, speed2, beta2, squares, 1)
+        assert steps[0] == pytest.approx(2.0 * min(nu, 1.0) / speed2)
+        assert steps[1] == pytest.approx(0.5 / (max(nu, 1.0) * squares))
+        s = math.sqrt(speed2 + 4.0 * beta2)
+        assert steps[2] == pytest.approx(4.0 * nu / (s * (math.sqrt(speed2) + s)))
+        assert steps.index(min(steps)) == nearest
+
+
+def test_the_json_of_a_run_has_what_one_looks_for(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--n", "12", "--set", "Ra=1e3", "--steps", "400", "--threads", "1", "--json", "-"]
+    assert command(["run", "cavity-2d", *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for name in ("nusselt_hot", "nusselt_mid", "u_max", "v_max"):
+        assert told[name] == told["diagnostics"][name]
+    assert told["iterations"] == told["steps"]
+    assert told["residuals"] == {f: told["diagnostics"][f"residual_{f}"] for f in ("p", "V_x", "V_y", "T")}
+    # 1e-7 cells steps / (np s), of which one core was
+    assert told["ssspnt"] * told["ns_per_cell_step"] == pytest.approx(100.0)
+    assert {"seconds", "share_of_bound", "checksum"} <= told.keys()
+
+
+def test_residuals_are_shown_while_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """As rows at each of some steps, and beside the count of steps."""
+    rows: list[int] = []
+    seen: list[str] = []
+
+    def look(row: dict[str, Any]) -> None:
+        rows.append(row["step"])
+        assert rows == list(range(0, 100 * len(rows), 100))
+
+    case = Problem("cavity-2d", (12,), {"Ra": 1e3, "watch": 50, "tolerance": 0})
+    case.run(steps=300, every=100, threads=1, on_look=look, on_progress=lambda step, said: seen.append(said))
+    assert rows == [0, 100, 200, 300]
+    assert all(re.match(r"residuals p \S+, V_x \S+, V_y \S+, T \S+", said) for said in seen)
+    last = case.run(steps=300, threads=1).record.diagnostics
+    assert last is not None
+    assert f"T {last['residual_T']:.1e}" in seen[-1]
+    given = ["--set", "Ra=1e3", "--set", "watch=50", "--set", "tolerance=0"]
+    options = ["--n", "12", *given, "--steps", "300", "--every", "100", "--threads", "1"]
+    assert command(["run", "cavity-2d", *options]) == 0
+    told = capsys.readouterr().out.splitlines()
+    heads = told[2].split()
+    assert heads[:3] == ["step", "time", "time_step"]
+    assert [line.split()[0] for line in told[4:8]] == ["0", "100", "200", "300"]
+    assert len({len(line) for line in told[2:8]}) == 1
+    assert float(told[7].split()[heads.index("residual_T")]) == pytest.approx(last["residual_T"], rel=1e-3)
+
+
+@pytest.mark.usefixtures("opencl")
+def test_the_speed_is_that_of_each_device() -> None:
+    given = {"stages": 1, "watch": 5}
+    record = run("cavity-2d", (20, 18), given, steps=4, device="opencl:0", subdomains_per_rank=2).record
+    assert record.ssspnt is not None
+    assert record.ns_per_cell_step is not None
+    assert record.ssspnt * record.ns_per_cell_step == pytest.approx(100.0)
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.usefixtures("opencl")
+def test_devices_are_counted_once() -> None:
+    """One that two ranks of a node share; devices of the same name on two nodes are two."""
+    for options, count in (({"ranks_per_node": 2}, 1), ({"ranks_per_node": 1}, 2)):
+        given = {"stages": 1, "watch": 5}
+        record = run("cavity-2d", (20, 18), given, steps=4, device="opencl:0", **options).record
+        assert record.cores_or_devices == count
+
+
+def test_a_time_is_reached_exactly() -> None:
+    assert run("cavity-2d", (12,), {"Ra": 1e3}, until=0.05).record.time == 0.05
+
+
+def test_units_that_numbers_cannot_hold_are_refused() -> None:
+    with pytest.raises(hc.InputError, match="expected positive numbers: take other units"):
+        _ = Problem("cavity-2d", (12,), {"alpha": 1e-300}).program
+
+
+def test_a_mesh_too_coarse_for_the_damping_is_refused() -> None:
+    with pytest.raises(hc.InputError, match="axis y has 3 points between its walls; expected at least 4"):
+        Cavity(hc.Grid((8, 3), walls="node"))

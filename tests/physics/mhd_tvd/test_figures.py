@@ -1,0 +1,276 @@
+"""Figures of cases with shocks: what they hold, beside what it should be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import halocline as hc
+from halocline.io.figure import Figure, Lines, Map
+from halocline.physics.mhd_tvd import MHDSimulation, conserved, tubes
+from halocline.physics.mhd_tvd.checks import primitives, restricted
+from halocline.physics.mhd_tvd.converged import DATA
+from halocline.problems.problem import Problem
+from halocline.run.ranks.mpi import world
+
+Array = NDArray[np.float64]
+
+
+class Standing(NamedTuple):
+    """Stand-in for a finished run of a case.
+
+    Attributes
+    ----------
+    problem : Problem
+    simulation : Simulation
+        Simulation without a step, with the attributes that the figures of a case read.
+    """
+
+    problem: Problem
+    simulation: Any
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Call a function of the file."""
+        return self.problem.script.top[function](*arguments)
+
+
+def standing(
+    name: str, n: tuple[int, ...], time: float, given: Mapping[str, Any] | None = None, *, start: bool = False
+) -> Standing:
+    """Return a case as if it had run to a time: with the fields of its start, or others in each cell."""
+    problem = Problem(name, n, given, dim=len(n))
+    grid, values = problem.grid, problem.values
+    fields = problem.fields
+    still = {f: 0.0 * f for f in fields}
+    read = {"quantities": problem.known.pictures(), "numbers": values, "set_state": MHDSimulation.set_state}
+    read["mhd"] = problem.script.top["gas"]
+    kind = type("Still", (hc.Simulation,), read)
+    gamma = {"gamma": values["gamma"]}
+    sim = kind(grid, lambda: still, parameters=gamma, scheme=hc.Euler(), dt=1.0, threads=1)
+    random = np.random.default_rng(1)
+    if start and problem.known.exact is not None:
+        for f, value in problem.known.exact(0.0).items():
+            sim[f] = value
+    elif start:
+        state = problem.script.top["tube"].state(problem.script.top["gas"])
+        for f, value in conserved(
+            problem.script.top["gas"], *(state[x] for x in ("rho", "v", "p", "b"))
+        ).items():
+            sim[f] = value
+    else:
+        for f in fields:
+            sim[f] = (20.0 if f.name == "E" else 1.0) + random.random(f.points)  # the pressure is positive
+    sim.restart(time=time)
+    return Standing(problem, sim)
+
+
+def state_of(done: Standing) -> dict[str, Array]:
+    found = primitives(done.simulation, done.problem.values["gamma"])
+    assert found is not None
+    return found
+
+
+def figure_of(done: Standing, name: str, figure: str) -> Figure:
+    found = done.problem.known.figures[figure](done.simulation)
+    assert found is not None
+    return found
+
+
+# -- the figures of cases ------------------------------------------------------------------------------------
+
+
+def test_profiles_of_a_tube() -> None:
+    """Halfway: waves have gone half as far."""
+    done = standing("rj2a", (40,), time=0.1, start=True)
+    found = figure_of(done, "rj2a", "profiles")
+    state, sim = state_of(done), done.simulation
+    expected = [
+        state["rho"],
+        state["p"],
+        sim.gather("E"),
+        *(state[f"v_{a}"] for a in "xyz"),
+        state["B_y"],
+        state["B_z"],
+    ]
+    x, exact = tubes.reference("rj2a")
+    converged = [exact["rho"], exact["p"], None, *(exact[q] for q in ("u", "v", "w", "By", "Bz"))]
+    assert len(found.panels) == len(expected) == 8
+    for panel, values, profile in zip(found.panels, expected, converged, strict=True):
+        assert isinstance(panel, Lines)
+        run, line = panel.curves
+        assert (run.points, run.label, line.points, line.label) == (
+            True,
+            "40 cells",
+            False,
+            "converged solution",
+        )
+        assert np.array_equal(run.x, sim.grid.positions()[0])
+        assert np.allclose(run.y, values, rtol=1e-13, atol=1e-15)
+        if profile is not None:
+            at = np.linspace(-0.24, 0.24, 97)
+            assert np.allclose(np.interp(at, line.x, line.y), np.interp(2.0 * at, x, profile), atol=1e-12)
+            assert (line.x[0], line.x[-1]) == (-0.5, 0.5)  # on to where the state is that of the start
+            assert (line.y[0], line.y[-1]) == (profile[0], profile[-1])
+    energy = found.panels[2]
+    assert isinstance(energy, Lines)
+    left = energy.curves[1].y[0]
+    assert left == pytest.approx(energy.curves[0].y[0], rel=1e-6)  # the energy of the left state, in float32
+    other = figure_of(standing("rj2a", (40,), 0.1, {"gamma": 1.4}), "rj2a", "profiles")
+    assert all(len(panel.curves) == 1 for panel in other.panels if isinstance(panel, Lines))
+
+
+def test_the_energy_of_the_tube_of_brio_and_wu_is_that_of_heat() -> None:
+    found = figure_of(standing("brio-wu", (40,), time=0.08, start=True), "brio-wu", "profiles")
+    rho, p, heat = (panel.curves for panel in found.panels[:3] if isinstance(panel, Lines))
+    for k in range(2):
+        assert np.allclose(heat[k].y, p[k].y / rho[k].y, rtol=1e-13)  # γ is 2
+    assert found.panels[2].title == "P / ((γ - 1) ρ)"
+
+
+def test_profiles_of_a_tube_across_the_grid() -> None:
+    """A cell of every layer, three times as many as on the diagonal."""
+    done = standing("rj4a", (12, 12, 12), time=0.15)
+    done.simulation["rho"] = np.indices((12, 12, 12)).sum(0) + 1.0  # the number of the layer
+    rho = figure_of(done, "rj4a", "profiles").panels[0]
+    assert isinstance(rho, Lines)
+    s, values = rho.curves[0].x, rho.curves[0].y
+    assert np.array_equal(values, np.arange(34) + 1.0)
+    assert np.allclose(s, (np.arange(34) - 16.5) * 2.0 / 12)
+    on_diagonal = tubes.profile(done.simulation)
+    assert on_diagonal is not None
+    assert np.array_equal(on_diagonal[0], s[::3])
+    assert np.array_equal(on_diagonal[1]["rho"], values[::3])
+    assert rho.coordinate == "$x_1$, along the normal"
+    assert rho.span == tubes.LOOKED_AT
+
+
+def test_maps_and_cuts_of_the_vortex() -> None:
+    """On half the cells that the converged solution is kept on: each row lies between two of its rows."""
+    n = 96
+    done = standing("orszag-tang", (n, n), time=0.5)
+    found = figure_of(done, "orszag-tang", "maps")
+    state = state_of(done)
+    kinetic = 0.5 * sum(state[f"v_{a}"] ** 2 for a in "xyz")
+    magnetic = 0.5 * sum(state[f"B_{a}"] ** 2 for a in "xyz")
+    titles = ["density", "gas pressure", "specific kinetic energy", "magnetic pressure"]
+    for panel, title, values in zip(
+        found.panels, titles, (state["rho"], state["p"], kinetic, magnetic), strict=False
+    ):
+        assert isinstance(panel, Map)
+        assert panel.title == title
+        assert np.allclose(panel.section.values, values, rtol=1e-13)
+    with np.load(DATA / "orszag-tang.npz") as kept:
+        converged = restricted(kept["p"].astype(np.float64), (2 * n, n))
+    # the rows beside y = -0.0723 and -0.1875: of the latter, which is a face, the cell below
+    for panel, row, at in zip(found.panels[4:], (41, 29), ("-0.06771", "-0.1927"), strict=True):
+        assert isinstance(panel, Lines)
+        run, line = panel.curves
+        assert panel.title == f"gas pressure at $y = {at}$"
+        assert np.allclose(run.y, state["p"][:, row], rtol=1e-13)
+        assert np.allclose(line.y, converged[:, row], rtol=1e-12)
+        assert np.allclose(line.x[::2] / 2 + line.x[1::2] / 2, run.x)
+    done.simulation.restart(time=0.4)
+    early = figure_of(done, "orszag-tang", "maps")
+    assert [len(panel.curves) for panel in early.panels if isinstance(panel, Lines)] == [1, 1]
+
+
+def test_a_converged_row_is_the_same_row_where_the_grids_are_the_same() -> None:
+    done = standing("orszag-tang", (192, 192), time=0.5)
+    with np.load(DATA / "orszag-tang.npz") as kept:
+        for panel, row in zip(figure_of(done, "orszag-tang", "maps").panels[4:], (82, 59), strict=True):
+            assert isinstance(panel, Lines)
+            assert np.allclose(panel.curves[1].y, kept["p"][:, row], rtol=1e-9)
+
+
+def test_maps_and_cuts_of_the_rotor() -> None:
+    done = standing("rotor", (20, 20), time=0.15)
+    found = figure_of(done, "rotor", "maps")
+    state = state_of(done)
+    mach = found.panels[2]
+    assert isinstance(mach, Map)
+    speed = np.sqrt(sum(state[f"v_{a}"] ** 2 for a in "xyz"))
+    assert np.allclose(mach.section.values, speed / np.sqrt(1.4 * state["p"] / state["rho"]), rtol=1e-12)
+    B_y, B_x = found.panels[4:]
+    assert isinstance(B_y, Lines)
+    assert isinstance(B_x, Lines)
+    assert (B_y.coordinate, B_x.coordinate) == ("x", "y")
+    assert np.allclose(B_y.curves[0].y, state["B_y"][:, 9])
+    assert np.allclose(B_x.curves[0].y, state["B_x"][9])
+
+
+def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
+    done = standing("field-loop", (24, 12), time=2.0, start=True)
+    state = state_of(done)
+    for a in "xy":
+        done.simulation[f"b_{a}"] = 0.0
+    before, after = figure_of(done, "field-loop", "maps").panels
+    assert isinstance(before, Map)
+    assert isinstance(after, Map)
+    assert np.allclose(before.section.values, state["B_x"] ** 2 + state["B_y"] ** 2, rtol=1e-12, atol=1e-20)
+    assert before.section.values.max() > 5e-7
+    assert not after.section.values.any()
+    assert before.limits == after.limits == (0.0, pytest.approx(1e-6))
+    assert after.title == "$B^2$ at t = 2"
+
+
+def test_a_blast_in_space_is_drawn_in_its_middle_plane() -> None:
+    done = standing("blast", (8, 12, 8), time=0.02)
+    found = figure_of(done, "blast", "maps")
+    state, titles = state_of(done), ("density", "specific kinetic energy", "magnetic energy")
+    squares = [0.5 * sum(state[f"{v}_{a}"] ** 2 for a in "xyz") for v in "vB"]
+    for panel, title, values in zip(found.panels, titles, (state["rho"], *squares), strict=True):
+        assert isinstance(panel, Map)
+        assert panel.title == title
+        assert panel.section.at == (("z", -0.0625),)
+        assert np.allclose(panel.section.values, values[:, :, 3], rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [(32,), (24, 12), (12, 8), pytest.param((12, 6, 6), marks=pytest.mark.long)])
+def test_a_polarised_wave_along_itself(n: tuple[int, ...]) -> None:
+    """At its start the field of all cells lies on the exact curve, but for means over faces."""
+    done = standing("cp-alfven", n, time=0.0, start=True)
+    (panel,) = figure_of(done, "cp-alfven", "wave").panels
+    assert isinstance(panel, Lines)
+    cells, exact = panel.curves
+    assert len(cells.x) == np.prod(n)
+    assert np.abs(cells.x).max() < panel.span[1]
+    most = 0.1 * (2 * math.pi / min(n)) ** 2
+    assert np.abs(cells.y - np.interp(cells.x, exact.x, exact.y)).max() < most
+    found = done.call("profile", done.simulation)
+    assert found is not None
+    assert done.call("scatter", n, found[1]) < 1e-14
+    off = found[1].copy()
+    off.flat[5] += 1e-3
+    if len(n) > 1:
+        assert done.call("scatter", n, off) == pytest.approx(1e-3)
+
+
+def test_the_exact_wave_has_gone_on_against_the_mean_field() -> None:
+    for v, phase in ((0.0, 0.25), (0.5, 0.375)):
+        done = standing("cp-alfven", (16, 8), time=0.25, given={"v": v})
+        (panel,) = figure_of(done, "cp-alfven", "wave").panels
+        assert isinstance(panel, Lines)
+        exact = panel.curves[1]
+        assert np.allclose(exact.y, 0.1 * np.sin(2 * math.pi * (exact.x + phase)))
+
+
+@pytest.mark.ranks(2)
+def test_the_first_of_two_ranks_has_the_figure() -> None:
+    done = standing("rotor", (20, 20), time=0.15)
+    found = done.problem.known.figures["maps"](done.simulation)
+    state = primitives(done.simulation, done.problem.values["gamma"])
+    assert (found is None) == (state is None) == (world().rank > 0)
+    if found is not None and state is not None:
+        cut_of = found.panels[4]
+        assert isinstance(cut_of, Lines)
+        assert np.allclose(cut_of.curves[0].y, state["B_y"][:, 9])
+        assert isinstance(found.panels[0], Map)
+        assert np.array_equal(found.panels[0].section.values, state["rho"])
+
+
+# -- from the command, and from Python -----------------------------------------------------------------------

@@ -1,0 +1,398 @@
+"""Ideal magnetohydrodynamics with shocks: problems with known answers, symmetries, equal bits everywhere."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.cli.app import run as command
+from halocline.compile.compiler import compile_program
+from halocline.errors import InputError
+from halocline.physics.mhd_tvd import IdealMHD, checks
+from halocline.physics.mhd_tvd.converged import unmatched
+from halocline.physics.mhd_tvd.tubes import NARROWEST, plateaux, reference
+from halocline.problems.problem import Problem
+from loops import some
+from shock_runs import SMALL, alone, checked, checked_until, run, wave_error
+
+CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")
+WAVES = ("fast", "alfven", "slow", "sound", *CARRIED)
+
+
+# -- waves -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "entropy", "sound", "shear_y", "entropy_hydro"])
+def test_waves_converge_at_second_order(wave: str) -> None:
+    coarse, fine = (wave_error((n,), {"wave": wave}) for n in (128, 256))
+    assert 1.8 < math.log2(coarse / fine) < 2.3  # where limiters begin to let go of extrema
+
+
+def test_the_command_checks_a_case(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["run", "linear-wave", "--n", "64", "--set", "flux=hlld", "--check", "--json", "-"]
+    assert command(line) == 0
+    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert all(check["passed"] for check in found.values())
+    assert 0.0 < found["error"]["value"] <= found["error"]["most"]
+
+
+@pytest.mark.parametrize("v", [-0.5, 0.5])
+def test_a_polarised_wave_moves_with_the_gas(v: float) -> None:
+    """It has come round by the time 1/(1 + v)."""
+    ready = Problem("cp-alfven", (32,), {"v": v}, dim=1)
+    found = {c.name: c for c in ready.run(threads=1).check()}
+    assert found["error"].passed
+    assert found["error"].value < 0.1
+
+
+@pytest.mark.parametrize("wave", ["fast", "alfven", "slow"])
+def test_waves_in_both_directions_are_mirror_images(wave: str) -> None:
+    """On data mirrored bit by bit: velocity and field along the axis change sign, and so do the wave's."""
+    ready = Problem("linear-wave", (64,), {"wave": wave})
+    result = ready.run(steps=40, threads=1)
+    forward = {f.name: result.simulation.gather(f) for f in result.fields}
+    result = ready.run(steps=0, threads=1)
+    sim = result.simulation
+    for f in some(result.fields):
+        sign = -1.0 if f.name in ("m_x", "b_x") else 1.0
+        start = sim.gather(f)
+        assert start is not None
+        # faces mirror about the middle of the box: that below a cell becomes that above it
+        sim[f] = sign * (np.roll(start[::-1], 1) if f.name == "b_x" else start[::-1])
+    sim.run(steps=40)
+    for f in some(result.fields):
+        sign, expected = (-1.0 if f.name in ("m_x", "b_x") else 1.0), forward[f.name]
+        assert expected is not None
+        mirrored = np.roll(expected[::-1], 1) if f.name == "b_x" else expected[::-1]
+        assert np.array_equal(sim.gather(f), sign * mirrored), f.name
+
+
+@pytest.mark.parametrize("wave", ["fast", "alfven", "slow", "sound"])
+def test_waves_in_both_directions_have_the_same_error(wave: str) -> None:
+    left, right = (wave_error((128,), {"wave": wave} | how) for how in ({"direction": -1}, {}))  # or 1
+    assert abs(left - right) < 1e-6 * right
+
+
+OF_EVERY_CHANGE = {("fast", -1), ("alfven", 1), ("entropy", 1)}
+
+
+@pytest.mark.parametrize(("wave", "direction"), [
+    pytest.param(w, d, marks=() if (w, d) in OF_EVERY_CHANGE else pytest.mark.long)
+    for w in WAVES for d in ((1,) if w in CARRIED else (1, -1))
+])  # fmt: skip
+def test_waves_are_where_they_must_be_at_any_time(wave: str, direction: int) -> None:
+    """So that the check of the error holds where a run does not end after whole periods."""
+    ready = Problem("linear-wave", (64,), {"wave": wave, "direction": direction})
+    found = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
+    assert found["error"].passed, found["error"]
+
+
+@pytest.mark.parametrize("periods", [2, 5])
+@pytest.mark.parametrize("wave", ["slow", "sound", *(
+    pytest.param(w, marks=pytest.mark.long) for w in WAVES if w not in ("slow", "sound")
+)])  # fmt: skip
+def test_waves_are_where_they_must_be_after_periods(wave: str, periods: int) -> None:
+    """Their error of phase grows with time, and so does its bound."""
+    ready = Problem("linear-wave", (64,), {"wave": wave})
+    until = ready.known.until
+    assert until is not None
+    once, often = (
+        {c.name: c for c in ready.run(until=until * n, threads=1).check()}["error"] for n in (1, periods)
+    )
+    assert often.passed, often
+    assert once.most is not None
+    assert often.most == pytest.approx(periods * once.most)
+    assert often.value > once.most or wave != "slow"
+
+
+@pytest.mark.parametrize("v", [0.5, *(pytest.param(v, marks=pytest.mark.long) for v in (0.0, -0.5))])
+def test_a_polarised_wave_is_where_it_must_be_at_any_time(v: float) -> None:
+    ready = Problem("cp-alfven", (64,), {"v": v}, dim=1)
+    found = {check.name: check for check in ready.run(until=0.3, threads=1).check()}
+    assert found["error"].passed, found["error"]
+
+
+# -- shocks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "n", "count"), [("rj2a", 512, 5), ("rj4a", 512, 4), ("brio-wu", 400, 4)])
+def test_tubes_reach_the_converged_profiles(name: str, n: int, count: int) -> None:
+    """Beside the two states of the start, whose plateaux are not counted."""
+    found = checked(name, (n,))
+    assert sum(key.startswith("plateau at") for key in found) == count
+
+
+@pytest.mark.parametrize(
+    ("given", "until", "words"),
+    [
+        ({"gamma": 1.4}, 0.02, "no converged solution for gamma = 1.4"),
+        ({}, 0.21, "after t = 0.2 waves may have reached the ends"),
+    ],
+)
+def test_a_tube_without_a_reference_says_so(given: dict[str, float], until: float, words: str) -> None:
+    found = checked_until("rj2a", (64,), until, given)
+    for name in ("profiles", "plateaux"):
+        assert not found[name].compared
+        assert words in found[name].about
+
+
+def test_a_coarse_tube_has_no_plateau() -> None:
+    assert "no plateau is wide enough, 10 cells" in checked("rj4a", (64,))["plateaux"].about
+
+
+def test_plateaux_are_those_between_waves() -> None:
+    for name, count in (("rj2a", 5), ("rj4a", 4), ("brio-wu", 4)):
+        x, exact = reference(name)
+        for centre in (centres := plateaux(x, exact, NARROWEST / 512)):
+            assert abs(np.interp(centre, x, exact["rho"]) - exact["rho"][0]) > 1e-3
+            assert abs(np.interp(centre, x, exact["rho"]) - exact["rho"][-1]) > 1e-3
+        assert len(centres) == count, name
+    x, exact = reference("rj2a")
+    # those that 128 cells across the grid resolve, which lie h/√3 apart
+    assert len(plateaux(x, exact, NARROWEST / 64)) == 2
+
+
+# -- the plane and space -----------------------------------------------------------------------------------
+
+
+def test_grids_that_do_not_match() -> None:
+    assert unmatched((64, 64), (200, 200)).startswith("64 x 64 cells and the 200 x 200 of the converged")
+    assert not unmatched((50, 50), (200, 200))
+    assert not unmatched((400, 400), (200, 200))
+
+
+def test_the_rotor() -> None:
+    """So coarse that gas behind it is thinned out until the pressure floor acts in some cells."""
+    found = checked("rotor", (50, 50))
+    assert found["rho converged"].value < 0.2
+
+
+def test_a_loop_that_stays_behind_fails() -> None:
+    """A loop at its start passes for none that has gone part of the way, or round."""
+    ready = Problem("field-loop", (100, 50))
+    result = ready.run(steps=1, threads=1)
+    sim, names = result.simulation, result.names
+    for f, value in names.exact(0.0).items():
+        sim[f] = value
+    for time in (0.3, 2.0):
+        sim.restart(time=time)
+        found = {c.name: c for c in names.check(sim, result.record)}
+        assert not found["loop carried"].passed, time
+
+
+@pytest.mark.parametrize(
+    "flux", ["mhdtvd", *(pytest.param(flux, marks=pytest.mark.long) for flux in ("hlld", "roe"))]
+)
+def test_a_flow_along_a_loop_makes_no_field_along_it(flux: str) -> None:
+    sim = run("field-loop", (64, 32), {"v_z": 1.0, "flux": flux}, steps=60).simulation
+    b = [np.abs(sim["b_" + a]).max() for a in "xyz"]
+    assert b[0] > 1e-4
+    assert b[2] < 1e-14 * max(b)
+
+
+def test_a_blast_in_the_plane() -> None:
+    found = checked("blast", (50, 75))
+    assert found["kinetic energy"].value > 0.15
+
+
+def test_floors_take_from_what_is_kept_what_they_change_and_no_more() -> None:
+    """The pressure floor heats gas, and moves none; a floor that has yet to act fails a check."""
+    ready = Problem("orszag-tang", (24, 24), {"pressure_floor": 0.2})
+    found = {check.name: check for check in ready.run(steps=2, threads=1).check()}
+    assert found["energy kept"].about == "not compared: the pressure floor has acted"
+    for name in ("mass kept", "momentum_x kept", "flux_y kept"):
+        assert found[name].compared
+        assert found[name].passed
+    assert found["rho_min"].passed
+    assert not found["p_min"].passed
+    ready = Problem("orszag-tang", (24, 24), {"density_floor": 0.3})
+    found = {check.name: check for check in ready.run(steps=2, threads=1).check()}
+    assert not found["mass kept"].compared
+    assert not found["energy kept"].compared
+    assert found["flux_x kept"].passed
+
+
+def test_a_loop_in_space_moves_with_the_gas_alone() -> None:
+    with pytest.raises(InputError, match="v_z is 1; in space the gas moves along"):
+        _ = Problem("field-loop", (12, 12, 18), {"v_z": 1.0}).program
+
+
+def test_a_start_with_floors_far_below_counts_nothing() -> None:
+    events = run("orszag-tang", (24, 24), steps=3).record.events
+    assert [event["count"] for event in events.values()] == [0, 0, 0]
+    assert [event["first_cell"] for event in events.values()] == [None] * 3
+
+
+def test_floors_act_and_are_counted() -> None:
+    record = run("orszag-tang", (24, 24), {"pressure_floor": 0.2}, steps=2).record
+    found = record.events["pressure floor"]
+    assert 24 * 24 <= found["count"] < 2 * 24 * 24  # all cells in the first step, not all in the next one
+    assert (found["first_cell"], found["first_step"]) == ([0, 0], 0)
+
+
+# -- the same bits everywhere ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param("rj2a", marks=pytest.mark.ranks(2, 4, long=(4,))),
+    pytest.param("orszag-tang", marks=pytest.mark.ranks(2, 4, long=(2,))),
+    pytest.param("field-loop", marks=pytest.mark.ranks(2, 4, long=(4,))),
+    pytest.param("blast", marks=pytest.mark.ranks(2, 4, long=(2, 4))),
+])  # fmt: skip
+def test_no_bit_depends_on_ranks(name: str) -> None:
+    how: dict[str, Any] = {"decomposition": "1d-x"} if name == "field-loop" else {}
+    from mpi4py import MPI
+
+    record = Problem(name, SMALL[name]).run(steps=4, threads=1, **how).record
+    own = Problem(name, SMALL[name]).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
+    assert record.checksum == own.checksum
+    assert record.events == own.events
+
+
+@functools.cache
+def by_itself(name: str) -> str:
+    """The checksum that each rank finds alone."""
+    from mpi4py import MPI
+
+    record = Problem(name, SMALL[name]).run(steps=4, threads=1, communicator=MPI.COMM_SELF).record
+    assert record.checksum is not None
+    return record.checksum
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("how", [
+    {"methods": "rma", "decomposition": "1d-y"}, {"methods": "mpi", "threads": 2, "schedule": "dynamic"},
+    pytest.param({"methods": "colocated"}, marks=pytest.mark.long),
+    pytest.param({"halo": "uniform"}, marks=pytest.mark.long),
+    pytest.param({"overlap": False}, marks=pytest.mark.long),
+], ids=str)  # fmt: skip
+def test_no_bit_depends_on_how_halos_travel(how: dict[str, Any]) -> None:
+    found = Problem("orszag-tang", SMALL["orszag-tang"]).run(steps=4, **{"threads": 1} | how)
+    assert found.record.checksum == by_itself("orszag-tang")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"threads": 2, "schedule": "static"}, {"patch": (7, 5)}, {"patch": 64}, {"subdomains_per_rank": 2}],
+    ids=str,
+)
+def test_no_bit_depends_on_how_a_vortex_runs(how: dict[str, Any]) -> None:
+    found = run("orszag-tang", SMALL["orszag-tang"], steps=4, **how)
+    assert found.record.checksum == alone("orszag-tang")
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize("name", ["rj2a", pytest.param("orszag-tang", marks=pytest.mark.long)])
+def test_no_bit_depends_on_the_device(name: str) -> None:
+    assert run(name, SMALL[name], steps=4, device="opencl:0").record.checksum == alone(name)
+
+
+# -- one exchange a step -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "n", "given", "wide"), [
+    ("brio-wu", (64,), {}, 3),
+    ("brio-wu", (64,), {"flux": "hlld"}, 3),
+    ("orszag-tang", (20, 20), {}, 5),
+    ("orszag-tang", (20, 20), {"flux": "roe"}, 5),
+    ("blast", (16, 16, 16), {}, 5),
+    ("blast", (16, 16, 16), {"flux": "hlld"}, 5),
+])  # fmt: skip
+def test_a_step_exchanges_once_five_cells_wide(
+    name: str, n: tuple[int, ...], given: dict[str, Any], wide: int
+) -> None:
+    """So many cells to each side; the field on faces one face more, that above the last cell."""
+    ready = Problem(name, n, given)
+    schedule = compile_program(ready.program, ready.grid)
+    (sweep,) = schedule.pass_sweeps()
+    widths = {
+        schedule.fields[number].name: footprint.segments for number, footprint in sweep.exchange.items()
+    }
+    assert set(widths) == {f.name for f in ready.fields}
+    for field, segments in widths.items():
+        for axis, a in enumerate("xyz"[: len(n)]):
+            sides = {d[axis]: width[axis] for d, width in segments if d.count(0) == len(d) - 1 and d[axis]}
+            assert sides == {-1: wide, 1: wide + 1 if field == f"b_{a}" else wide}, field
+
+
+def test_cases_share_their_kernels() -> None:
+    """Whatever their cells, and how many, and their Courant numbers: they are compiled once."""
+    sources = {
+        compile_program((ready := Problem(name, n, {"courant": c})).program, ready.grid).source
+        for name, n, c in (
+            ("orszag-tang", (20, 18), 0.5),
+            ("rotor", (24, 30), 0.3),
+            ("field-loop", (40, 20), 0.8),
+        )
+    }
+    assert len(sources) == 1
+
+
+# -- wrong input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("rj2a", {"gamma": 1.0}, "gamma is 1; expected a number above 1"),
+        ("rj2a", {"epsilon_fast": 0.5}, "epsilon_fast is 0.5; expected a number from 0, below 0.5"),
+        ("rj2a", {"epsilon_fast": 0.2, "flux": "hlld"}, "flux hlld has no numerical viscosity"),
+        ("linear-wave", {"direction": 0}, "direction is 0; expected 1, along the wave vector, or -1"),
+        ("linear-wave", {"direction": -1, "wave": "entropy"}, "direction is -1, but wave entropy is carried"),
+        ("rj2a", {"limiter": 3.0}, "limiter is 3; expected a number from 1"),
+        ("rj2a", {"flux": "hlle"}, "flux is 'hlle'"),
+        ("rj2a", {"courant": 1.0}, "courant is 1; expected less than 1"),
+        ("blast", {"courant": 0.5}, "courant is 0.5; expected less than 0.5"),
+        ("blast", {"pressure": 0.0}, "pressure is 0; expected a number above 0"),
+    ],
+)
+def test_numbers_that_the_scheme_cannot_have(name: str, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as told:
+        _ = Problem(name, SMALL.get(name), given).program
+    assert words in str(told.value)
+
+
+def test_a_start_without_pressure_is_refused_with_its_cell() -> None:
+    ready = Problem("linear-wave", (16,), {"amplitude": 2.0})
+    with pytest.raises(InputError, match=r"pressure at the start is -\d[\d.]* at cell \(\d+,\)") as refused:
+        ready.run(threads=1)
+    value, cell = map(float, re.findall(r"is (\S+) at cell \((\d+)", str(refused.value))[0])
+    fast = ready.script.top["wave"]("fast", True, 5 / 3)
+    p = 0.6 + 2.0 * fast.mode[6] * math.cos(2 * math.pi * ((cell + 0.5) / 16 - 0.5))
+    assert value == pytest.approx(p, rel=1e-4)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------
+
+
+STILL = {
+    "mass": 1.0, "energy": 1e4, "E_mag": 0.5e-6,
+    **{f"{v}_{a}": 0.0 for v in ("momentum", "flux") for a in "xyz"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("mass", 1e-10), ("energy", 1e-6), ("momentum_y", 1e-8), ("flux_z", 1e-13)]
+)
+def test_a_small_share_of_each_quantity_is_noticed(name: str, change: float) -> None:
+    """Beside an energy that is greater than all of them: 1e-10 of each on its own scale."""
+    found = checks.kept(STILL, STILL | {name: STILL[name] + change})
+    assert [check.name for check in found if not check.passed] == [f"{name} kept"]
+
+
+def test_what_a_scheme_does_not_have() -> None:
+    grid = hc.Grid((8, 8), periodic=True)
+    with pytest.raises(InputError, match="flux"):
+        IdealMHD(grid, flux="hlle")
+    with pytest.raises(InputError, match="limiting"):
+        IdealMHD(grid, limiting="superbee")
+    with pytest.raises(InputError, match="boundary has 'B'"):
+        IdealMHD(grid, boundary={"B": hc.Symmetric()})
+    assert Problem("orszag-tang").shape == (192, 192)

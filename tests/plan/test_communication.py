@@ -1,0 +1,43 @@
+"""Ways of communicating by name: what cannot be, and what agrees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from halocline.run.domain.execution import Execution
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"communication": "v4"}, "communication 'v4' is unknown; known: baseline, v1"),
+        ({"communication": "v2", "halo": "uniform"}, "halo is 'uniform', but communication v2 chooses it"),
+        (
+            {"communication": "v2", "methods": "self,mpi"},
+            "methods is ('self', 'mpi'), but communication v2 cho",
+        ),
+        ({"communication": "v3", "overlap": True}, "overlap is True, but communication v3 chooses it"),
+        ({"communication": 3}, "communication 3 is unknown"),
+        ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),
+        ({"gpudirect": 1, "communication": "v3"}, "gpudirect 1: expected True or False"),
+        ({"packing": "first"}, "packing 'first' is unknown; known: all, last, none"),
+    ],
+)
+def test_what_cannot_be(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(hc.InputError) as told:
+        Execution(**given)
+    assert words in str(told.value)
+
+
+def test_methods_that_agree_are_no_contradiction() -> None:
+    assert Execution(communication="v2", methods="mpi").methods == ("mpi",)
+
+
+def test_packing_that_no_message_knows_is_noticed() -> None:
+    (notice,) = Execution(packing="none", device="cpu").ignored
+    assert notice.startswith("packing none is for messages by MPI, and self, peer, colocated come first")
+    assert Execution(packing="none", methods="mpi", device="cpu").ignored == ()
+    assert Execution(communication="baseline", device="cpu").ignored == ()

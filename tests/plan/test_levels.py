@@ -1,0 +1,91 @@
+"""Decompositions of two levels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halocline.errors import InputError
+from halocline.plan import decompose, decompose_levels, flow
+from halocline.plan.traffic import Traffic
+
+
+def test_levels_of_the_paper() -> None:
+    """Pearson et al. (2020), Fig. 4: 4 x 24 x 2 on 12 nodes of 4 devices: nodes 2 x 6 x 1, devices 2 x 2."""
+    made = decompose_levels((4, 24, 2), 12, 4, strategy="bisection")
+    assert made.parts == (4, 12, 1)
+    for node in range(12):
+        places = [made.coordinates(4 * node + device) for device in range(4)]
+        corner = tuple(map(min, zip(*places, strict=True)))
+        assert corner[0] % 2 == corner[1] % 2 == 0
+        assert sorted(places) == sorted((corner[0] + i, corner[1] + j, 0) for i in (0, 1) for j in (0, 1))
+
+
+def test_the_smallest_node_is_cut_too() -> None:
+    """Nodes have 3 and 2 of 5 cells: three ranks cannot share the latter along that axis."""
+    traffic = Traffic((((1, 0, 0), 1), ((-1, 0, 0), 1)), ((1, 1), (1, 1), (0, 0)))
+    made = decompose_levels((13, 10, 5), 2, 3, strategy="row", traffic=traffic, periodic=(True, True, False))
+    assert min(min(made.box(number).shape) for number in range(6)) >= 1
+    with pytest.raises(InputError, match="cannot be cut into 3"):
+        decompose_levels((5,), 2, 3, periodic=False)
+    assert decompose_levels((7,), 2, 3, periodic=False).parts == (6,)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.sampled_from(["optimal", "bisection", "row"]),
+    st.booleans(),
+)
+def test_a_node_has_one_box(
+    shape: list[int], nodes: int, devices: int, strategy: str, periodic: bool
+) -> None:
+    try:
+        made = decompose_levels(shape, nodes, devices, strategy=strategy, periodic=periodic)
+    except InputError:
+        return
+    assert min(min(made.box(number).shape) for number in range(made.count)) >= 1
+    outer = decompose(shape, nodes, strategy=strategy, periodic=periodic)
+    assert made.count == nodes * devices
+    seen = np.zeros(shape, dtype=int)
+    for node in range(nodes):
+        boxes = [made.box(node * devices + device) for device in range(devices)]
+        for box in boxes:
+            seen[tuple(map(slice, box.lo, box.hi))] += 1
+        whole = outer.box(node)
+        assert tuple(min(b.lo[a] for b in boxes) for a in range(len(shape))) == whole.lo
+        assert tuple(max(b.hi[a] for b in boxes) for a in range(len(shape))) == whole.hi
+        assert sum(b.size for b in boxes) == whole.size
+    assert (seen == 1).all()
+
+
+@settings(max_examples=40)
+@given(
+    st.tuples(st.integers(6, 15), st.integers(6, 15)),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.tuples(st.booleans(), st.booleans()),
+    st.integers(1, 2),
+)
+def test_flow_counts_cells(
+    shape: tuple[int, int], parts: tuple[int, int], periodic: tuple[bool, bool], radius: int
+) -> None:
+    """Against halos looked up cell by cell."""
+    made = decompose(shape, parts[0] * parts[1], strategy=parts, periodic=periodic, radius=radius)
+    owner = np.zeros(shape, dtype=int)
+    for n in range(made.count):
+        box = made.box(n)
+        owner[tuple(map(slice, box.lo, box.hi))] = n
+    wanted = np.zeros((made.count, made.count))
+    for n in range(made.count):
+        box = made.box(n)
+        for i in range(box.lo[0] - radius, box.hi[0] + radius):
+            for j in range(box.lo[1] - radius, box.hi[1] + radius):
+                outside = (i, j) not in box
+                there = all(p or 0 <= k < m for k, m, p in zip((i, j), shape, periodic, strict=True))
+                if outside and there:
+                    wanted[owner[i % shape[0], j % shape[1]], n] += 1
+    np.testing.assert_array_equal(flow(made, Traffic.of_radius(radius, 2), range(made.count)), wanted)

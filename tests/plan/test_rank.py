@@ -1,0 +1,208 @@
+"""Plans of ranks: executed in plain NumPy and compared with the whole grid, wrapped and filled at once."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from executed_plans import Program, check, cube, make_schedule, one_field, plan_subdomain, segment, star
+from halocline.compile.footprint import Footprint
+from halocline.plan import Traffic, decompose, least_thickness
+from work import lines
+
+# --- random programs on random subdomains ---
+
+
+@st.composite
+def cases(draw):
+    ndim = draw(st.integers(1, 3))
+    parts = tuple(draw(st.integers(1, 3 if ndim < 3 else 2)) for _ in range(ndim))
+    if ndim == 3 and draw(st.booleans()):
+        parts = (3, *parts[1:])
+    periodic = tuple(draw(st.booleans()) for _ in range(ndim))
+    most = draw(st.integers(1, 3 if ndim < 3 else 2))
+    offset = st.tuples(*[st.integers(-most, most)] * ndim)
+    fields = [
+        (draw(st.sampled_from(["float64", "float32"])), [draw(st.integers(0, 3)) == 0 for _ in range(ndim)])
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    offsets = [
+        {n: draw(st.lists(offset, min_size=1, max_size=5)) for n in range(len(fields)) if draw(st.booleans())}
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    reach = draw(st.integers(1, 2))
+    sweeps = []
+    for reads in offsets:
+        footprints = {n: Footprint.from_offsets(o) for n, o in reads.items()}
+        footprints = {n: p for n, p in footprints.items() if p}
+        valid = {
+            n: Footprint(tuple(s for s in p if draw(st.integers(0, 4)) == 0)) for n, p in footprints.items()
+        }
+        sweeps.append((footprints, valid, Footprint()))
+    schedule = make_schedule(periodic, fields, sweeps, reach)
+    program = Program(schedule, offsets, [{} for _ in offsets], reach)
+    least = least_thickness(schedule)
+    shape = tuple(p * max(1, t) + draw(st.integers(0, 2 * p)) for p, t in zip(parts, least, strict=True))
+    patch = draw(st.none() | st.tuples(*[st.integers(1, 4)] * ndim))
+    decomposition = decompose(shape, prod(parts), strategy=parts, periodic=periodic, thickness=least)
+    return program, decomposition, patch
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases())
+def test_every_halo_cell_that_is_read_is_right(case):
+    check(*case)
+
+
+@pytest.mark.parametrize("periodic", list(product([True, False], repeat=2)))
+@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (1, 2), (2, 2), (3, 2)])
+@pytest.mark.parametrize("offsets", [star(2, 1), star(2, 2), cube(2, 1), cube(2, 2)])
+@pytest.mark.parametrize("extra", [0, 1])
+def test_thin_subdomains(periodic, parts, offsets, extra):
+    """As thick as the halo (one cell, where that is one layer), and uneven ones."""
+    program = one_field(periodic, offsets)
+    schedule = program.schedule
+    least = least_thickness(schedule)
+    shape = tuple(p * t + extra for p, t in zip(parts, least, strict=True))
+    d = decompose(shape, prod(parts), strategy=parts, periodic=periodic, thickness=least)
+    check(program, d, patch=1)
+
+
+@pytest.mark.parametrize("periodic", list(product([True, False], repeat=3)))
+@pytest.mark.parametrize("parts", [(1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 2, 2), (3, 1, 2)])
+def test_corners_in_three_dimensions(periodic, parts):
+    program = one_field(periodic, cube(3, 1), staggered=(True, False, True))
+    d = decompose(tuple(2 * p + 1 for p in parts), prod(parts), strategy=parts, periodic=periodic)
+    check(program, d, patch=2)
+
+
+@pytest.mark.parametrize("periodic", list(product([True, False], repeat=2)))
+@pytest.mark.parametrize("parts", [(1, 1), (2, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize(("reads", "extent"), [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("staggered", [(False, False), (True, False)])
+def test_halo_kernels_run_where_their_reads_are_valid(periodic, parts, reads, extent, staggered):
+    program = one_field(periodic, star(2, reads), star(2, extent), staggered=staggered)
+    schedule = program.schedule
+    least = least_thickness(schedule)
+    shape = tuple(4 * p + 1 for p in parts)
+    d = decompose(shape, prod(parts), strategy=parts, periodic=periodic, thickness=least)
+    check(program, d, patch=3)
+    for rank in range(d.count):
+        plan = plan_subdomain(schedule, d, rank)
+        computed = [
+            (
+                halo.box.lo,
+                tuple(h + (t and s) for h, t, s in zip(halo.box.hi, halo.top, staggered, strict=True)),
+            )
+            for halo in plan.sweeps[0].halos
+        ]
+        wanted = [
+            segment(plan, 0, s, tuple(extent * abs(c) for c in s))
+            for s in star(2, 1)
+            if any(s) and d.neighbour(rank, s) is not None
+        ]
+        assert sorted(computed) == sorted((box.lo, box.hi) for box in wanted)
+
+
+# --- plain data, quickly ---
+
+
+def test_plans_are_plain_data():
+    schedule = one_field((True, False), cube(2, 1), star(2, 1)).schedule
+    plan = plan_subdomain(schedule, decompose((32, 32), 4, periodic=(True, False)), 3, threads=2)
+    text = json.dumps(plan.to_dict())
+    again = pickle.loads(pickle.dumps(plan))
+    assert json.dumps(again.to_dict()) == text
+    data = json.loads(text)
+    assert data["subdomain"] == 3
+    assert data["memory_bytes"] == plan.memory
+    assert len(data["sweeps"][0]["receives"]) == len(plan.sweeps[0].receives) > 0
+    with pytest.raises(ValueError, match="read-only"):
+        plan.patches.table[0, 0, 0] = 1
+
+
+def test_planning_is_quick():
+    """A right-hand side of magnetohydrodynamics: eight fields, sides and edges, 512³ cells a rank."""
+    footprint = Footprint.from_offsets(
+        o for o in cube(3, 3) if sum(map(bool, o)) <= 2 and len({abs(c) for c in o if c}) <= 1
+    )
+    fields = [("float64", (False,) * 3)] * 16
+    reads = dict.fromkeys(range(8), footprint)
+    schedule = make_schedule((True,) * 3, fields, [(reads, [Footprint()] * 16, ())])
+    d = decompose((1024,) * 3, 8, thickness=3)
+    assert (
+        512**3 / 2**16 < len(plan_subdomain(schedule, d, 5).patches) < 6000
+    )  # looked after: messages of MPI
+    assert lines(lambda: plan_subdomain(schedule, d, 5)) < 150_000
+
+
+def test_one_rank_of_very_many():
+    """64³ cells a rank: neither time nor memory grows with the number of ranks."""
+    schedule = one_field((True,) * 3, cube(3, 2)).schedule
+    kept = []
+    for parts in ((5, 5, 4), (25, 20, 20), (50, 50, 40), (100, 100, 100)):
+
+        def work(parts=parts):
+            shape, count = [64 * p for p in parts], prod(parts)
+            d = decompose(shape, count, traffic=Traffic.of_schedule(schedule), thickness=2)
+            return plan_subdomain(schedule, d, count // 3)
+
+        assert lines(work) < 120_000
+        tracemalloc.start()
+        plan = work()
+        kept.append(tracemalloc.get_traced_memory()[0])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert plan.decomposition.parts == parts
+        assert len(plan.neighbours) == 26
+        assert peak < 500_000
+    assert max(kept) < 1.2 * min(kept)
+
+
+def test_a_rank_of_very_many_is_planned_in_a_small_process():
+    """260,000 ranks of 32,500 nodes, from the grid on, in a process that does nothing else: 60 MB."""
+    script = """
+import re, sys
+from pathlib import Path
+import halocline as hc
+import numpy  # counts as memory, not as planning
+from halocline.compile.compiler import compile_program
+from halocline.lang.stepping import program_of
+from halocline.plan import Traffic, Transfers, lay_out, least_thickness, plan_rank
+
+grid = hc.Grid((4160,) * 3, periodic=True)
+T = grid.field("T")
+heat = lambda kappa: {T: kappa * hc.laplacian(T)}
+program = program_of(grid, heat, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=1e-9, order=6)
+schedule = compile_program(program, grid)
+traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
+sys.path.insert(0, sys.argv[1])
+from work import lines
+counts = []
+for rank in (0, 131_313, 259_999):
+    def work():
+        global plan
+        layout = lay_out((4160,) * 3, 260_000, ranks_per_node=8, traffic=traffic, thickness=thickness)
+        plan = plan_rank(schedule, Transfers(layout), rank)
+    counts.append(lines(work))
+most = re.search(r"VmHWM: *(\\d+) kB", Path("/proc/self/status").read_text().replace("\\t", " "))
+print(max(counts), int(most[1]) * 1024, len(plan.subdomains[0].neighbours))
+"""
+    here = str(Path(__file__).parents[1] / "support")
+    told = subprocess.run(
+        [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
+    ).stdout
+    count, memory, neighbours = map(float, told.split())
+    assert neighbours == 6
+    assert count < 80_000
+    assert memory < 60e6

@@ -1,0 +1,47 @@
+"""The line that shows how far a run is."""
+
+from __future__ import annotations
+
+import pytest
+
+from halocline.problems import live
+from halocline.problems.live import LiveLine, clock
+
+
+def test_speed_share_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(live, "monotonic", lambda: now[0])
+    scalars = {"t": 0.0, "dt": 0.01, "speed": 3.0}
+    line = LiveLine(
+        lambda: scalars, 10**6, until=2.0, last=1000, limiter=lambda s: f"speed {s['speed']:g}",
+        cells_a_second=1e8,
+    )  # fmt: skip
+    assert line(0) == "t = 0"
+    for second in range(1, 4):
+        now[0] += 1.0
+        scalars |= {"t": 0.2 * second}
+        shown = line(20 * second)
+    # 20 steps a second of a million cells; 0.2 of time a second, and 1.4 left: sooner than 940 steps
+    assert shown == "t = 0.6, dt = 0.01 (speed 3), 20 M cells/s, 20% of the bound, 0:07 left"
+    for _ in range(30):  # it stands still
+        now[0] += 1.0
+        shown = line(61)
+    assert shown == "t = 0.6, dt = 0.01 (speed 3)"
+
+
+def test_the_speed_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(live, "monotonic", lambda: now[0])
+    line = LiveLine(lambda: {"t": 0.0}, 1, until=None, last=10_000)
+    step = 0
+    for rate in (100, 10):
+        for _ in range(40):
+            now[0] += 1.0
+            step += rate
+            shown = line(step)
+    assert "10 cells/s" in shown
+    assert f"{clock((10_000 - step) / 10)} left" in shown
+
+
+def test_clock() -> None:
+    assert [clock(s) for s in (0.4, 59.6, 61, 7384)] == ["0:00", "1:00", "1:01", "2:03:04"]

@@ -1,0 +1,127 @@
+"""Problems: every case as a file, with the checksums and JSON keys that cases have always had."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.cli.app import run as command
+from halocline.errors import InputError
+from halocline.problems.files import CASES, case_names
+from halocline.problems.problem import Problem
+from halocline.run.simulation.script import Script
+
+EXPECTED = json.loads((Path(__file__).parents[1] / "data" / "case_runs.json").read_text())
+STEPS = 3
+SHORT = ("alfven-decay", "heat", "poisson", "wave")  # whose kernels compile fast
+
+
+def runs() -> list[Any]:
+    """Return the recorded runs; those of long kernels are marked."""
+    return [
+        pytest.param(
+            run,
+            id=f"{run['case']}-{number}",
+            marks=[] if run["case"] in SHORT and len(run["n"]) < 3 else [pytest.mark.long],
+        )
+        for number, run in enumerate(EXPECTED["runs"])
+    ]
+
+
+def test_every_case_has_a_recorded_run() -> None:
+    assert {run["case"] for run in EXPECTED["runs"]} == set(case_names())
+    assert len(case_names()) == 21
+
+
+@pytest.mark.parametrize("run", runs())
+def test_a_case_has_its_checksum(run: dict[str, Any]) -> None:
+    problem = Problem(run["case"], run["n"], run["given"], **run["options"])
+    assert problem.run(steps=STEPS, threads=1).record.checksum == run["checksum"]
+
+
+@pytest.mark.parametrize("run", runs())
+def test_a_copy_of_a_case_runs_as_a_file(run: dict[str, Any], tmp_path: Path) -> None:
+    copy = tmp_path / "mine.py"
+    shutil.copy(CASES / f"{run['case'].replace('-', '_')}.py", copy)
+    words = ["run", str(copy), "--n", ",".join(map(str, run["n"])), "--steps", str(STEPS), "--threads", "1"]
+    words += [word for name, value in run["given"].items() for word in ("--set", f"{name}={value}")]
+    words += [word for name, value in run["options"].items() for word in (f"--{name}", str(value))]
+    assert command([*words, "--json", str(tmp_path / "run.json")]) == 0
+    data = json.loads((tmp_path / "run.json").read_text())
+    assert data["run"]["checksum"] == run["checksum"]
+    assert data["run"]["case"] == "mine.py"
+
+
+def test_results_have_the_keys_that_they_always_had(tmp_path: Path) -> None:
+    keys, path = EXPECTED["keys"], tmp_path / "a.json"
+    for words, expected in (
+        (["heat", "--n", "8", "--dim", "1", "--check"], ["checks", "machine"]),
+        (["poisson", "--n", "8", "--dim", "1"], keys["poisson"]),
+    ):
+        command(["run", *words, "--steps", "2", "--json", str(path)])
+        assert sorted(json.loads(path.read_text())) == sorted([*keys["record"], *expected])
+    (tmp_path / "own.py").write_text(OWN)
+    assert command(["run", str(tmp_path / "own.py"), "--check", "--json", str(path)]) == 0
+    data = json.loads(path.read_text())
+    assert (sorted(data), sorted(data["run"])) == (keys["file"], keys["record"])
+    command(["cases", "heat", "--json", str(path)])
+    assert sorted(json.loads(path.read_text())) == keys["cases"]
+
+
+OWN = """import halocline as hc
+
+n = 8
+grid = hc.Grid((n,), periodic=True)
+u = grid.field("u")
+sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.RK3(), dt=1e-3)
+sim[u] = 1.0
+sim.run(steps=5)
+
+
+def check(sim):
+    assert sim.steps == 5
+"""
+
+
+def test_cases_import_what_users_import_and_the_framework_imports_no_case() -> None:
+    files = [path for path in CASES.glob("*.py") if path.stem != "__init__"]
+    assert files
+    for path in files:
+        script = Script(path)
+        assert script.has_settings, path
+        assert script.about.endswith("."), path
+        assert script.origin, path
+        imported = {
+            node.module.split(".")[1]
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("halocline.")
+        }
+        assert imported <= {"physics", "io", "lang"}, path
+
+
+# -- new files -----------------------------------------------------------------------------------------
+
+
+def test_new_writes_a_file_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command(["new", "mine"]) == 0
+    assert "wrote mine.py; run it with: halocline run mine.py" in capsys.readouterr().err
+    assert Path("mine.py").read_text() == (CASES / "heat.py").read_text()
+    assert command(["run", "mine.py", "--n", "16", "--dim", "1", "--set", "kappa=1", "--check"]) == 0
+    assert "All checks passed." in capsys.readouterr().out
+    assert command(["new", "waves.py", "--from", "wave"]) == 0
+    assert Path("waves.py").read_text() == (CASES / "wave.py").read_text()
+    for words, message in (
+        (["new", "mine.py"], "mine.py exists already: choose another name"),
+        (["new", "other", "--from", "wav"], r"--from wav: there is no such case \(did you mean 'wave'\?\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            command(words)
+    assert not Path("other.py").exists()

@@ -1,0 +1,82 @@
+"""Studies as declarations, tables of papers, jobs and joined reports."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from step_measurements import found
+
+# -- every problem in every verb -----------------------------------------------------------------------------
+
+
+def test_a_linear_problem_is_a_case(tmp_path: Path) -> None:
+    solved = found("solve", "poisson", "--n", "32", "--threads", "1", cwd=tmp_path)
+    case = found("run", "poisson", "--n", "32", "--threads", "1", "--ranks", "2", cwd=tmp_path)
+    assert (case["iterations"], case["error_max"]) == (solved["iterations"], solved["error_max"])
+    assert case["checksum"] == case["checksums"]["u"] == solved["checksum"]
+    assert solved.keys() <= case.keys()
+    assert (case["steps"], case["time"], case["converged"]) == (solved["iterations"], None, True)
+    loose = found("run", "poisson", "--n", "32", "--set", "rtol=0.1", "--set", "method=cg", cwd=tmp_path)
+    assert loose["iterations"] < case["iterations"]
+    part = found("run", "poisson", "--n", "32", "--only", "compute", "--steps", "3", cwd=tmp_path)
+    assert (part["only"], part["checksum"]) == ("compute", None)
+
+
+def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run(["run", "poisson", "--n", "8", "--threads", "1", "--only", "compute"])
+    text = capsys.readouterr().out
+    assert "timed         computing alone, no messages: 10 iterations" in text
+    assert "exchange 0%" not in text  # shares belong to the solve before, not to its part
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run poisson --n 8 --until 1", "until: poisson is a linear problem"),
+        ("run poisson --n 8 --order 4", "order is 4, but poisson is a program"),
+        ("run poisson --n 8,4", "expected as many points along each axis"),
+        ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem, which has none"),
+        ("study strong heat --method cg", "--method cg: heat is no linear problem"),
+        ("study weak poisson --n 16 --growth 2", "--growth 2: poisson has one number for its size"),
+        ("study weak heat --n 16 --growth 3", "'--growth': 3; expected 1 or 2"),
+        ("study exchange exchange --dim 2", "--dim 2: the study decides that of exchange"),
+        ("study orders poisson --n 8", "order is 2"),
+        ("study hybrid heat --nodes 2", "--nodes 2: it is for the jobs of --submit"),
+        (
+            "study strong heat --submit slurm --html a.html",
+            "--html a.html: halocline study report makes the page and tables",
+        ),
+        ("study strong heat --submit slurm --ranks 2 --per-node 2", "--ranks 2: --per-node says how many"),
+        ("study strong heat --steps 4 --overwrite", "--overwrite: it is for the jobs of --submit"),
+        ("study exchange heat", "this study is of the exchange alone"),
+        ("study libraries heat --steps 3 --pythons /nowhere/python", "there is no file /nowhere/python"),
+        ("study paper umbc-9.9", "table or figure 'umbc-9.9' is unknown"),
+        ("study paper umbc-4.1 --n 100", "--n 100: umbc-4.1 has 1024, 2048, 4096"),
+        ("study paper wombat-fig4 --n 100", "--n 100: wombat-fig4 is not over n: leave it out"),
+        (
+            "study paper wombat-fig5 --machine summit",
+            "--machine summit: the model predicts nothing of wombat",
+        ),
+        ("study paper umbc-4.1 --machine nowhere", "nowhere"),
+        ("study paper umbc-4.1 --not-here --ranks 2", "--ranks 2: --not-here measures nothing"),
+        ("study paper umbc-3.1 --ranks 1,2", "--ranks 1,2: study convergence takes one number"),
+        ("study strong heat --submit lsf --steps 4", "--submit lsf: expected slurm or pbs"),
+        ("study report /proc/nothing.json", "cannot read /proc/nothing.json"),
+    ],
+)
+def test_what_a_problem_does_not_take_is_refused(line: str, words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        run(line.split())
+
+
+# -- clusters ------------------------------------------------------------------------------------------------
+
+
+STRONG = ("study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4")

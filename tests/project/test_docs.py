@@ -1,0 +1,266 @@
+"""What the documentation shows runs, prints what stands below it, and names what there is."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import halocline as hc
+from documented_blocks import BLOCK, ROOT, run
+from halocline.problems.names import Names
+from halocline.problems.problem import Problem
+from hang import HANG
+from loops import some
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+LANGUAGE = ROOT / "docs" / "reference" / "language.md"
+COMMAND = ROOT / "docs" / "reference" / "command.md"
+RESULTS = ROOT / "docs" / "reference" / "results.md"
+SOURCE = ROOT / "src" / "halocline"
+EXAMPLES = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text())
+MARK = "-- end of block --"
+
+
+@pytest.fixture(scope="module")
+def blocks() -> list[tuple[str, str | None]]:
+    """Each runnable block with the output that stands below it, None where there is none."""
+    found = [(code, output or None) for code, output in BLOCK.findall(TUTORIAL.read_text())]
+    assert len(found) == TUTORIAL.read_text().count("```python")
+    return found
+
+
+def test_what_is_said_of_predictions(tmp_path):
+    """The program of the how-to runs, and its machine file is one."""
+    from halocline.plan.machine import load_machine
+
+    text = (ROOT / "docs" / "how-to" / "predict.md").read_text()
+    ((program, _),) = BLOCK.findall(text)
+    assert re.fullmatch(
+        r"( *\d+ nodes, +\d+ ranks: .* ms a pass, efficiency \d\.\d\d\n){3}", run(program, 1, tmp_path)
+    )
+    (machine,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.toml").write_text(machine)
+    assert load_machine(tmp_path / "mine.toml").injection == 1.25e10
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_tutorial_prints_what_it_says(blocks, ranks, tmp_path):
+    text = "".join(f'{code}\nhc.print("{MARK}")\n' for code, _ in blocks)
+    printed = run(text, ranks, tmp_path).split(f"{MARK}\n")[:-1]
+    assert len(printed) == len(blocks)
+    for (code, expected), found in zip(blocks, printed, strict=True):
+        if expected is not None:
+            assert found == expected, f"after\n{code}"
+    left = {path.name for path in (tmp_path / "out" / "tutorial").iterdir()}
+    assert left == {"plate.png", "gradient.png", "plate.zarr", "warmest.zarr"}
+
+
+def test_the_reference_of_planning_prints_what_it_says(tmp_path):
+    found = BLOCK.findall((ROOT / "docs" / "reference" / "planning.md").read_text())
+    assert len(found) == 4
+    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+
+
+def test_one_equation_looks_at_each_station_as_its_page_says(tmp_path):
+    text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
+    found = BLOCK.findall(text)
+    assert len(found) == text.count("```python")
+    printed = run("".join(code for code, _ in found), 1, tmp_path)
+
+    assert printed.replace("script.py", "heat.py") == "".join(output for _, output in found)
+    for code in re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        assert any(code in file.read_text() for file in (ROOT / "native").rglob("*.*pp")) or any(
+            code in file.read_text() for file in (ROOT / "native").rglob("*.h")
+        ), code
+
+
+def test_one_equation_names_a_file_for_each_station():
+    text = (ROOT / "docs" / "reference" / "one-equation.md").read_text()
+    named = re.findall(r"`([\w/]+\.(?:py|cpp|hpp|h))`", text)
+    assert len(set(named)) > 20
+    for name in named:
+        assert ((ROOT if name.startswith("native/") else SOURCE) / name).is_file(), name
+    stations = re.findall(r"^\| (.+?) \| `", text, re.MULTILINE)
+    assert len(stations) == text.count("\n## ") == 13
+
+
+def test_every_printing_block_shows_its_output(blocks):
+    for code, expected in some(blocks):
+        assert ("hc.print(" in code) == (expected is not None), code
+
+
+def test_the_programs_of_the_readme_print_the_same_on_one_rank_and_two(tmp_path):
+    programs = "\n".join(code for code, _ in BLOCK.findall((ROOT / "README.md").read_text()))
+    alone = run(programs, 1, tmp_path)
+    assert re.fullmatch(r"[0-9a-f]{32} 0\.\d+\n\d+ \d\.\d+e-09\n", alone)
+    assert run(programs, 2, tmp_path) == alone
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_examples_in_docstrings_are_true(path):
+    name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+    module = importlib.import_module(name)
+    found = [example for test in doctest.DocTestFinder().find(module) for example in test.examples]
+    assert len(found) == path.read_text().count(">>> ")
+    assert doctest.testmod(module).failed == 0
+
+
+# -- the reference -------------------------------------------------------------------------------------------
+
+
+def test_the_reference_names_every_public_name():
+    text = LANGUAGE.read_text()
+    named = set(re.findall(r"`(?:@|with )?hc\.(\w+)", text))
+    public = set(hc.__all__) - {"__version__"}
+    assert public - named == set(), "missing from docs/reference/language.md"
+    assert named - public == set(), "named in docs/reference/language.md, but there is no such name"
+
+
+@pytest.fixture
+def command_reference(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the module that writes the reference of the command."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("command_reference")
+
+
+def test_the_reference_of_the_command_is_what_its_help_texts_say(command_reference):
+    assert command_reference.PAGE == COMMAND
+    assert COMMAND.read_text() == command_reference.page(), "write it anew: python tools/command_reference.py"
+
+
+def test_the_reference_names_every_option_of_every_command(command_reference):
+    import typer
+
+    from halocline.cli.app import app
+
+    title, *sections = re.split(r"^## ", COMMAND.read_text(), flags=re.MULTILINE)
+    found = {section.partition("\n")[0]: section for section in sections}
+    every = dict(command_reference.commands(typer.main.get_command(app)))
+    assert {f"halocline {words}" for words in every} == set(found)
+    for words, command in every.items():
+        name = f"halocline {words}"
+        assert f"| `{name}` |" in title
+        options = {option for p in command.params for option in (*p.opts, *p.secondary_opts)}
+        options = {option for option in options if option.startswith("--")}
+        told = {option for form in re.findall(r"`(--[^`]+)`", found[name]) for option in form.split(", ")}
+        assert options <= {option.partition(" ")[0] for option in told}, name
+
+
+def test_the_reference_names_every_result_of_a_solve():
+    case = Problem("poisson", [8])
+    _, _, section = RESULTS.read_text().partition("## Results of halocline solve poisson\n")
+    for name in some(case.run(threads=1).findings()):
+        assert f"`{name}`" in section.partition("\n## ")[0], name
+
+
+def test_the_reference_names_every_result_of_a_case():
+    from halocline.problems.record import Record
+
+    text = RESULTS.read_text()
+    for field in some(fields(Record)):
+        assert f"`{field.name}`" in text, field.name
+
+
+def test_what_is_said_of_cases(tmp_path):
+    (program, _), (own, _) = BLOCK.findall((ROOT / "docs" / "how-to" / "cases.md").read_text())
+    assert run(program, 1, tmp_path)
+    run(own, 1, tmp_path)
+    (tmp_path / "mine.py").write_text(own)
+    assert Problem(str(tmp_path / "mine.py"), [16], dim=1).run(steps=4).record.diagnostics["largest"] < 1.0
+
+
+def test_the_names_that_commands_use_are_listed():
+    text = (ROOT / "docs" / "how-to" / "cases.md").read_text()
+    table = text.partition("| name | meaning |\n")[2].partition("\n\n")[0]
+    listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)", row.split("|")[1])}
+    expected = {own.name for own in fields(Names)}
+    assert expected <= listed | {"sim"}, expected - listed
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_is_said_of_output(ranks, tmp_path):
+    ((program, _), (reading, expected)) = BLOCK.findall((ROOT / "docs" / "how-to" / "output.md").read_text())
+    run(program, ranks, tmp_path)
+    assert run(reading, 1, tmp_path) == expected
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_is_said_of_restarts(ranks, tmp_path):
+    ((program, expected),) = BLOCK.findall((ROOT / "docs" / "how-to" / "restart.md").read_text())
+    assert run(program, ranks, tmp_path) == expected
+
+
+def test_the_job_that_puts_itself_in_the_queue_again_does_so(tmp_path):
+    """With stand-ins for Slurm's commands: its jobs end soon, until the run is through."""
+    text = (ROOT / "docs" / "how-to" / "restart.md").read_text()
+    (job,) = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", text, re.DOTALL)
+    assert "--n 256 --until 200" in job
+    script, submitted = tmp_path / "job.sh", tmp_path / "submitted"
+    stand_ins = {"srun": 'shift; exec "$@"', "sbatch": f'echo "$@" >> {submitted}'}
+    for name, line in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def ran(left, steps):
+        script.write_text(job.replace("--n 256 --until 200", f"--n 16 --threads 1 --steps {steps}"))
+        slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + left)}
+        done = subprocess.run(
+            ["bash", script], cwd=tmp_path, env={**os.environ, "PATH": path, **slurm},
+            capture_output=True, text=True, timeout=HANG,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done
+
+    assert "its time is nearly up" in ran(66, 10**9).stderr  # it ends a minute before
+    assert submitted.read_text() == f"{script}\n"
+    reached = json.loads(
+        next((tmp_path / "out" / "mhd").glob("step-*/zarr.json")).read_text()
+    )["attributes"]["halocline"]["step"]  # fmt: skip
+    assert f"after {reached + 3:,} steps" in ran(3600, reached + 3).stdout
+    assert submitted.read_text() == f"{script}\n"
+
+
+def test_what_is_said_of_equations_of_magnetohydrodynamics(tmp_path):
+    """All blocks are one program; every option and every public name is told."""
+    from halocline.physics import mhd
+
+    text = (ROOT / "docs" / "how-to" / "mhd.md").read_text()
+    found = BLOCK.findall(text)
+    assert len(found) == text.count("```python") == 3
+    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+    _, _, options = text.partition("## Which terms\n")
+    for option in fields(mhd.Physics):
+        assert f"`{option.name}=" in options, option.name
+    for name in mhd.__all__:
+        assert f"`{name}`" in text, name
+
+
+def test_what_is_said_of_walls(tmp_path):
+    """All blocks are one program."""
+    text = (ROOT / "docs" / "how-to" / "walls.md").read_text()
+    found = BLOCK.findall(text)
+    assert len(found) == text.count("```python") == 3
+    assert run("".join(code for code, _ in found), 1, tmp_path) == "".join(output for _, output in found)
+
+
+def test_the_reference_names_what_the_environment_says():
+    read = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+)["']""")
+    used = {"HALOCLINE_MARCH"}  # CMake's
+    for folder, kinds in ((SOURCE, "*.py"), (ROOT / "native", "*.[ch]pp"), (ROOT / "native", "*.py")):
+        for path in folder.rglob(kinds):
+            used |= set(read.findall(path.read_text()))
+    used -= {"HALOCLINE_LAUNCH", "PMI_FD"}  # between the command, mpiexec and the ranks
+    _, _, section = RESULTS.read_text().partition("## Environment\n")
+    assert used - set(re.findall(r"`(\w+)`", section)) == set()

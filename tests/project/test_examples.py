@@ -1,0 +1,101 @@
+"""Every example as a user runs it: from the command line, alone and under mpiexec, without a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from example_runs import CASES, EXAMPLES
+from started_examples import run
+
+FILES = {"gas", "hancock", "sod_exact"}  # what the Euler examples share
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")
+
+
+def test_every_example_is_here():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == CASES.keys() | FILES
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_examples_are_short(path):
+    assert len(path.read_text().splitlines()) < (120 if path.stem == "sedov" else 60)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_facts_and_picture(name, folder):
+    import matplotlib.image
+
+    printed = run(name, 1, 1, folder)
+    for fact, limit in CASES[name][1].items():
+        assert abs(float(printed[fact].split()[0].rstrip(","))) <= limit, (fact, printed[fact])
+    (picture,) = (each for each in (folder / f"{name}-1-1").iterdir() if each.suffix != ".zarr")
+    image = matplotlib.image.imread(picture)
+    assert min(image.shape[:2]) > 300
+    middle = image[tuple(slice(n // 4, 3 * n // 4) for n in image.shape[:2])]
+    assert np.ptp(middle[..., :3], axis=(0, 1)).max() > 0.3, "the middle of the picture is of one colour"
+
+
+# each has a way of its own to make steps or to solve; the others are among the long tests
+ON_TWO = ("acoustic", "channel", "euler_1d", "gray_scott", "own_operator", "sedov")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in ON_TWO else pytest.param(name, marks=pytest.mark.long) for name in CASES]
+)
+def test_the_same_bits_on_two_ranks(name, folder):
+    assert run(name, 2, 1, folder)["checksum"] == run(name, 1, 1, folder)["checksum"]
+    assert (folder / f"{name}-2-1" / f"{name}.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "threads"), [("euler_2d", 4, 1), ("heat_3d", 1, 2), ("euler_1d", 3, 2)]
+)
+def test_the_same_bits_on_other_ranks_and_threads(name, ranks, threads, folder):
+    assert run(name, ranks, threads, folder)["checksum"] == run(name, 1, 1, folder)["checksum"]
+
+
+# -- Sedov's blast -----------------------------------------------------------------------------------
+
+
+def test_the_blast_falls_back_and_stays_physical(folder):
+    printed = run("sedov", 1, 1, folder)
+    assert float(printed["pressure ratio"]) > 1e7
+    assert int(printed["fallbacks"]) > 0
+    shares = [float(printed[f"of {what}"]) for what in ("all faces", "vectors of 8", "pieces of 128")]
+    assert 0 < shares[0] < shares[1] < shares[2] < 0.01
+    assert float(printed["least density"]) > 0
+    assert float(printed["least pressure"]) > 0
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (3, 2)])
+def test_the_blast_prints_the_same_on_ranks_and_threads(ranks, threads, folder):
+    assert run("sedov", ranks, threads, folder) == run("sedov", 1, 1, folder)
+
+
+def test_the_radius_of_the_blast_is_that_of_the_similarity_solution():
+    """The energy of R = t^(1/2), by integrating its equations inwards from a strong shock."""
+    from scipy.integrate import quad, solve_ivp
+
+    gamma, source = 1.4, (EXAMPLES / "sedov.py").read_text()
+    alpha = float(source.split("ALPHA = ")[1].split()[0])
+
+    def slopes(x, state):
+        u, rho, p = state
+        system = [[rho, u - x, 0], [u - x, 0, 1 / rho], [0, -(u - x) * gamma * p / rho, u - x]]
+        return np.linalg.solve(system, [-rho * u / x, u, 2 * p])
+
+    shock = [2 / (gamma + 1), (gamma + 1) / (gamma - 1), 2 / (gamma + 1)]
+    options = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-14, "dense_output": True}
+    inside = solve_ivp(slopes, (1, 1e-3), shock, **options).sol
+
+    def energy(x):
+        u, rho, p = inside(x)
+        return 2 * np.pi * x * (0.5 * rho * u * u + p / (gamma - 1))
+
+    assert 0.25 * quad(energy, 1e-3, 1)[0] == pytest.approx(alpha, rel=2e-4)

@@ -1,0 +1,94 @@
+"""Which MPI Halocline is built against, and whether the mpi4py that is installed loads the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hang import HANG
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "native" / "cmake" / "find_mpi.py"
+
+
+def find(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *options],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+
+
+@pytest.fixture
+def in_use() -> tuple[Path, Path]:
+    """The folder of headers, and the library of the MPI that mpi4py loads here."""
+    kind, *rest = find().stdout.strip().split(";")
+    if kind != "package":
+        pytest.skip("this environment uses the system's MPI")
+    return Path(rest[0]), Path(rest[1])
+
+
+def wrapper(folder: Path, headers: Path, library: Path) -> str:
+    """A compiler wrapper, as an MPI of the system has one."""
+    path = folder / "mpicc"
+    path.write_text(f'#!/bin/sh\nexec gcc "$@" -I{headers} {library} -Wl,-rpath,{library.parent}\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_wheel_of_mpi4py_serves_the_mpi_that_it_loads(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
+    mpicc = wrapper(tmp_path, *in_use)
+    assert find("--kind", MPICC=mpicc).stdout == "system\n"
+    assert find("--mpi4py-fits", MPICC=mpicc).returncode == 0
+
+
+def test_another_mpi_needs_an_mpi4py_of_its_own(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
+    headers, _ = in_use
+    (tmp_path / "other.c").write_text("int MPI_Finalize(void) { return 0; }\n")
+    other = tmp_path / "libmpi.so.40"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", tmp_path / "other.c", "-o", other], check=True
+    )
+    assert find("--mpi4py-fits", MPICC=wrapper(tmp_path, headers, other)).returncode == 1
+
+
+def test_without_an_mpi_of_the_system_nothing_is_compared(tmp_path: Path, in_use: tuple[Path, Path]) -> None:
+    assert find("--mpi4py-fits").returncode == 0
+
+
+def test_an_environment_keeps_the_package_when_the_system_gets_an_mpi(
+    tmp_path: Path, in_use: tuple[Path, Path]
+) -> None:
+    mpicc = wrapper(tmp_path, *in_use)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    assert find("--kind", PATH=path).stdout == "package\n"
+    assert find("--kind", PATH=path, MPICC=mpicc).stdout == "system\n"
+
+
+def test_the_package_is_taken_on_request(tmp_path: Path) -> None:
+    (tmp_path / "mpicc").write_text("#!/bin/sh\n")
+    (tmp_path / "mpicc").chmod(0o755)
+    environment = {**os.environ, "PATH": str(tmp_path), "MPICC": ""}
+    for told, kind in (("", "system\n"), ("package", "package\n")):
+        done = subprocess.run(
+            [sys.executable, "-S", SCRIPT, "--kind"],  # without packages
+            env={**environment, "HALOCLINE_MPI": told},
+            capture_output=True,
+            text=True,
+        )
+        assert done.stdout == kind, done.stderr
+    found = find(HALOCLINE_MPI="openmpi")
+    assert found.returncode == 1
+    assert "HALOCLINE_MPI is 'openmpi': expected package" in found.stderr
+
+
+def test_a_wrapper_that_is_not_there_is_named() -> None:
+    found = find(MPICC="/nonexistent/mpicc")
+    assert found.returncode == 1
+    assert "MPICC is '/nonexistent/mpicc', but there is no such program" in found.stderr

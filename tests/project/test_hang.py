@@ -1,0 +1,97 @@
+"""Tests on busy machines and in the background: one time limit for hangs, default signals in commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hang import HANG
+
+TESTS = Path(__file__).parents[1]
+# A limit in seconds where a test or a program of a test waits. Only those of more than HANG are written out.
+LIMITS = re.compile(
+    r"\b(?:timeout|within|patience)(?:: float)? ?= ?(\d[\d_.]*)"
+    r"|monotonic\(\) \+ (\d[\d_.]*)"
+    r"|monotonic\(\) - [\w.()\[\]]+ <=? (\d[\d_.]*)"
+    r"|\.(?:wait|join|communicate|settimeout)\((\d[\d_.]*)\)"
+    r"|^(?:WITHIN|LIMIT|TIMEOUT|PATIENCE)(?:: float)? = (\d[\d_.]*)",
+    re.MULTILINE,
+)
+# Their meaning is the time: until a stronger request to end follows, or while signals arrive.
+MEANT = {"support/one_node_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/test_ranks.py": ["1"]}
+
+
+def limits(text: str) -> list[str]:
+    """Return the time limits in seconds that a source writes as numbers."""
+    return [next(filter(None, found)) for found in LIMITS.findall(text)]
+
+
+def test_time_limits_catch_hangs_alone() -> None:
+    within = re.search(r"^HANG := (\d+)$", (TESTS.parent / "Makefile").read_text(), re.MULTILINE)
+    assert within is not None
+    found = {
+        str(file.relative_to(TESTS)): limits(file.read_text())
+        for file in TESTS.rglob("*.py")
+        if file != Path(__file__)
+    }
+    assert len(found) > 100
+    short = {name: [n for n in numbers if float(n) <= HANG] for name, numbers in found.items()}
+    assert {name: numbers for name, numbers in short.items() if numbers} == MEANT
+    assert max(HANG, *(float(n) for numbers in found.values() for n in numbers)) < float(within[1])
+
+
+def test_limits_are_found() -> None:
+    text = """
+WITHIN = 100.0
+run(command, timeout=60, check=True)
+end(process, within=15)
+end = time.monotonic() + 120
+assert time.monotonic() - begin < 10
+process.wait(20)
+mine.settimeout(30)
+def run(command, timeout: float = 5) -> None: ...
+"""
+    assert limits(text) == ["100.0", "60", "15", "120", "10", "20", "30", "5"]
+    assert limits("run(command, timeout=HANG)\nend = time.monotonic() + HANG\n") == []
+
+
+SENT = ("INT", "TERM", "USR1", "QUIT", "HUP")
+
+
+def ignored_or_blocked(status: str) -> list[str]:
+    """Return the signals of SENT that a process ignores or blocks, by the text of its /proc/PID/status."""
+    masks = [int(mask, 16) for mask in re.findall(r"^Sig(?:Blk|Ign):\s*(\w+)$", status, re.MULTILINE)]
+    assert len(masks) == 2
+    return [name for name in SENT if any(m >> getattr(signal, f"SIG{name}") - 1 & 1 for m in masks)]
+
+
+def test_commands_start_with_default_signals() -> None:
+    done = subprocess.run(["cat", "/proc/self/status"], capture_output=True, text=True, check=True)
+    assert ignored_or_blocked(done.stdout) == []
+
+
+@pytest.mark.parametrize("how", ["ignored", "blocked"])
+def test_commands_start_with_default_signals_where_the_tests_do_not(how: str) -> None:
+    """The state of `make test &` in a script of `nohup make test`, and of a parent that blocks signals."""
+    begin = {
+        "ignored": "[signal.signal(number, signal.SIG_IGN) for number in numbers]",
+        "blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, numbers)",
+    }[how]
+    line = (
+        f"import os, signal, sys; numbers = [getattr(signal, 'SIG' + name) for name in {SENT}]; {begin}; "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    test = f"{Path(__file__).relative_to(TESTS)}::{test_commands_start_with_default_signals.__name__}"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", test]
+    done = subprocess.run(
+        [sys.executable, "-c", line, *command], cwd=TESTS, capture_output=True, text=True, timeout=HANG,
+        env={**os.environ, "PYTEST_ADDOPTS": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout

@@ -1,0 +1,77 @@
+"""This process: its command line, and the limits of files and stacks."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+
+import pytest
+
+from halocline.errors import InputError
+from halocline.run.host import process
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["/usr/bin/halocline", "run", "heat"], ["halocline", "run", "heat"]),
+        (["/x/halocline/cli/__main__.py", "ls"], ["halocline", "ls"]),
+        (["heat.py", "--n", "8"], ["heat.py", "--n", "8"]),
+        ([], [""]),
+    ],
+)
+def test_the_command_line_can_be_given_again(
+    words: list[str], line: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", words)
+    assert process.command_line() == line
+
+
+def test_the_garbage_collector_has_its_thresholds_back() -> None:
+    before = gc.get_threshold()
+    try:
+        process.seldom()
+        assert gc.get_threshold() == process.SELDOM
+    finally:
+        gc.set_threshold(*before)
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
+    """Return the limits that the system is taken to have."""
+    infinite = resource.RLIM_INFINITY
+    found = {resource.RLIMIT_NOFILE: (64, 100), resource.RLIMIT_STACK: (infinite, infinite)}
+    monkeypatch.setattr(resource, "getrlimit", found.__getitem__)
+    monkeypatch.setattr(resource, "setrlimit", found.__setitem__)
+    return found
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_ranks_need(limits: dict[int, tuple[int, int]]) -> None:
+    process.allow_files(4)
+    assert limits[resource.RLIMIT_NOFILE] == (64, 100)  # enough already
+    process.allow_files(8)
+    assert limits[resource.RLIMIT_NOFILE] == (80, 100)
+    with pytest.raises(InputError, match="14 ranks need 104 open files in a process, but only 100 are"):
+        process.allow_files(14)
+
+
+def test_a_small_stack_of_the_process_is_an_error(limits: dict[int, tuple[int, int]]) -> None:
+    process.check_stacks(1, {})
+    limits[resource.RLIMIT_STACK] = (process.STACK - 1, process.STACK)
+    with pytest.raises(InputError, match="the stack of a process is limited to 1048575 bytes"):
+        process.check_stacks(1, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"), [("256", True), ("255", False), ("1M", True), ("2000 b", False), ("much", True)]
+)
+def test_a_small_stack_of_threads_is_an_error(
+    text: str, fits: bool, limits: dict[int, tuple[int, int]]
+) -> None:
+    process.check_stacks(1, {"OMP_STACKSIZE": text})
+    if fits:
+        process.check_stacks(2, {"OMP_STACKSIZE": text})
+    else:
+        with pytest.raises(InputError, match=f"OMP_STACKSIZE is '{text}'"):
+            process.check_stacks(2, {"OMP_STACKSIZE": text})

@@ -1,0 +1,73 @@
+"""Output of commands is written whole, or its loss is an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shells import RUN, in_shell
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
+def test_output_that_is_lost_is_an_error(tmp_path: Path, ranks: int, where: str) -> None:
+    status, _, err = in_shell(f"halocline {RUN} --ranks {ranks} {where}", tmp_path)
+    assert status == 1
+    assert err.count("\n") == 1
+    why = "it is closed" if where == ">&-" else "No space left on device"
+    assert f"cannot be written: {why}" in err
+
+
+def test_what_a_script_prints_and_is_lost_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text("for n in range(20000): print(n)\n")
+    status, _, err = in_shell("halocline run p.py > /dev/full", tmp_path)
+    assert (status, err) == (
+        1, "halocline: error: the output cannot be written: No space left on device\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["--help", "cases", "explain poisson --n 16", "doctor", "study papers"])
+def test_every_command_says_that_its_output_is_lost(tmp_path: Path, line: str) -> None:
+    status, _, err = in_shell(f"halocline {line} > /dev/full", tmp_path)
+    assert (status, err) == (
+        1, "halocline: error: the output cannot be written: No space left on device\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_closed_error_stream_costs_no_results(tmp_path: Path, ranks: int) -> None:
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} 2>&-", tmp_path)
+    assert status == 0
+    alone = out
+    # what there is to say about a file is lost, so that the status tells; the file is whole, and nothing else
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --json r.json 2>&-", tmp_path)
+    assert status == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record["steps"] == 1
+    assert [f"checksum      {record['checksum']}" in text.splitlines() for text in (alone, out)] == [True] * 2
+    status, out, _ = in_shell(f"halocline {RUN} --ranks {ranks} --order 3 2>&-", tmp_path)
+    assert (status, out) == (2, "")
+    assert in_shell(f"halocline {RUN} --ranks {ranks} <&-", tmp_path)[0] == 0
+
+
+def test_results_are_printed_before_a_file_of_them_fails(tmp_path: Path) -> None:
+    for line in ("solve poisson --n 16", RUN, "bench exchange --n 4 --repeat 1"):
+        status, out, err = in_shell(f"halocline {line} --json /dev/full", tmp_path)
+        assert status == 1
+        assert len(out.splitlines()) > 3, out
+        assert err == "halocline: error: cannot write /dev/full: No space left on device\n"
+
+
+def test_a_reader_who_has_gone_stops_no_rank(tmp_path: Path) -> None:
+    """The ranks print more than a pipe holds."""
+    (tmp_path / "talk.py").write_text(
+        "from halocline.run.ranks.mpi import world\nworld()\nprint('x' * 4000000)\n"
+        "open(f'done{world().rank}', 'w')\n"
+    )
+    _, out, err = in_shell("halocline run talk.py --ranks 2 | head -c 10", tmp_path)
+    assert out == "x" * 10
+    assert err == ""
+    assert (tmp_path / "done0").exists()
+    assert (tmp_path / "done1").exists()

@@ -1,0 +1,210 @@
+"""Output that cannot be written, and memory that it takes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+
+import halocline as hc
+from halocline.errors import InputError
+from output_runs import heat
+from stores import opened
+
+
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_values_beyond_float32_are_reported_once(
+    shared_tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The warning gives the count over all ranks at the first step with such values."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    large = np.ones(T.points)
+    large[0, 0, :3] = large[-1, -1, -2:] = 1e39
+    large[5, 5, 5] = 3.4e38  # within the range
+    sim[T] = large
+    wanted = {"T": T, "v": v, "most": hc.max(T)}
+    sim.run(steps=2, output=hc.Output(shared_tmp_path / "a.zarr", wanted, every=hc.steps(1), dtype="float32"))
+    sim.domain.comm.barrier()
+    if sim.domain.comm.rank != 0:
+        return
+    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(said) == 1, said
+    assert "a.zarr: at step 0, finite values beyond the range of float32 are written as infinity" in said[0]
+    assert "1 of most, 5 of T. Choose" in said[0]
+    found = opened(shared_tmp_path / "a.zarr")
+    assert np.isinf(found["T"].values[0]).sum() == 5
+    assert np.isinf(found["most"].values).all()
+
+
+def test_values_beyond_float32_are_rejected_for_fields(tmp_path: Path) -> None:
+    """The values are numbers, arrays, functions and stores."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    large = np.full(v.points, 1e30)
+    large[1, 2, 3] = -1e39
+    axes = ("x", "y_face", "z")
+    xarray.Dataset({"v": (axes, large)}).to_zarr(tmp_path / "v.zarr", zarr_format=3, consolidated=False)
+
+    def untraced(x: Any, y: Any, z: Any) -> Any:
+        return np.interp(x, [0.0, 1.2], [1.0, 1e39])
+
+    for given in (1e39, large, xarray.DataArray(large, dims=axes), tmp_path / "v.zarr" / "v", untraced):
+        with pytest.raises(InputError, match=r"field 'v' is float32, and [\d,]+ of [\d,]+ values given"):
+            sim[v] = given
+    n = int(np.count_nonzero(np.abs(4e38 * v.positions[0]) > 3.5e38)) * math.prod(v.points[1:])
+    assert 0 < n < math.prod(v.points)
+    sim[v] = lambda x, y, z: 4e38 * x
+    with pytest.raises(InputError, match=rf"field 'v' is float32, and {n:,} of [\d,]+ values given"):
+        sim.settle()
+    sim[v] = lambda x, y, z: 2.5e38 * x
+    sim.settle()
+    assert np.isfinite(sim[v]).all()
+    for given in (3e38, np.where(large < 0, np.inf, large), np.full(v.points, 7)):
+        sim[v] = given
+    sim[T] = 1e300
+
+
+@pytest.mark.ranks(2)
+def test_a_value_beyond_float32_on_one_rank_is_an_error_on_all() -> None:
+    sim = heat()
+    v = sim.grid.fields["v"]
+    sim[v] = 2.0
+    large = np.full(v.points, 1e30)
+    large[1, 2, 3] = -1e39
+
+    def untraced(x: Any, y: Any, z: Any) -> Any:
+        return np.where(np.interp(x, [0.0, 1.0], [0.0, 1.0]) < 0.3, 1e39, 1.0) + 0 * (y + z)
+
+    for given in (large, untraced):
+        with pytest.raises(InputError, match="field 'v' is float32"):
+            sim[v] = given
+    assert sim.evaluate(hc.max(v)) == 2.0, "no rank has written its part"
+
+
+def test_components_have_the_units_of_their_vector(tmp_path: Path) -> None:
+    grid = hc.Grid((6, 4), periodic=True)
+    V = grid.vector("V")
+    sim = hc.Simulation(grid, lambda V: {V: -V}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[V[0]], sim[V[1]] = 1.0, 2.0
+    sim.run(steps=1, output=hc.Output(tmp_path / "V.zarr", [V], units={"V": "m/s", "V_y": "km/s"}))
+    found = opened(tmp_path / "V.zarr")
+    assert (found["V_x"].units, found["V_y"].units) == ("m/s", "km/s")
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda sim: hc.Output("o", every=0), "every is 0"),
+        (lambda sim: hc.Output("o", dtype="int8"), "dtype 'int8' is unknown"),
+        (lambda sim: hc.Output("o", dtype=np.int8), "dtype 'int8' is unknown"),
+        (lambda sim: hc.Output("o", units="K"), "units is 'K'; expected a mapping"),
+        (
+            lambda sim: hc.Output("o", units={"T": math.nan}),
+            "units has 'T': nan; expected texts on both sides",
+        ),
+        (lambda sim: hc.Output("o", units={"T": None}), "units has 'T': None; expected texts on both sides"),
+        (lambda sim: hc.Output("o", units={1: "K"}), "units has 1: 'K'; expected texts on both sides"),
+        (
+            lambda sim: hc.Output("o", {"a": 2 * hc.time_mean(sim.grid.fields["T"])}),
+            "a mean over time cannot",
+        ),
+        (lambda sim: hc.Checkpoint("o", time_limit=3), "time_limit is 3; expected a text"),
+        (lambda sim: hc.Output("o", compression="gzip"), "compression 'gzip' is unknown"),
+        (lambda sim: hc.Output("o", region="all"), r"region is 'all'; expected hc\.Slice"),
+        (lambda sim: hc.Output("o", io_threads=0), "io_threads is 0"),
+        (lambda sim: hc.Output("o", sim.grid.fields["T"]), "expected a list of fields"),
+        (lambda sim: hc.Output("o", ["U"]), "field 'U' is unknown"),
+        (lambda sim: hc.Output("o", [2 * sim.grid.fields["T"]]), "which has no name"),
+        (lambda sim: hc.Output("o", {"x": sim.grid.fields["T"]}), "output name 'x'"),
+        (lambda sim: hc.Output("o", {"a b": sim.grid.fields["T"]}), "output name 'a b'"),
+        (lambda sim: hc.Output("o", ["T", "T"]), "output 'T' is given twice"),
+        (lambda sim: hc.Output("o", {"u": hc.Grid(4).field("u")}), "belongs to another grid"),
+        (
+            lambda sim: hc.Output("o", region=hc.Slice(z=1.5)),
+            r"Slice: z is 1\.5; expected a number from 0 to 0\.8",
+        ),
+        (lambda sim: hc.Output("o", region=hc.Slice(x=0, y=0, z=0)), "use hc.Points"),
+        (lambda sim: hc.Output("o", region=hc.Slice(w=0)), "Slice has 'w'; expected some of x, y, z"),
+        (lambda sim: hc.Output("o", region=hc.Box(x=(0.5, 0.2))), "expected its lower and upper end"),
+        (lambda sim: hc.Output("o", region=hc.Box(x=(0.51, 0.52))), "no cell of"),
+        (
+            lambda sim: hc.Output("o", region=hc.Box(y=(0.5, 1.2))),
+            r"Box: y is \(0\.5, 1\.2\); expected ends from 0 to 1, where the axis lies; -inf",
+        ),
+        (
+            lambda sim: hc.Output("o", region=hc.Box(z=(-0.1, 0.2))),
+            r"expected ends from 0 to 0\.8, .*a box does not continue around it",
+        ),
+        (lambda sim: hc.Output("o", region=hc.Coarsen(1)), "cells is 1; expected a whole number from 2"),
+        (lambda sim: hc.Output("o", region=hc.Coarsen(5)), r"axis x has 12 cells, no whole number of blocks"),
+        (lambda sim: hc.Output("o", ["v"], region=hc.Coarsen(2)), "averages are of cells"),
+        (lambda sim: hc.Output("o", region=hc.Points([(0.5, 0.5)])), r"\(0\.5, 0\.5\) is no point of"),
+        (lambda sim: hc.Output("o", region=hc.Points([])), "there are none"),
+        (lambda sim: [hc.Output("o"), hc.Output("./o")], "o is to hold two things"),
+        (lambda sim: "o", r"output is 'o'; expected an hc\.Output|expected an hc\.Output"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_run(
+    make: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sim = heat()
+    with pytest.raises(InputError, match=words):
+        sim.run(steps=1, output=make(sim))
+    assert sim.steps == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_output_is_no_checkpoint(tmp_path: Path) -> None:
+    heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
+    with pytest.raises(InputError, match=r"a\.zarr is output; expected a checkpoint, or a folder of"):
+        heat().resume(tmp_path / "a.zarr")
+    heat().run(steps=1, checkpoint=hc.Checkpoint(tmp_path / "c"))
+    with pytest.raises(InputError, match=r"c is no store of Halocline|c is a checkpoint"):
+        heat().run(steps=1, output=hc.Output(tmp_path / "c", overwrite=True))
+    newest = next(each for each in (tmp_path / "c").iterdir() if each.is_dir())
+    with pytest.raises(InputError, match="is a checkpoint: choose another path for the output"):
+        heat().run(steps=1, output=hc.Output(newest, overwrite=True))
+
+
+def test_outputs_of_one_name_have_memory_of_their_own(tmp_path: Path) -> None:
+    """Of other precision, and at other points."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    twice = {name: {"s": 2 * f} for name, f in (("v", v), ("T", T))}
+    sim.run(steps=2, output=[hc.Output(tmp_path / f"{n}.zarr", what) for n, what in twice.items()])
+    for name in ("v", "T"):
+        np.testing.assert_array_equal(opened(tmp_path / f"{name}.zarr")["s"].values[-1], 2 * sim[name])
+    for name, what in reversed(twice.items()):
+        sim.run(steps=2, output=hc.Output(tmp_path / "s.zarr", what, overwrite=True))
+        np.testing.assert_array_equal(opened(tmp_path / "s.zarr")["s"].values[-1], 2 * sim[name])
+    for f in (T, v):
+        how = hc.Output(tmp_path / "mean.zarr", {"mean": hc.time_mean(f)}, every=hc.steps(2), overwrite=True)
+        sim.run(steps=2, output=how)
+        assert opened(tmp_path / "mean.zarr")["mean"].shape[1:] == f.points
+
+
+def test_what_was_refused_takes_no_memory(tmp_path: Path) -> None:
+    """Nor does it leave any that another output would be given."""
+    sim = heat()
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    heat().run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
+    before = set(sim.store.storages)
+    for how in (
+        hc.Output(tmp_path / "a.zarr", {"s": 2 * v}),
+        [hc.Output(tmp_path / "b.zarr", {"s": 2 * v}), hc.Output(tmp_path / "c.zarr", ["none"])],
+    ):
+        with pytest.raises(InputError):
+            sim.run(steps=1, output=how)
+        assert set(sim.store.storages) == before
+    sim.run(steps=1, output=hc.Output(tmp_path / "b.zarr", {"s": 2 * T}))
+    assert set(sim.store.storages) == before
+    np.testing.assert_array_equal(opened(tmp_path / "b.zarr")["s"].values[-1], 2 * sim[T])

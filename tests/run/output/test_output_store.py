@@ -1,0 +1,515 @@
+"""Output: stores that a run writes as it goes on, opened by xarray, which shares no code with us."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.archive.reader import Store
+from halocline.cli.app import run
+from halocline.errors import InputError, RunError
+from halocline.io import views
+from halocline.run.output import store as run_store
+from halocline.run.ranks.launch import mpiexec
+from halocline.run.simulation import course
+from hang import HANG
+from output_runs import heat
+from output_statistics import statistics
+from stores import opened
+
+RECEIVERS = [(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks that no cut of the grid has."""
+    monkeypatch.setattr(
+        run_store, "chunk_shape", lambda shape, itemsize: tuple(max(1, (n + 1) // 3) for n in shape)
+    )
+
+
+@pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
+@pytest.mark.usefixtures("small_chunks")
+def test_a_store_holds_what_the_fields_were(shared_tmp_path: Path) -> None:
+    """At every time: whole, sliced, boxed, averaged, at points and as numbers, on any ranks."""
+    sim, path = heat(), shared_tmp_path
+    T, v = sim.grid.fields["T"], sim.grid.fields["v"]
+    kept: list[dict[str, Any]] = []
+
+    def keep(sim: hc.Simulation) -> None:
+        kept.append({"T": sim.gather(T), "v": sim.gather(v), "sum": sim.evaluate(hc.sum(T)), "t": sim.time})
+
+    keep(sim)
+    outputs = [
+        hc.Output(path / "all.zarr", every=hc.steps(4), units={"T": "K", "time": "s", "x": "m"}),
+        hc.Output(
+            path / "slice.zarr",
+            {"twice": 2 * T, "v": v},
+            every=hc.steps(4),
+            region=hc.Slice(z=0.31),
+            dtype=np.float32,
+        ),
+        hc.Output(
+            path / "box.zarr",
+            [T, "v"],
+            every=hc.steps(4),
+            region=hc.Box(x=(0.2, 0.75), y=(0.0, 0.5)),
+            compression="none",
+        ),
+        hc.Output(path / "coarse.zarr", {"T": T, "square": T**2}, every=hc.steps(4), region=hc.Coarsen(2)),
+        hc.Output(
+            path / "points.zarr",
+            [T],
+            every=hc.steps(4),
+            region=hc.Points([(0.1, 0.5, 0.3), (1.19, 0.01, 0.79)]),
+        ),
+        hc.Output(path / "line.zarr", [T], every=hc.steps(4), region=hc.Slice(x=0.0, y=1.0)),
+        hc.Output(
+            path / "numbers.zarr", {"sum": hc.sum(T), "kappa": hc.parameter("kappa")}, every=hc.steps(4)
+        ),
+    ]
+    sim.run(steps=10, every=hc.steps(4), callback=keep, output=outputs)
+    sim.domain.comm.barrier()
+    if sim.domain.comm.rank != 0:
+        return
+    kept = kept[:3]  # not the end, which is no multiple
+    T_kept, v_kept = (np.array([each[name] for each in kept]) for name in ("T", "v"))
+    whole = opened(path / "all.zarr")
+    np.testing.assert_array_equal(whole["T"].values, T_kept)
+    np.testing.assert_array_equal(whole["v"].values, v_kept)
+    assert whole["v"].dims == ("time", "x", "y_face", "z")
+    assert whole["v"].dtype == np.float32
+    np.testing.assert_array_equal(whole["step"].values, [0, 4, 8])
+    np.testing.assert_array_equal(whole["time"].values, [each["t"] for each in kept])
+    for dimension, line in zip("xyz", sim.grid.positions(), strict=True):
+        np.testing.assert_array_equal(whole[dimension].values, line)
+    np.testing.assert_array_equal(whole["y_face"].values, v.positions[1])
+    assert (whole["T"].units, whole["x"].units) == ("K", "m")
+    # nearest of two points: the lower one; in v there are others along y
+    k = 3
+    plane = opened(path / "slice.zarr")
+    np.testing.assert_array_equal(plane["twice"].values, (2 * T_kept[..., k]).astype(np.float32))
+    np.testing.assert_array_equal(plane["v"].values, v_kept[..., k])
+    assert plane["twice"].z == pytest.approx(sim.grid.positions()[2][k])
+    box = opened(path / "box.zarr")
+    np.testing.assert_array_equal(
+        box["T"].values, whole["T"].sel(x=slice(0.2, 0.75), y=slice(0.0, 0.5)).values
+    )
+    np.testing.assert_array_equal(
+        box["v"].values, whole["v"].sel(x=slice(0.2, 0.75), y_face=slice(0.0, 0.5)).values
+    )
+    coarse = opened(path / "coarse.zarr")
+    means = whole["T"].coarsen(x=2, y=2, z=2).mean()
+    np.testing.assert_allclose(coarse["T"].values, means.values, rtol=1e-15)
+    np.testing.assert_allclose(
+        coarse["square"].values, (whole["T"] ** 2).coarsen(x=2, y=2, z=2).mean().values, rtol=4e-16 * 8
+    )
+    np.testing.assert_allclose(coarse["x"].values, means["x"].values, rtol=1e-15)
+    points = opened(path / "points.zarr")
+    for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True):
+        np.testing.assert_array_equal(points[axis].values, line)
+    around = whole["T"].pad(x=1, z=1, mode="wrap")  # and a wall along y, from which the two cells continue
+    around = around.assign_coords(x=-0.05 + 0.1 * np.arange(14), z=-0.05 + 0.1 * np.arange(10))
+    where = {axis: ("point", line) for axis, line in zip("xyz", np.transpose(RECEIVERS), strict=True)}
+    expected = around.interp(**where, kwargs={"fill_value": None})
+    np.testing.assert_allclose(points["T"].values, expected.values, rtol=1e-13)
+    np.testing.assert_array_equal(opened(path / "line.zarr")["T"].values, T_kept[:, 0, -1, :])
+    numbers = opened(path / "numbers.zarr")
+    np.testing.assert_array_equal(numbers["sum"].values, [each["sum"] for each in kept])
+    np.testing.assert_array_equal(numbers["kappa"].values, 0.1)
+
+
+@pytest.mark.ranks(1, 3, long=(1,))
+@pytest.mark.usefixtures("small_chunks")
+def test_a_store_is_the_same_where_the_run_was_stopped(shared_tmp_path: Path) -> None:
+    path = shared_tmp_path
+
+    def outputs(folder: str) -> list[hc.Output]:
+        return [
+            hc.Output(path / folder / "fields.zarr", every=hc.steps(3)),
+            hc.Output(
+                path / folder / "numbers.zarr", {"most": hc.max(sim.grid.fields["T"])}, every=hc.steps(1)
+            ),
+        ]
+
+    sim = heat()
+    sim.run(steps=14, output=outputs("whole"))
+    sim = heat()
+    sim.run(
+        steps=8,
+        output=outputs("parts"),
+        checkpoint=hc.Checkpoint(path / "checkpoints", every=hc.steps(5), keep=9),
+    )
+    older = next(each for each in (path / "checkpoints").iterdir() if "005-" in each.name)
+    sim = heat()
+    sim.resume(older)  # steps 6 to 8 come once more
+    sim.run(steps=9, output=outputs("parts"))
+    sim.domain.comm.barrier()
+    for name in ("fields.zarr", "numbers.zarr"):
+        whole, parts = opened(path / "whole" / name), opened(path / "parts" / name)
+        assert whole.equals(parts)
+        assert list(whole["step"].values) == list(range(0, 15, 3 if name == "fields.zarr" else 1))
+    assert sorted(p.name for p in (path / "parts" / "fields.zarr" / "T").iterdir()) == sorted(
+        p.name for p in (path / "whole" / "fields.zarr" / "T").iterdir()
+    )
+
+
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_blocks_that_are_not_computed_are_zero(shared_tmp_path: Path) -> None:
+    active = np.ones((3, 3), bool)
+    active[1, 1] = False
+    grid = hc.Grid((12, 12), periodic=True, active=active)
+    u = grid.field("u")
+    sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+    sim[u] = 1.0
+    sim.run(steps=2, output=hc.Output(shared_tmp_path / "u.zarr", every=hc.steps(2)))
+    gathered = sim.gather(u)
+    sim.domain.comm.barrier()
+    if gathered is not None:
+        found = opened(shared_tmp_path / "u.zarr")["u"].values[-1]
+        np.testing.assert_array_equal(found, gathered)
+        assert (found[4:8, 4:8] == 0).all()
+
+
+def test_output_changes_no_bit_and_takes_no_checkpoint_room(tmp_path: Path) -> None:
+    alone, written = heat(), heat()
+    T = written.grid.fields["T"]
+    alone.run(steps=9)
+    written.run(
+        steps=9,
+        output=hc.Output(tmp_path / "E.zarr", {"E": T * T}, every=0.0021),
+        checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+    )
+    assert written.checksum("T") == alone.checksum("T")
+    saved = next(each for each in (tmp_path / "checkpoints").iterdir() if each.is_dir())
+    assert sorted(each.name for each in saved.iterdir() if each.is_dir()) == sorted(
+        [*(f.name for f in alone.held), "x", "y", "y_face", "z"]
+    )
+
+
+def test_no_rank_holds_a_whole_field(tmp_path: Path) -> None:
+    """Neither for output nor for checkpoints, nor where they are read."""
+    program = Path(__file__).parents[2] / "support" / "memory_program.py"
+    done = subprocess.run(
+        [str(mpiexec()), "-n", "4", sys.executable, str(program), str(tmp_path)],
+        capture_output=True, text=True, timeout=HANG,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    field, *grown = map(int, done.stdout.split())
+    assert len(grown) == 4
+    assert min(grown) > 0
+    assert max(grown) < 0.75 * field
+
+
+def test_iterations_are_written_too(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    solution = hc.solve(
+        lambda u: -hc.laplacian(u), u, 1.0, rtol=1e-6, threads=1,
+        output=hc.Output(tmp_path / "u.zarr", {"u": u, "most": hc.max(u)}, every=hc.steps(10)),
+    )  # fmt: skip
+    found = opened(tmp_path / "u.zarr")
+    assert list(found["step"].values) == list(range(0, solution.iterations + 1, 10))
+    assert found["most"].values[-1] == found["u"].values[-1].max()
+
+
+def test_what_has_no_time_has_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grid, path = hc.Grid((16, 16), walls="node"), tmp_path / "u.zarr"
+    u = grid.field("u", boundary=hc.Value(0.0))
+    output = hc.Output(path, {"u": u, "most": hc.max(u)}, every=hc.steps(10))
+    points = hc.Output(tmp_path / "p.zarr", {"u": u}, every=hc.steps(10), region=hc.Points([(0.5, 0.5)]))
+    solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=[output, points])
+    found, few = opened(path), opened(tmp_path / "p.zarr")
+    count = solution.iterations // 10 + 1
+    assert dict(found.sizes) == {"step": count, "x": 16, "y": 16}
+    assert found["u"].dims == ("step", "x", "y")
+    assert (found["most"].dims, few["u"].dims) == (("step",), ("step", "point"))
+    assert set(found.coords) == {"step", "x", "y"}
+    assert set(few.coords) == {"step", "x", "y"}
+    store = Store(path)
+    assert (store.axis, list(store.times)) == ("step", list(found["step"].values))
+    solution.fields[u] = path / "u"
+    np.testing.assert_array_equal(solution.fields.gather(u), found["u"].values[-1])
+    solution.fields[u] = found["u"].isel(step=[-1])
+    np.testing.assert_array_equal(solution.fields.gather(u), found["u"].values[-1])
+    assert run(["ls", str(path)]) == 0
+    assert f"{count} of them, from 0 to {10 * (count - 1)}" in capsys.readouterr().out
+    assert views._title(store, 1) == "cg-fused, step 10"
+
+
+# -- what readers see ----------------------------------------------------------------------------------------
+
+
+def test_readers_see_whole_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the run goes on, too."""
+    monkeypatch.setattr(course, "PUBLISH", 0.05)
+    sim, path, seen = heat(), tmp_path / "T.zarr", []
+
+    def look(sim: hc.Simulation) -> None:
+        found = opened(path)
+        assert np.isfinite(found["T"].values).all()
+        seen.append(len(found["time"]))
+        time.sleep(0.05)  # for the writer
+
+    sim.run(steps=40, every=hc.steps(3), callback=look, output=hc.Output(path, every=hc.steps(2)))
+    assert seen == sorted(seen)
+    assert seen[-1] > 5
+    assert len(opened(path)["time"]) == 21
+
+
+def test_what_a_store_says_of_itself(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(steps=1, output=hc.Output(tmp_path / "a.zarr"))
+    found = opened(tmp_path / "a.zarr")
+    assert found.attrs["Conventions"] == "CF-1.11"
+    assert "Halocline" in found.attrs["source"]
+    facts = found.attrs["halocline"]
+    assert facts["parts"][0]["parameters"] == {"kappa": 0.1}
+    assert facts["contents"]["expressions"] == {"T": "T", "v": "v"}
+    assert "laplacian" not in found.attrs["equations"]
+    assert "T = " in found.attrs["equations"]
+    assert "x: 12 cells from 0.0 to 1.2, periodic" in facts["contents"]["grid"]
+    assert list(found["step"].values) == [0, 1]
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+def test_a_run_does_not_go_on_with_other_output(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(
+        steps=2,
+        output=hc.Output(tmp_path / "a.zarr", every=hc.steps(1)),
+        checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+    )
+    again = heat()
+    again.resume(tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="holds other output of this run"):
+        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", ["T"], every=hc.steps(1)))
+    group = tmp_path / "a.zarr" / "zarr.json"
+    group.write_text(json.dumps({"zarr_format": 3}))
+    with pytest.raises(InputError, match="Halocline did not make"):
+        again.run(steps=1, output=hc.Output(tmp_path / "a.zarr", every=hc.steps(1)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"compression": "none"},
+        {"dtype": "float32"},
+        {"fields": {"T": "2 T"}},
+        {"fields": {"T": "T", "sum": "sum"}},
+        {"region": hc.Points([(0.1, 0.5, 0.3), (1.1, 0.5, 0.3)])},
+        {"region": hc.Slice(z=0.31)},
+        {"units": {"T": "K"}},
+    ],
+    ids=str,
+)
+def test_a_run_that_goes_on_writes_the_same_output(other: dict[str, Any], tmp_path: Path) -> None:
+    """Or another one: two kinds of values in one array would be of no use."""
+    path, region = tmp_path / "a.zarr", hc.Points([(0.1, 0.5, 0.3), (1.1, 0.01, 0.3)])
+
+    def output(sim: hc.Simulation, **how: Any) -> hc.Output:
+        T = sim.grid.fields["T"]
+        known = {"T": T, "2 T": 2 * T, "sum": hc.sum(T)}
+        how = {"fields": {"T": "T"}, "region": region, **how}
+        how["fields"] = {name: known[value] for name, value in how["fields"].items()}
+        return hc.Output(path, every=hc.steps(1), **how)
+
+    sim = heat()
+    sim.run(steps=2, output=output(sim), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"))
+    before = opened(path)
+    again = heat()
+    again.resume(tmp_path / "checkpoints")
+    with pytest.raises(InputError, match="holds other output of this run"):
+        again.run(steps=1, output=output(again, **other))
+    assert opened(path).equals(before)
+    again.run(steps=1, output=output(again))
+    assert len(opened(path)["time"]) == 4
+    again.run(steps=1, output=output(again, **other, overwrite=True))
+    assert list(opened(path)["step"].values) == [3, 4]
+
+
+def test_a_store_says_which_part_of_a_run_wrote_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.zarr"
+    monkeypatch.setattr(sys, "argv", ["first.py"])
+    heat().run(steps=3, output=hc.Output(path, every=hc.steps(1)), checkpoint=hc.Checkpoint(tmp_path / "c"))
+    monkeypatch.setattr(sys, "argv", ["second.py", "--set", "kappa=0.2"])
+    again = heat(parameters={"kappa": 0.2})
+    again.resume(tmp_path / "c", change=["kappa"])
+    again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))
+    again.run(steps=2, output=hc.Output(path, every=hc.steps(1)))  # the same once more
+    found = opened(path)
+    parts = found.attrs["halocline"]["parts"]
+    assert [(each["step"], each["command"][0], each["parameters"]) for each in parts] == [
+        (0, "first.py", {"kappa": 0.1}),
+        (3, "second.py", {"kappa": 0.2}),
+    ]
+    assert [line.partition(": ")[2] for line in found.attrs["history"].splitlines()] == [
+        "first.py",
+        "second.py --set kappa=0.2",
+    ]
+    assert len(found["time"]) == 8
+
+
+def test_a_full_disk_ends_the_run_and_readers_see_what_was_whole(small_disk: Path) -> None:
+    sim, path = heat((32, 32, 16)), small_disk / "a.zarr"
+    with pytest.raises(RunError, match=r"a\.zarr.* cannot be written: No space left on device"):
+        sim.run(
+            steps=40, output=hc.Output(path, every=hc.steps(1)), every=hc.steps(1),
+            callback=lambda sim: time.sleep(0.02),
+        )  # fmt: skip
+    found = opened(path)
+    assert 1 < len(found["time"]) < 30
+    assert np.isfinite(found["T"].values).all()
+
+
+def test_a_folder_without_rights_is_reported() -> None:
+    sim, root = heat(), os.geteuid() == 0
+    sim.run(steps=1)  # with its kernels
+    if root:
+        os.seteuid(65534)  # who may do nothing
+    try:
+        for path in (Path("/usr/a.zarr"), Path("/proc/a.zarr")):
+            for how in ({"output": hc.Output(path)}, {"checkpoint": hc.Checkpoint(path)}):
+                with pytest.raises(RunError, match=rf"{path} cannot be made: \w+"):
+                    sim.run(steps=1, **how)
+    finally:
+        if root:
+            os.seteuid(0)
+    assert sim.steps == 1
+
+
+# -- statistics over time ------------------------------------------------------------------------------------
+
+
+def courant(T: Any) -> Any:
+    return 1e-3 / (1.0 + hc.max(abs(T)))
+
+
+@pytest.mark.ranks(1, 3, long=(1,))
+@pytest.mark.parametrize("window", ["output", "run"])
+def test_statistics_over_time_are_those_of_numpy(window: str, shared_tmp_path: Path) -> None:
+    """Weighted by steps, each as long as it is."""
+    sim, alone = (heat(dt=courant, time_step="delayed") for _ in range(2))
+    steps: list[tuple[float, Any, Any]] = []
+    alone.run(
+        steps=11,
+        every=hc.steps(1),
+        callback=lambda sim: steps.append((sim.time, sim.gather("T"), sim.gather("v"))),
+    )
+    sim.run(steps=11, output=statistics(shared_tmp_path / "s.zarr", sim, window=window))
+    assert sim.checksum("T") == alone.checksum("T")
+    sim.domain.comm.barrier()
+    if sim.domain.comm.rank != 0:
+        return
+    found = opened(shared_tmp_path / "s.zarr")
+    assert list(found["step"].values) == [0, 5, 10]
+    assert len(steps) == 11
+    times = np.array([0.0, *(t for t, _, _ in steps)])
+    dt, T, v = np.diff(times), *(np.array([each[n] for each in steps]) for n in (1, 2))
+    for n, end in ((1, 5), (2, 10)):
+        of = slice(end - 5 if window == "output" else 0, end)
+        weights = (dt[of] / dt[of].sum())[:, None, None, None]
+        mean = (weights * T[of]).sum(axis=0)
+        at = found.isel(time=n)
+        np.testing.assert_allclose(at["mean"].values, (weights * T[of] ** 2).sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(
+            at["variance"].values, (weights * (T[of] - mean) ** 2).sum(axis=0), rtol=1e-8, atol=1e-18
+        )
+        np.testing.assert_array_equal(at["least"].values, T[of].min(axis=0))
+        np.testing.assert_array_equal(at["greatest"].values, v[of].max(axis=0))
+
+
+def test_statistics_of_nothing_are_nan_and_say_what_they_are(tmp_path: Path) -> None:
+    sim = heat()
+    sim.run(steps=5, output=statistics(tmp_path / "s.zarr", sim))
+    found = opened(tmp_path / "s.zarr")
+    for name, method in (
+        ("mean", "mean"),
+        ("variance", "variance"),
+        ("least", "minimum"),
+        ("greatest", "maximum"),
+    ):
+        assert np.isnan(found[name].values[0]).all()
+        assert np.isfinite(found[name].values[1]).all()
+        assert found[name].cell_methods == f"time: {method}"
+    assert np.isfinite(found["T"].values).all()
+
+
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_statistics_go_on_after_a_restart(shared_tmp_path: Path) -> None:
+    path = shared_tmp_path
+    whole = heat(dt=courant, time_step="delayed")
+    whole.run(steps=12, output=statistics(path / "whole" / "s.zarr", whole))
+    first = heat(dt=courant, time_step="delayed")
+    first.run(
+        steps=8,
+        output=statistics(path / "parts" / "s.zarr", first),
+        checkpoint=hc.Checkpoint(path / "checkpoints", every=hc.steps(7)),
+    )
+    second = heat(dt=courant, time_step="delayed")
+    second.resume(path / "checkpoints")
+    second.run(steps=4, output=statistics(path / "parts" / "s.zarr", second))
+    second.domain.comm.barrier()
+    assert second.checksum("T") == whole.checksum("T")
+    assert opened(path / "whole" / "s.zarr").equals(opened(path / "parts" / "s.zarr"))
+
+
+def test_statistics_whose_sums_are_lost_are_refused(tmp_path: Path) -> None:
+    """A checkpoint of a run that did not write them cannot go on with the store of one that did."""
+    first = heat()
+    first.run(steps=3, checkpoint=hc.Checkpoint(tmp_path / "checkpoints", keep=9))
+    older = next(each for each in (tmp_path / "checkpoints").iterdir() if each.is_dir())
+    first.run(steps=3, output=statistics(tmp_path / "s.zarr", first))
+    second = heat()
+    second.resume(older)
+    with pytest.raises(InputError, match="is of a run that did not write this output: choose another path"):
+        second.run(steps=3, output=statistics(tmp_path / "s.zarr", second))
+    second.run(steps=3, output=statistics(tmp_path / "new.zarr", second))  # they begin here
+    assert list(opened(tmp_path / "new.zarr")["step"].values) == [3, 5]
+
+
+def test_statistics_need_time(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    with pytest.raises(InputError, match="has statistics over time, but this program has no time"):
+        hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(
+            tmp_path / "u.zarr", {"mean": hc.time_mean(u)}))  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
+INTERRUPTED = """
+import os, signal, sys
+from halocline.archive import arrays
+
+def interrupt(event, arguments):
+    global sent
+    if event == "import" and arguments[0] == "ml_dtypes" and not sent:  # by the code of TensorStore in C++
+        sent = True
+        os.kill(os.getpid(), signal.SIGINT)
+
+sent = False
+sys.addaudithook(interrupt)
+try:
+    arrays.context(1)
+except KeyboardInterrupt:
+    assert sent
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_during_the_import_of_tensorstore_is_no_import_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=HANG, check=False
+    )
+    assert done.stdout == "interrupted\n", done.stderr

@@ -1,0 +1,81 @@
+"""Errors as people see them: texts, exit statuses, and errors of other ranks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import pytest
+
+from halocline.errors import InputError, RunError, Stopped, Terminated
+from halocline.run.ranks.failure import describe, exit_code, pack, unpack
+
+
+def raised(function: Callable[[], object]) -> BaseException:
+    """Return what a function raises."""
+    with pytest.raises(BaseException) as caught:  # noqa: PT011 - any exception
+        function()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InputError("x"), 2), (RunError("x"), 1), (KeyboardInterrupt(), 130), (ZeroDivisionError(), 1),
+        (Stopped("x"), Stopped.exit_status), (Terminated(), Terminated.exit_status),
+    ],
+)  # fmt: skip
+def test_the_exit_status_tells_the_kind_of_error(error: BaseException, status: int) -> None:
+    assert exit_code(error) == status
+
+
+def test_an_error_of_halocline_is_its_message() -> None:
+    assert describe(InputError("n is 0")) == "halocline: error: n is 0"
+    error = RunError("rank 1 failed")
+    error.add_note("Its log is in x.")
+    assert describe(error) == "halocline: error: rank 1 failed\nIts log is in x."
+
+
+def test_an_interrupt_and_a_lack_of_memory_have_words() -> None:
+    assert describe(KeyboardInterrupt()) == "halocline: interrupted"
+    assert describe(Terminated()) == "halocline: terminated by SIGTERM"
+    assert describe(MemoryError()).startswith("halocline: error: there is not enough memory: an allocation")
+    assert "not enough memory" in describe(RuntimeError("can't start new thread"))
+
+
+def test_lines_of_the_users_file_follow_the_message() -> None:
+    namespace = {"InputError": InputError, "__name__": "mine"}
+    exec(compile("def call():\n    raise InputError('n is 0')\n", "/home/me/mine.py", "exec"), namespace)
+    text = describe(raised(namespace["call"]))
+    assert text.startswith("halocline: error: n is 0\n")
+    assert '"/home/me/mine.py", line 2, in call' in text
+
+
+def test_another_exception_is_its_traceback() -> None:
+    text = describe(raised(lambda: 1 / 0))
+    assert text.startswith("Traceback")
+    assert text.endswith("ZeroDivisionError: division by zero")
+
+
+class Unfit(Exception):
+    """An exception that cannot be sent."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+def test_an_error_of_another_rank_is_as_that_rank_saw_it() -> None:
+    there = raised(lambda: 1 / 0)
+    here = unpack(pack(there))
+    assert type(here) is ZeroDivisionError
+    assert describe(here) == describe(there)
+
+
+def test_an_exception_that_cannot_be_sent_is_an_error_of_the_run() -> None:
+    there = Unfit(1, 2)
+    with pytest.raises(TypeError):
+        pickle.loads(pickle.dumps(there))
+    here = unpack(pack(there))
+    assert isinstance(here, RunError)
+    assert str(here) == "Unfit: 1 and 2"
+    assert describe(here) == describe(there)

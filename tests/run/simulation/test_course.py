@@ -1,0 +1,449 @@
+"""What happens in a run, and in which order: looks, outputs, checkpoints, requests to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+
+import halocline as hc
+from courses import heat, raises, steps_of
+from halocline.errors import InputError, RunError, Stopped
+from halocline.run.output import restart as checkpoints
+
+
+def relaxed(**how: Any) -> hc.Simulation:
+    """Steps that hold a loop of their own."""
+    grid = hc.Grid((12, 10), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any, t: Any, dt: Any) -> None:
+        with hc.loop(limit=200):
+            u.set(u + 1e-3 * (hc.laplacian(u) / 144.0 - u))
+        u.set(u + dt)
+        t.set(t + dt)
+
+    sim = hc.Simulation(grid, step, dt=1e-3, threads=1, **how)
+    sim[u] = np.random.default_rng(6).uniform(size=(12, 10))
+    return sim
+
+
+def asks(name: str, at: int) -> Any:
+    """A callback that sends this process a signal after a step."""
+
+    def callback(sim: hc.Simulation) -> None:
+        if sim.steps == at:
+            os.kill(os.getpid(), signal.Signals[name])
+
+    return callback
+
+
+# -- requests to stop ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.ranks(1, 2, long=(1,))
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT"])
+def test_a_signal_in_a_callback_leaves_a_checkpoint_of_that_step(name: str, shared_tmp_path: Path) -> None:
+    sim = heat()
+    kind = KeyboardInterrupt if name == "SIGINT" else Stopped
+    words = (
+        "interrupted after step 6" if name == "SIGINT" else rf"stopped after step 6 \(.*\): {name} arrived"
+    )
+    with pytest.raises(kind, match=words):
+        sim.run(
+            steps=20,
+            every=hc.steps(3),
+            callback=asks(name, 6),
+            checkpoint=hc.Checkpoint(shared_tmp_path, every=hc.steps(100)),
+        )
+    sim.domain.comm.barrier()
+    again, alone = heat(), heat()
+    again.resume(shared_tmp_path)
+    assert again.steps == 6
+    again.run(steps=14)  # the request is forgotten
+    alone.run(steps=20)
+    assert again.checksum("T") == alone.checksum("T")
+
+
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_a_signal_between_outputs_of_every_step_costs_no_row(shared_tmp_path: Path) -> None:
+    path = shared_tmp_path
+
+    def outputs(sim: hc.Simulation) -> list[hc.Output]:
+        T = sim.grid.fields["T"]
+        return [
+            hc.Output(path / "most.zarr", {"most": hc.max(T)}, every=hc.steps(1)),
+            hc.Output(path / "T.zarr", [T], every=hc.steps(2)),
+        ]
+
+    sim = heat()
+    with pytest.raises(Stopped):
+        sim.run(
+            steps=20, every=hc.steps(1), callback=asks("SIGTERM", 7), output=outputs(sim),
+            checkpoint=hc.Checkpoint(path / "checkpoints"),
+        )  # fmt: skip
+    again = heat()
+    again.resume(path / "checkpoints")
+    assert again.steps == 7
+    again.run(steps=5, output=outputs(again))
+    again.domain.comm.barrier()
+    assert steps_of(path / "most.zarr") == list(range(13))
+    assert steps_of(path / "T.zarr") == list(range(0, 13, 2))
+
+
+@pytest.mark.parametrize("asked", ["signal", "wall clock"])
+def test_loops_within_steps_come_to_their_end_first(asked: str, tmp_path: Path) -> None:
+    """A step that is paused, or asked to stop, is whole."""
+    alone = relaxed()
+    alone.run(steps=6000)
+    sim = relaxed()
+    if asked == "wall clock":
+        looked: list[int] = []
+        sim.run(
+            steps=6000, every="0.01 s", callback=lambda sim: looked.append(sim.steps),
+            checkpoint=hc.Checkpoint(tmp_path, every="0.02 s"),
+        )  # fmt: skip
+        assert len(looked) > 1
+    else:
+        timers: list[threading.Timer] = []
+
+        def begin(sim: hc.Simulation) -> None:
+            """Now that steps are done, and not before."""
+            if not timers:
+                timers.append(threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGTERM)))
+                timers[0].start()
+
+        with pytest.raises(Stopped):
+            sim.run(steps=10**9, every="0.1 s", callback=begin, checkpoint=hc.Checkpoint(tmp_path))
+        timers[0].join()
+        assert sim.steps > 0
+        alone = relaxed()
+        alone.run(steps=sim.steps + 3)
+        sim = relaxed()
+        sim.resume(tmp_path)
+        sim.run(steps=3)
+    assert (sim.steps, sim.checksum("u")) == (alone.steps, alone.checksum("u"))
+
+
+def test_a_signal_without_checkpoints_ends_the_run_at_once(tmp_path: Path) -> None:
+    sim = heat()
+    with pytest.raises(KeyboardInterrupt):
+        sim.run(
+            steps=20,
+            every=hc.steps(3),
+            callback=asks("SIGTERM", 6),
+            output=hc.Output(tmp_path / "T.zarr", every=hc.steps(2)),
+        )
+    assert steps_of(tmp_path / "T.zarr")[:4] == [0, 2, 4, 6]
+
+
+# -- the end -------------------------------------------------------------------------------------------------
+
+
+def test_output_of_the_end_is_written_where_the_program_stops_the_run(tmp_path: Path) -> None:
+    grid = hc.Grid(8, periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any, step: Any) -> None:
+        u.set(u + 1.0)
+        hc.stop(step >= 5, "five are enough")
+
+    sim, seen = hc.Simulation(grid, step, threads=1), []
+    outcome = sim.run(
+        steps=20, every=hc.steps(3), callback=lambda sim: seen.append(sim.steps),
+        output=hc.Output(tmp_path / "u.zarr", [u]), checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+    )  # fmt: skip
+    assert outcome.reason == "five are enough"
+    assert seen == [3]  # callbacks do not
+    assert steps_of(tmp_path / "u.zarr") == [0, sim.steps]
+    saved = checkpoints.Saved(checkpoints.newest(tmp_path / "checkpoints"))
+    assert saved.facts["step"] == sim.steps
+
+
+def test_output_without_every_is_of_the_start_and_of_the_end_of_a_solve(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    solution = hc.solve(lambda u: -hc.laplacian(u), u, 1.0, threads=1, output=hc.Output(tmp_path / "u.zarr"))
+    found = xarray.open_zarr(tmp_path / "u.zarr")
+    assert list(found["step"].values) == [0, solution.iterations]
+    np.testing.assert_array_equal(found["u"].values[-1], solution.fields["u"])
+
+
+def test_a_run_that_fails_leaves_what_was_on_its_way(tmp_path: Path) -> None:
+    sim = heat(dt=1.0)  # unstable
+    with pytest.raises(RunError, match="must be finite"):
+        sim.run(
+            steps=2000, output=hc.Output(tmp_path / "T.zarr", every=hc.steps(8)),
+            checkpoint=hc.Checkpoint(tmp_path / "checkpoints", every=hc.steps(16)),
+        )  # fmt: skip
+    assert len(steps_of(tmp_path / "T.zarr")) > 4
+    again = heat()
+    with pytest.raises(InputError, match="dt is"):
+        again.resume(tmp_path / "checkpoints")
+    again.resume(tmp_path / "checkpoints", change=["dt"])
+    assert again.steps >= 16
+    assert np.isfinite(again["T"]).all()
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+
+
+def untimed() -> hc.Simulation:
+    grid = hc.Grid(8, periodic=True)
+    grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        u.set(u + 1.0)
+
+    return hc.Simulation(grid, step, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"every": 0.5, "callback": print}, "this program has no time"),
+        ({"output": hc.Output("u.zarr", every=0.5)}, r"output u\.zarr: every is 0\.5, a time, but this"),
+        ({"checkpoint": hc.Checkpoint("c", every=2.0)}, r"checkpoint c: every is 2\.0, a time, but this"),
+        ({"every": 2}, "every is 2, but there is no callback"),
+        ({"every": 2, "callback": print, "exact": True}, "exact=True shortens steps .*, but every is 2"),
+        ({"output": hc.Output("u.zarr", exact=True)}, r"output u\.zarr: exact=True .* but every is None"),
+        ({"output": hc.Output("u.zarr", every=2, exact=True)}, r"but every is 2; give a time"),
+        ({"output": hc.Output("c/u.zarr"), "checkpoint": hc.Checkpoint("c")}, "lie in each other"),
+        ({"output": hc.Output("c"), "checkpoint": hc.Checkpoint("c")}, "c is to hold two things"),
+        ({"output": hc.Output("c"), "checkpoint": hc.Checkpoint("c/d")}, "lie in each other"),
+        ({"output": [hc.Output("c"), hc.Output("c/d")]}, "lie in each other"),
+        ({"output": "c"}, "output is .c.; expected an hc.Output|expected an hc.Output"),
+        ({"checkpoint": "c"}, "checkpoint is .c.; expected an hc.Checkpoint"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_is_made(
+    how: dict[str, Any], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sim = untimed()
+    with pytest.raises(InputError, match=words):
+        sim.run(steps=4, **how)
+    assert sim.steps == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_lost_where_the_folder_of_checkpoints_refuses(tmp_path: Path) -> None:
+    """All is looked at before anything is overwritten."""
+    heat().run(
+        steps=4,
+        output=hc.Output(tmp_path / "T.zarr", every=hc.steps(2)),
+        checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+    )
+    with pytest.raises(InputError, match="holds checkpoints of another run"):
+        heat().run(
+            steps=4, output=hc.Output(tmp_path / "T.zarr", overwrite=True),
+            checkpoint=hc.Checkpoint(tmp_path / "checkpoints"),
+        )  # fmt: skip
+    assert steps_of(tmp_path / "T.zarr") == [0, 2, 4]
+
+
+# -- what a review found -------------------------------------------------------------------------------------
+
+
+def test_an_error_of_a_callback_costs_no_output(tmp_path: Path) -> None:
+    sim, output = heat(), hc.Output(tmp_path / "T.zarr", every=hc.steps(1))
+    with pytest.raises(ValueError, match="mine"):
+        sim.run(steps=10, every=hc.steps(1), callback=raises(ValueError("mine"), 5), output=output)
+    assert steps_of(tmp_path / "T.zarr") == list(range(6))
+    sim.run(steps=5, output=output)
+    assert steps_of(tmp_path / "T.zarr") == list(range(11))
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("kind", [ValueError, RunError])
+def test_an_error_of_a_callback_on_one_rank_is_the_one_that_is_seen(
+    kind: type[Exception], shared_tmp_path: Path
+) -> None:
+    sim = heat()
+
+    def callback(sim: hc.Simulation) -> None:
+        raise kind(f"on rank {sim.domain.comm.rank}")
+
+    with pytest.raises(kind, match=f"on rank {sim.domain.comm.rank}"):
+        sim.run(
+            steps=10, every=hc.steps(2), callback=callback,
+            output=hc.Output(shared_tmp_path / "T.zarr", every=hc.steps(1)),
+            checkpoint=hc.Checkpoint(shared_tmp_path / "c", every=hc.steps(2)),
+        )  # fmt: skip
+    sim.domain.comm.barrier()
+
+
+def test_each_solve_is_a_run_of_its_own(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
+    problem.solve(output=hc.Output(tmp_path / "u.zarr"), checkpoint=hc.Checkpoint(tmp_path / "c"))
+    with pytest.raises(InputError, match="output of another run"):
+        problem.solve(output=hc.Output(tmp_path / "u.zarr"))
+    with pytest.raises(InputError, match="checkpoints of another run"):
+        problem.solve(checkpoint=hc.Checkpoint(tmp_path / "c"))
+
+
+def test_a_solve_goes_on_with_the_same_right_hand_side_only(tmp_path: Path) -> None:
+    def problem(scale: float) -> hc.LinearProblem:
+        grid = hc.Grid((24, 24), walls="node")
+        u, k = grid.field("u", boundary=hc.Value(0.0)), grid.field("k", boundary=hc.Derivative(0.0))
+        b = scale * np.random.default_rng(1).uniform(size=u.points)
+        made = hc.LinearProblem(lambda u: -hc.laplacian(u) + k * u, u, b, threads=1)
+        made.fields[k] = 1.0 + coefficient
+        return made
+
+    coefficient = 0.0
+    whole = problem(1.0).solve(rtol=1e-9)
+    problem(1.0).solve(max_iterations=9, rtol=1e-9, checkpoint=hc.Checkpoint(tmp_path))
+    with pytest.raises(InputError, match="the right-hand side has other values than in checkpoint"):
+        problem(2.0).solve(resume=tmp_path)
+    assert problem(1.0).solve(resume=tmp_path, rtol=1e-9).iterations == whole.iterations
+    coefficient = 1.0
+    with pytest.raises(InputError, match="field 'k' has other values than in checkpoint"):
+        problem(1.0).solve(resume=tmp_path)
+
+
+def test_a_solve_that_cannot_begin_says_why_with_checkpoints_too(tmp_path: Path) -> None:
+    grid = hc.Grid((24, 24), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, lambda x, y: 1.0 / (x - x), threads=1)
+    with pytest.raises(InputError, match=r"the right-hand side is inf at cell|is inf at"):
+        problem.solve(checkpoint=hc.Checkpoint(tmp_path / "c"))
+
+
+def test_blocks_are_part_of_the_grid(tmp_path: Path) -> None:
+    def made(active: Any) -> hc.Simulation:
+        grid = hc.Grid((12, 12), periodic=True, active=active)
+        grid.field("u")
+        return hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1, threads=1)
+
+    mask = np.ones((3, 3), bool)
+    mask[1, 1] = False
+    makers = {"none": None, "3": mask, "2": np.ones((2, 2), bool)}
+    for name, active in makers.items():
+        made(active).run(steps=1, checkpoint=hc.Checkpoint(tmp_path / name))
+    for name in makers:
+        for other, active in makers.items():
+            if name != other:
+                with pytest.raises(InputError, match="is of another program: its grid differs"):
+                    made(active).resume(tmp_path / name)
+
+
+@pytest.mark.ranks(2)
+def test_ranks_agree_on_what_lies_in_the_way(shared_tmp_path: Path) -> None:
+    sim, comm = heat(), heat().domain.comm
+    path = shared_tmp_path / "T.zarr"
+    if comm.rank == 0:
+        path.mkdir()
+        (path / "zarr.json").write_text("[]")
+    comm.barrier()
+    with pytest.raises(InputError, match=r"zarr\.json is damaged: it holds a list"):
+        sim.run(steps=1, output=hc.Output(path))
+    with pytest.raises(InputError, match=r"output and checkpoints are .*all ranks must give the same"):
+        sim.run(steps=1, output=hc.Output(shared_tmp_path / f"{comm.rank}.zarr"))
+    sim.run(steps=1)
+    comm.barrier()
+
+
+def test_what_was_set_before_and_no_checkpoint_holds_stays(tmp_path: Path) -> None:
+    def made() -> hc.Simulation:
+        sim = heat()
+        sim.grid.field("mine")
+        return sim
+
+    made().run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+    sim = made()
+    sim["mine"] = 1.0
+    sim["T"] = 3.0
+    sim.resume(tmp_path)
+    assert (sim["mine"] == 1.0).all()
+    assert not (sim["T"] == 3.0).any()
+
+
+@pytest.mark.parametrize("limit", ["60 s", "5 s"])
+def test_time_limits_that_leave_no_time_are_refused(limit: str) -> None:
+    with pytest.raises(InputError, match=f"time_limit is '{limit}'; expected more than 60 s"):
+        hc.Checkpoint("c", time_limit=limit)
+
+
+def test_notes_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
+    sim = heat()
+    sim.notes = lambda: {"most": float("nan")}
+    with pytest.raises(InputError, match="notes of a checkpoint cannot be written as JSON"):
+        sim.run(steps=2, checkpoint=hc.Checkpoint(tmp_path))
+
+
+# -- layers ------------------------------------------------------------------------------------------
+
+
+class Engine:
+    """Native engine whose runs are visible to a profiler."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+    def run(self, **how: Any) -> dict[str, Any]:
+        """Run the native engine."""
+        report: dict[str, Any] = self._native.run(**how)
+        return report
+
+
+def layers_of(prepared: Any, run: Callable[[], object]) -> list[list[str]]:
+    """Return the classes of Halocline that are active at each run of the engine, the outermost first."""
+    prepared.made = Engine(prepared.engine)
+    stacks: list[list[str]] = []
+
+    def profile(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is Engine.run.__code__:
+            names: list[str] = []
+            while (frame := frame.f_back) is not None:
+                if "/halocline/" in frame.f_code.co_filename:
+                    names.insert(0, frame.f_code.co_qualname)
+            stacks.append([name for name, _ in groupby(name.rpartition(".")[0] for name in names)])
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return stacks
+
+
+def test_a_run_passes_at_most_four_layers_on_its_way_to_the_engine(tmp_path: Path) -> None:
+    sim = heat()
+    stacks = layers_of(
+        sim.prepared,
+        lambda: sim.run(
+            steps=6,
+            every=hc.steps(2),
+            callback=lambda sim: None,
+            checkpoint=hc.Checkpoint(tmp_path / "steps"),
+        ),
+    )
+    assert stacks == [["Simulation", "Course", "Session", "Prepared"]] * 3
+
+
+def test_a_solve_passes_the_same_layers(tmp_path: Path) -> None:
+    grid = hc.Grid((16, 12), walls="node")
+    u = grid.field("u", boundary=hc.Value(0))
+    problem = hc.LinearProblem(lambda u: -hc.laplacian(u), u, 1.0, threads=1)
+    stacks = layers_of(
+        problem.prepared, lambda: problem.solve(checkpoint=hc.Checkpoint(tmp_path / "iterations"))
+    )
+    assert stacks == [["LinearProblem", "Course", "Session", "Prepared"]]

@@ -1,0 +1,58 @@
+"""Observers: the options, runs and facts of problems pass through them, the last one outermost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halocline.run.simulation import observers
+from halocline.run.simulation.observers import Observer, RunArguments, observing
+
+
+class Noting(Observer):
+    """An observer that lets runs go on with one step more."""
+
+    def __init__(self, name: str, **execution: Any) -> None:
+        super().__init__(execution)
+        self.name = name
+
+    def run(self, problem: Any, arguments: RunArguments, proceed: Any) -> Any:
+        return [self.name, *proceed(arguments._replace(steps=arguments.steps + 1))]
+
+    def facts(self, problem: Any) -> dict[str, Any]:
+        return {self.name: problem}
+
+
+def test_without_observers_nothing_changes() -> None:
+    assert observers.options(None, {"threads": 2}) == {"threads": 2}
+    assert observers.facts("p") == {}
+
+    def proceed(arguments: RunArguments) -> int | None:
+        return arguments.steps
+
+    assert observers.observed("p", proceed) is proceed
+
+
+def test_options_of_observers_take_precedence() -> None:
+    own = {"threads": 2, "patch": 4}
+    with observing(Noting("a", threads=3)), observing(Noting("b", threads=5)):
+        assert observers.options(None, own) == {"threads": 5, "patch": 4}
+    assert own == {"threads": 2, "patch": 4}
+
+
+def test_runs_pass_through_all_observers() -> None:
+    with observing(Noting("a")), observing(Noting("b")):
+        run = observers.observed("p", lambda arguments: [arguments.steps])
+        assert run(RunArguments(steps=1)) == ["b", "a", 3]
+        assert observers.facts("p") == {"a": "p", "b": "p"}
+
+
+def test_an_observer_has_the_last_problem_and_ends_with_its_block() -> None:
+    observer = Observer()
+    try:
+        with observing(observer):
+            observers.made("first")
+            observers.made("second")
+            raise KeyError
+    except KeyError:
+        observers.made("third")
+    assert observer.problem == "second"

@@ -1,0 +1,147 @@
+"""Files of users under options of execution, which take the place of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.errors import InputError
+from user_files import EXACT, HEAT, SOLVE, recorded, result
+
+
+@pytest.fixture
+def heat(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.py"
+    path.write_text(HEAT + EXACT)
+    return path
+
+
+# -- how a file runs -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(heat: Path) -> Path:
+    """A file that says itself how it runs."""
+    said = "order=4, schedule='static', halo='uniform', patch=(8, 8), overlap=False"
+    heat.write_text(heat.read_text().replace("order=4", said))
+    return heat
+
+
+OWN = {
+    "schedule": "static", "halo": "uniform", "patch": "8,8", "overlap": "off", "methods": None,
+    "decomposition": "optimal", "packing": "all", "communication": None, "mailboxes": 2, "kernels": "auto",
+    "subdomains_per_rank": 1, "ranks_per_node": None, "only": None, "threads": 1,
+}  # fmt: skip
+
+
+def of_own(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: record[name] for name in OWN}
+
+
+def test_options_of_execution_take_the_place_of_those_of_a_file(own: Path, tmp_path: Path) -> None:
+    plain = recorded(own, "--threads", "1", cwd=tmp_path)
+    assert of_own(plain) == OWN
+    before = ["--halo", "read", "--methods", "self,peer,mpi", "--subdomains-per-rank", "2"]
+    after = ["--threads", "2", "--overlap", "on", "--patch", "4,16", "--decomposition", "2x1"]
+    other = recorded(*before, own, *after, cwd=tmp_path)
+    given = {
+        "halo": "read", "methods": "self,peer,mpi", "subdomains_per_rank": 2, "threads": 2, "overlap": "on",
+        "patch": "4,16", "decomposition": "2x1",
+    }  # fmt: skip
+    assert of_own(other) == {**OWN, **given}
+    assert (other["checksum"], other["steps"]) == (plain["checksum"], plain["steps"])
+
+
+def test_options_of_execution_reach_all_ranks_and_problems_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    path.write_text(
+        SOLVE.replace("u, 1.0", "u, 1.0, packing='last'")
+        + "two = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1)\ntwo.run(steps=2)\n"
+        + "how = [p.domain.how for p in (solution.fields, two)]\n"
+        + "assert all((h.packing, h.methods, h.ranks_per_node) == ('none', ('mpi',), 1) for h in how)\n"
+    )
+    words = [
+        "--ranks",
+        "2",
+        "--threads",
+        "1",
+        "--methods",
+        "mpi",
+        "--packing",
+        "none",
+        "--ranks-per-node",
+        "1",
+    ]
+    record = result("run", path, *words, cwd=tmp_path)["run"]
+    assert (record["methods"], record["packing"], record["ranks_per_node"]) == ("mpi", "none", 1)
+
+
+def test_options_of_execution_that_cannot_be_are_refused_before_a_file_begins(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("def check(problem):\n    pass\n\nraise ValueError('begun')\n")
+    for words, why in (
+        (["--schedule", "some"], "schedule 'some' is unknown"),
+        (["--communication", "v1", "--methods", "peer"], "leave methods out"),
+        (["--only", "some"], "--only some: expected compute or exchange"),
+        (["--only", "compute", "--check"], "leave --check out"),
+        (["--only", "compute", "--state", "s.npz"], "leave --state out"),
+    ):
+        with pytest.raises(InputError, match=why):
+            run(["run", str(path), *words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--patch", "3"],
+        ["--methods", "mpi"],
+        ["--steps", "5"],
+        ["--until", "1"],
+        ["--every", "2"],
+        ["--output", "o.zarr"],
+        ["--checkpoint", "ck", "--keep", "3"],
+        ["--overwrite"],
+        ["--io-threads", "2"],
+        ["--pictures", "p"],
+        ["--state", "s.npz"],
+        ["--trace", "t.json"],
+    ],
+)
+def test_a_file_without_a_problem_has_nothing_that_runs_so(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.py"
+    path.write_text("import sys\nassert sys.argv[1:] == ['--patch', '4']\n")
+    with pytest.raises(InputError, match=f"^{words[0]}\\b.*so the option has no effect: leave it out"):
+        run(["run", str(path), *words, "--", "--patch", "4"])
+    with pytest.raises(InputError, match="has run no problem whose steps could be timed"):
+        run(["run", str(path), "--only", "compute", "--", "--patch", "4"])
+
+
+def test_parts_of_the_steps_of_a_file_are_timed(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = recorded(own, "--threads", "1", cwd=tmp_path)
+    part = recorded(own, "--threads", "1", "--only", "compute", "--halo", "read", cwd=tmp_path)
+    assert capsys.readouterr().out.startswith("computing alone, no messages: ")
+    assert of_own(part) == {**OWN, "only": "compute", "halo": "read"}
+    assert part["steps"] == whole["steps"]
+    assert part["ns_per_cell_step"] > 0
+    assert (part["time"], part["checksum"], part["error"]) == (None, None, None)
+    own.write_text(SOLVE)
+    part = recorded(own, "--threads", "1", "--only", "exchange", cwd=tmp_path)
+    assert part["steps"] > 10
+    assert part["share_of_bound"] is None
+
+
+def test_studies_of_a_file_vary_how_it_runs(heat: Path, tmp_path: Path) -> None:
+    found = result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
+    parts = [(None, "read"), ("compute", "read"), ("exchange", "read"), ("exchange", "uniform")]
+    assert [(m["only"], m["halo"]) for m in found] == parts
+    words = ["--patches", "8,16;4,8", "--schedules", "static", "--threads", "1"]
+    found = result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
+    assert [(m["patch"], m["schedule"]) for m in found] == [("8,16", "static"), ("4,8", "static")]

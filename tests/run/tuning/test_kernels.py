@@ -1,0 +1,38 @@
+"""Kernels that were measured: remembered and used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from halocline.compile.strategy import Strategy
+from halocline.run.tuning import kernels
+from halocline.run.tuning.patches import Tuned, recall
+
+
+@pytest.fixture
+def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HALOCLINE_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
+    name = kernels.key("source", ["device"], (8, 8), 1)
+    assert recall(Tuned[Strategy], kernels.place_of(name)) is None
+    for text in ("", "{}", '{"choice": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
+        kernels.place_of(name).write_text(text)
+        assert recall(Tuned[Strategy], kernels.place_of(name)) is None
+    known = ("a", ["d"], (8,), 1)
+    others = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
+    keys = {kernels.key(*each) for each in (known, *others)}
+    assert len(keys) == 5
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_strategies_to_try_differ_from_the_default_and_each_other(ndim: int) -> None:
+    for staged in (False, True):
+        found = kernels.strategies(ndim, staged)
+        assert len(set(found)) == len(found)
+        assert Strategy() not in found
+        assert any(strategy.stages == "memory" for strategy in found) == staged

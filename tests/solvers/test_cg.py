@@ -1,0 +1,158 @@
+"""The residual b - A x of a solution as it is, beside the one that conjugate gradients carry along."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+
+import numpy as np
+import pytest
+
+import halocline as hc
+import preloaded
+from halocline.solvers.cg import METHODS
+from halocline.solvers.linear import MARGIN, reachable
+from linear_problem import problem, residual_in_numpy
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_the_two_agree_where_the_tolerance_can_be_reached(method: str, caplog) -> None:
+    made = problem(method, threads=2)
+    with caplog.at_level(logging.WARNING, "halocline"):
+        solution = made.solve(rtol=1e-6)
+    assert (solution.converged, solution.reason, caplog.messages) == (True, "converged", [])
+    assert solution.true_residual == pytest.approx(float(solution.residuals[-1]), rel=1e-7)
+    assert solution.rhs_norm == float(solution.residuals[0])  # the start is zero
+    assert solution.true_residual_relative == solution.true_residual / solution.rhs_norm
+    found = solution.fields.gather(made.unknown)
+    assert solution.true_residual == pytest.approx(residual_in_numpy(found), rel=1e-7)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_beyond_rounding_the_recursion_falls_on_and_the_solution_does_not(method: str, caplog) -> None:
+    made = problem(method)
+    with caplog.at_level(logging.WARNING, "halocline"):
+        solution = made.solve(rtol=1e-30)
+    assert solution.residual_relative <= 1e-30
+    assert 1e-16 < solution.true_residual_relative < 1e-11
+    assert (solution.converged, solution.reason) == (False, "rounding limit")
+    # NumPy rounds other terms in another order: of the same size, no more
+    in_numpy = residual_in_numpy(solution.fields.gather(made.unknown))
+    assert solution.true_residual / 4 < in_numpy < 4 * solution.true_residual
+    (told,) = caplog.messages
+    tolerance = reachable(solution.true_residual_relative)
+    assert f"fell to {solution.residual_relative:.2g} times the right-hand side, as rtol=1e-30 asks" in told
+    assert f"b - A x only to {solution.true_residual_relative:.2g}" in told
+    assert told.endswith(f"rtol={tolerance:g} can be reached")
+
+    # and so it is
+    again = problem(method).solve(rtol=tolerance)
+    assert (again.converged, again.reason) == (True, "converged")
+    assert again.true_residual_relative <= MARGIN * tolerance
+    assert again.iterations < solution.iterations
+
+
+def test_single_precision_parts_earlier() -> None:
+    solution = problem(dtype="float32").solve(rtol=1e-9)
+    assert (solution.converged, solution.reason) == (False, "rounding limit")
+    assert solution.residual_relative <= 1e-9 < 1e-8 < solution.true_residual_relative
+
+
+def test_a_start_that_cannot_be_improved_has_converged(caplog) -> None:
+    made = problem()
+    made.solve(rtol=1e-15)
+    caplog.clear()
+    second = made.solve(rtol=1e-6, start="last")
+    assert (second.converged, second.reason, second.iterations) == (True, "converged", 0)
+    assert second.residual_relative == pytest.approx(second.true_residual_relative, rel=1e-6)
+    assert caplog.messages == []
+
+
+def test_no_residual_at_all() -> None:
+    grid = hc.Grid((8, 8), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    solution = hc.solve(lambda v: -hc.laplacian(v), u, 0.0)
+    assert (solution.converged, solution.iterations) == (True, 0)
+    assert (solution.true_residual, solution.true_residual_relative) == (0.0, 0.0)
+
+
+def test_the_log_has_a_solve_that_ends_at_the_limit(caplog: pytest.LogCaptureFixture) -> None:
+    """At the default limit it is a warning; a limit that is given may be what is wanted."""
+    caplog.set_level("INFO", "halocline")
+    problem().solve(rtol=1e-6, max_iterations=5)
+    u = hc.Grid(8, walls="node").field("u", boundary=hc.Value(0.0))
+    solution = hc.solve(lambda u: u + u[1] - u[-1], u, 1.0)  # not symmetric
+    assert (solution.reason, solution.iterations) == ("iteration limit", 80)
+    given, default = (r for r in caplog.records if "not converged after" in r.message)
+    assert (given.levelname, default.levelname) == ("INFO", "WARNING")
+    assert f"not converged after {solution.iterations} iterations" in default.message
+
+
+def test_at_the_limit_of_iterations_it_is_computed_too() -> None:
+    solution = problem().solve(rtol=1e-6, max_iterations=5)
+    assert (solution.converged, solution.reason) == (False, "iteration limit")
+    assert solution.true_residual == pytest.approx(float(solution.residuals[-1]), rel=1e-9)
+
+
+def test_a_right_hand_side_of_the_unknown_means_its_values_before_the_solve() -> None:
+    """An implicit step of diffusion, twice: (1 - dt laplacian) u = u + dt."""
+    grid = hc.Grid((24, 20), walls="node")
+    u = grid.field("u", boundary=hc.Value(0.0))
+    step = hc.LinearProblem(lambda v: v - 1e-3 * hc.laplacian(v), u, u + 1e-3)
+    for _ in range(2):
+        before = np.array(step.fields.gather(u)) if u.name in step.fields.store.storages else 0.0
+        solution = step.solve(rtol=1e-8)
+        assert solution.converged
+        after = np.pad(solution.fields.gather(u), 1)
+        second = sum(
+            (np.roll(after, 1, a) - 2 * after + np.roll(after, -1, a)) / grid.spacing[a] ** 2 for a in (0, 1)
+        )
+        left = before + 1e-3 - (after - 1e-3 * second)[1:-1, 1:-1]
+        assert solution.true_residual == pytest.approx(np.linalg.norm(left), rel=1e-5)
+
+
+def test_it_takes_no_memory_of_its_own_and_no_pass_of_the_loop() -> None:
+    made = problem()
+    vectors = sorted(made.fields.store.storages)
+    solution = made.solve(rtol=1e-6)
+    assert sorted(made.fields.store.storages) == vectors
+    assert len(vectors) <= 5  # x, r, p, and q or the next values
+    assert len(solution.residuals) == solution.iterations + 1
+    (loop,) = (o for o in made.schedule.operations if hasattr(o, "body"))
+    assert made.schedule.operations[-1] is loop  # nothing follows it that its clock could count
+
+
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_its_bits_are_the_same_on_any_ranks_threads_and_patches(method: str) -> None:
+    from mpi4py import MPI
+
+    found = set()
+    for options in ({"threads": 1}, {"threads": 2, "patch": 5}, {"threads": 2, "decomposition": "1d-y"}):
+        solution = problem(method, **options).solve(rtol=1e-30)
+        found.add((solution.true_residual.hex(), solution.reason))
+    assert len(found) == 1
+    alone = problem(method, threads=1, communicator=MPI.COMM_SELF).solve(rtol=1e-30)
+    assert found == {(alone.true_residual.hex(), "rounding limit")}
+
+
+def test_a_tolerance_that_can_be_reached_has_one_digit() -> None:
+    assert [reachable(x) for x in (2.1e-12, 1e-12, 9.5e-13, 0.0123)] == [3e-12, 1e-12, 1e-12, 0.02]
+    for x in np.random.default_rng(2).uniform(-15, 0, 100):
+        assert 10**x <= reachable(10**x) * (1 + 1e-12) < math.inf
+
+
+def test_the_command_reports_both(tmp_path) -> None:
+    line = "solve poisson --n 64 --rtol 1e-30 --json r.json"
+    found = preloaded.halocline(*line.split(), cwd=tmp_path, env={**os.environ, "COLUMNS": "120"})
+    assert found.returncode == 0
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record["residual_relative"] <= 1e-30 < 1e-16 < record["true_residual_relative"]
+    assert (record["converged"], record["reason"]) == (False, "rounding limit")
+    assert (
+        f"computed anew, as b - A x: {record['true_residual_relative']:.3g} times the right-hand side"
+        in found.stdout
+    )
+    assert "can be reached" in found.stderr

@@ -1,0 +1,307 @@
+"""Schemes for time derivatives: against their tableaus, what never grows, kernels, the same bits anywhere.
+
+Their orders are measured in run/simulation/test_simulation.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction as F
+from typing import Any
+
+import numpy as np
+import pytest
+
+import halocline as hc
+from halocline.compile.compiler import compile_program
+from halocline.compile.schedule import Schedule
+from halocline.compile.strategy import Strategy
+from halocline.problems.problem import Problem
+from halocline.solvers.schemes import SCHEMES
+
+# --- against the tableaus of textbooks (Williamson 1980, Table 1; Shu and Osher 1988) ---
+
+TABLEAUS: dict[str, tuple[list[list[F]], list[F]]] = {
+    "euler": ([[]], [F(1)]),
+    "rk2": ([[], [F(1, 2)]], [F(0), F(1)]),
+    "rk3": ([[], [F(1, 3)], [F(-3, 16), F(15, 16)]], [F(1, 6), F(3, 10), F(8, 15)]),
+    "rk4": (
+        [[], [F(1, 2)], [F(0), F(1, 2)], [F(0), F(0), F(1)]],
+        [F(1, 6), F(1, 3), F(1, 3), F(1, 6)],
+    ),
+    "ssprk3": ([[], [F(1)], [F(1, 4), F(1, 4)]], [F(1, 6), F(1, 6), F(2, 3)]),
+}
+
+
+def reference(scheme: str, u: np.ndarray, v: np.ndarray, dt: float, steps: int) -> tuple[np.ndarray, ...]:
+    rows, weights = TABLEAUS[scheme]
+    state, t = np.array([u, v]), 0.0
+
+    def slope(state: np.ndarray, t: float) -> np.ndarray:
+        u, v = state
+        rate = (np.roll(u, -1) - 2 * u + np.roll(u, 1)) * u.size**2
+        drift = u * v - np.roll(u * v, -1)
+        return np.array(
+            [0.02 * rate - u * v + np.sin(7 * t) + drift, u * u - v * np.cos(3 * t) + 0.3 * u.max()]
+        )
+
+    def combined(row: Sequence[F], slopes: list[np.ndarray]) -> np.ndarray:
+        return dt * sum((float(a) * k for a, k in zip(row, slopes, strict=True)), np.zeros_like(state))
+
+    for _ in range(steps):
+        slopes: list[np.ndarray] = []
+        for row in rows:
+            slopes.append(slope(state + combined(row, slopes), t + float(sum(row, F(0))) * dt))
+        state = state + combined(weights, slopes)
+        t += dt
+    return tuple(state)
+
+
+def coupled(u: Any, v: Any, t: Any) -> Any:
+    """Two fields that depend on each other and on the time, by a stage and a reduction too."""
+    p = hc.stage(u * v)
+    return {
+        u: 0.02 * hc.laplacian(u) - p + hc.sin(7 * t) + (p - p[1]),
+        v: u * u - v * hc.cos(3 * t) + 0.3 * hc.max(u),
+    }
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_steps_are_those_of_the_tableau(scheme: str) -> None:
+    grid = hc.Grid(20, periodic=True)
+    u, v = grid.field("u"), grid.field("v")
+    sim = hc.Simulation(grid, coupled, scheme=SCHEMES[scheme], dt=0.02)
+    random = np.random.default_rng(4)
+    start = random.uniform(-1, 1, 20), random.uniform(-1, 1, 20)
+    sim[u], sim[v] = start
+    sim.run(steps=1)
+    sim.run(steps=6)  # what a step leaves in registers is nothing to the next
+    for found, wanted in zip((sim[u], sim[v]), reference(scheme, *start, 0.02, 7), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_where_no_slope_is_left_no_bit_changes(scheme: str, dtype: str) -> None:
+    grid = hc.Grid(500)
+    u = grid.field("u", dtype=dtype)
+    sim = hc.Simulation(grid, lambda u: {u: 0.0 * u}, scheme=SCHEMES[scheme], dt=0.1)
+    sim[u] = np.random.default_rng(2).uniform(-1, 1, 500)
+    before = sim.checksum(u)
+    sim.run(steps=3)
+    assert sim.checksum(u) == before
+
+
+def test_what_no_step_of_euler_makes_grow_does_not_grow() -> None:
+    """Upwind advection: total variation and extrema up to CFL 1, where Euler keeps them; and not beyond."""
+    grid = hc.Grid(64, periodic=True)
+    u = grid.field("u")
+    sims = {
+        cfl: hc.Simulation(grid, lambda u: {u: (u[-1] - u) / u.grid.h(0)}, scheme=hc.SSPRK3(), dt=cfl / 64)
+        for cfl in (0.5, 1.0, 1.25)
+    }
+    start = np.where(np.arange(64) % 32 < 9, 1.0, 0.0)
+    start[50] = 3.0
+    for cfl, sim in sims.items():
+        sim[u] = start
+        grew, beyond, last = 0.0, 0.0, float(np.abs(start - np.roll(start, 1)).sum())
+        for _ in range(40):
+            sim.run(steps=1)
+            now = np.asarray(sim[u])
+            variation = float(np.abs(now - np.roll(now, 1)).sum())
+            grew, last = max(grew, variation - last), variation
+            beyond = max(beyond, -now.min(), now.max() - 3.0)
+        assert last < 0.9 * float(np.abs(start - np.roll(start, 1)).sum()) or cfl > 1
+        assert (grew < 1e-14 and beyond < 1e-15) == (cfl <= 1), (cfl, grew, beyond)
+
+
+# --- kernels ---
+
+
+def kernels(schedule: Schedule) -> list[str]:
+    return [sweep.kernel for sweep in schedule.pass_sweeps()]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "wanted"),
+    [("euler", [0]), ("rk2", [0, 1]), ("rk3", [0, 1, 2]), ("rk4", [0, 1, 2, 2]), ("ssprk3", [0, 1, 1])],
+)
+def test_stages_that_differ_in_constants_alone_have_one_kernel(scheme: str, wanted: list[int]) -> None:
+    case = Problem("heat", [16, 16], scheme=scheme, order=6)
+    program = case.program
+    schedule = compile_program(program, case.grid)
+    assert kernels(schedule) == [f"sweep_{n}" for n in wanted]
+    for name in set(kernels(schedule)):  # for fields in the cache, and beyond it
+        assert schedule.source.count(f"void {name}(") == 2
+    device = compile_program(program, case.grid, device=Strategy())
+    assert kernels(device) == kernels(schedule)
+    assert device.device is not None
+    assert list(device.device.kernels) == list(dict.fromkeys(kernels(device)))
+    for name in set(kernels(device)):
+        assert device.device.source.count(f" {name}_0(") == 1
+
+
+@pytest.mark.parametrize("storage", ["patch", "inline", "array"])
+def test_what_the_right_hand_side_names_is_the_same_at_each_stage(storage: str) -> None:
+    """Stages without a name and reductions; a stage in an array has the same one each time."""
+    grid = hc.Grid((12, 10), periodic=True)
+    u = grid.field("u")
+
+    def equation(u: Any) -> Any:
+        flux = hc.stage(u * u, storage=storage)
+        return {u: flux - flux[1, 0]}
+
+    sim = hc.Simulation(grid, equation, scheme=hc.RK3(), dt=1e-3)
+    if storage == "array":
+        # what is formed next goes to its second buffer, in the sweep of the stage before
+        assert len(kernels(sim.schedule)) == 4
+        assert sorted(f.name for f in sim.schedule.fields) == ["stage1", "stage1'", "u", "u_w"]
+    else:
+        assert kernels(sim.schedule) == ["sweep_0", "sweep_1", "sweep_2"]
+
+    def mean(u: Any) -> Any:
+        return {u: hc.sum(u) / 120.0 - u[1, 0]}
+
+    sim = hc.Simulation(grid, mean, scheme=hc.RK4(), dt=1e-3)
+    sim[u] = 1.0
+    sim.run(steps=2)
+    summed = {s.reductions[0].scalar for s in sim.schedule.sweeps() if s.reductions}
+    assert len(summed) == 4  # each waits for its own
+    np.testing.assert_array_equal(sim[u], np.ones((12, 10)))
+
+
+@pytest.mark.parametrize(("scheme", "most"), [("euler", 2), ("rk3", 3), ("rk4", 4), ("ssprk3", 3)])
+def test_schemes_keep_few_values_a_point(scheme: str, most: int) -> None:
+    """With the second buffer of the field, whose neighbours are read while it is written."""
+    case = Problem("heat", [16, 16], scheme=scheme, order=2)
+    assert len(compile_program(case.program, case.grid).fields) == most
+
+
+@pytest.mark.parametrize("device", [None, Strategy()], ids=["cpu", "device"])
+def test_sweeps_that_are_the_same_share_a_kernel_wherever_they_stand(device: Strategy | None) -> None:
+    """In loops and out of them, whatever scalars take the results; not with another field, cell or number."""
+    grid = hc.Grid((9, 8), periodic=(True, False))
+    u, v = (grid.field(n, boundary=hc.Derivative(0.0)) for n in "uv")
+
+    def turn(f: Any, by: float = 0.1) -> None:
+        f.set(f + by * (f[1, 0] - f[0, -1]))
+
+    def step() -> None:
+        first, second, here, there = hc.scalars("first second here there")
+        turn(u)
+        first.set(hc.sum(u))
+        with hc.loop(limit=2):
+            turn(u)
+            second.set(hc.sum(u))
+        turn(u)
+        here.set(hc.value(u, (1, 2)))
+        turn(u)
+        there.set(hc.value(u, (1, 3)))
+        turn(u, 0.2)
+        for _ in range(2):
+            with hc.loop(limit=2):
+                turn(v)
+
+    schedule = compile_program(hc.program(step).trace(), grid, device=device)
+    found = [(s.kernel, s.names) for s in schedule.sweeps()]
+    assert found == [
+        ("sweep_0", ("u", "sum")), ("sweep_0", ("u", "sum")),
+        ("sweep_1", ("u", "value")), ("sweep_2", ("u", "value")), ("sweep_3", ("u",)),
+        ("sweep_4", ("v",)), ("sweep_4", ("v",)),
+    ]  # fmt: skip
+    summed = [schedule.scalars[r.scalar] for s in schedule.sweeps() for r in s.reductions if r.kind == "sum"]
+    assert len(set(summed)) == 2
+    assert {f.kernel for s in schedule.sweeps() for f in s.fills} == {"wall_u_y_lower_0", "wall_v_y_lower_0"}
+
+
+def test_halo_kernels_that_are_the_same_are_written_once() -> None:
+    """Two iterations of fused conjugate gradients a pass: p is computed in the halo in both, and exchanged
+    before the first pass."""
+    grid = hc.Grid((9, 8), periodic=True)
+    r, p = grid.field("r"), grid.field("p")
+
+    def step() -> None:
+        curvature = hc.scalar("curvature")
+        with hc.loop(limit=5):
+            for _ in range(2):
+                new = hc.stage(r + 0.5 * p, "new", storage="inline")
+                curvature.set(hc.dot(new, hc.laplacian(new)))
+                p.set(new)
+                r.set(r - 0.1 * curvature * hc.laplacian(p))
+
+    schedule = compile_program(hc.program(step).trace(), grid)
+    assert [s.kernel for s in schedule.sweeps()] == ["exchange_0"] + ["sweep_0", "sweep_1"] * 2
+    assert [s.halo_kernel for s in schedule.sweeps()] == [None] + ["halo_0", None] * 2
+    assert schedule.source.count("void halo_0(") == 1
+
+
+# --- the same bits anywhere ---
+
+
+def checksums(scheme: str, dtype: str, **options: Any) -> list[Any]:
+    grid = hc.Grid((19, 14), periodic=(True, False))
+    u = grid.field("u", dtype=dtype, boundary=hc.Value(0.3))
+    v = grid.field("v", dtype=dtype, boundary=hc.Derivative(0.0))
+
+    def equations(u: Any, v: Any, t: Any) -> Any:
+        return {u: 1e-3 * hc.laplacian(u) - u * v + hc.sin(t), v: hc.max(u) * u * u - v * v[1, 1]}
+
+    sim = hc.Simulation(grid, equations, scheme=SCHEMES[scheme], dt=0.05, order=4, **options)
+    sim[u] = lambda x, y: hc.sin(6 * x) * hc.cos(3 * y)
+    sim[v] = lambda x, y: 0.5 + x * y
+    sim.run(until=0.28)
+    return [sim.checksum(u), sim.checksum(v), sim.time, sim.steps]
+
+
+@pytest.mark.ranks(1, 2, 3, long=(1, 2))
+def test_schemes_give_the_same_bits_on_ranks_and_threads() -> None:
+    from mpi4py import MPI
+
+    for scheme in ("rk3", "rk4", "ssprk3"):
+        for dtype in ("float64", "float32"):
+            threads = checksums(scheme, dtype, threads=2, patch=4)
+            subdomains = checksums(scheme, dtype, subdomains_per_rank=2, overlap=False)
+            wanted = checksums(scheme, dtype, communicator=MPI.COMM_SELF, threads=1)
+            assert threads == wanted, (scheme, dtype)
+            assert subdomains == wanted, (scheme, dtype)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["rk3", *(pytest.param(name, marks=pytest.mark.long) for name in ("rk4", "ssprk3"))]
+)
+@pytest.mark.usefixtures("opencl")
+def test_schemes_give_the_same_bits_on_devices(scheme: str) -> None:
+    wanted = checksums(scheme, "float64", threads=1)
+    for device in ("opencl:0", "opencl:0,1"):
+        assert checksums(scheme, "float64", device=device) == wanted
+
+
+def test_the_register_of_low_storage_is_not_moved_in_vain() -> None:
+    """It is not read in the first stage, where it has no value, nor written in the last: while each
+    stage reads and writes the field."""
+    for scheme, arrays in (("rk2", [3, 3]), ("rk3", [3, 4, 3])):
+        case = Problem("heat", [16, 16], scheme=scheme, order=6)
+        sweeps = compile_program(case.program, case.grid).pass_sweeps()
+        assert [sweep.bytes / 8 for sweep in sweeps] == arrays
+
+
+@pytest.mark.parametrize("scheme", [hc.Euler(), hc.RK2(), hc.RK3(), hc.RK4(), hc.SSPRK3()], ids=str)
+def test_all_equations_see_the_same_time_at_walls_that_read_other_fields(scheme: Any) -> None:
+    """The ghosts of u are values of v: u's equation reads those of before the stage, whatever the order of
+    the equations."""
+
+    def run(names: str) -> tuple[str, str]:
+        grid = hc.Grid(8, extent=8.0)
+        v = grid.field("v", boundary=hc.Symmetric())
+        u = grid.field("u", boundary=hc.BoundaryKernel(lambda inward: 2 * inward.of(v)[0] - inward[0]))
+
+        def equations(u: Any, v: Any) -> Any:
+            slopes = {"u": (u, hc.derivative(u, 0) + v), "v": (v, hc.laplacian(v) - u)}
+            return dict(slopes[name] for name in names)
+
+        sim = hc.Simulation(grid, equations, scheme=scheme, dt=0.1, order=2, threads=1)
+        sim[u], sim[v] = np.sin(np.arange(8.0)), np.cos(np.arange(8.0))
+        sim.run(steps=3)
+        return sim.checksum(u), sim.checksum(v)
+
+    assert run("uv") == run("vu")

@@ -1,0 +1,34 @@
+"""Measurements that run the command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from halocline.errors import InputError, RunError
+from halocline.study.measuring.command import Command, measure
+
+
+def test_measure_runs_the_command(monkeypatch):
+    monkeypatch.setenv("OMP_PLACES", "cores")
+    case = Command("run", "poisson", {"dim": 1, "steps": 9}, ("method=cg",))
+    found = measure(case, 40, ranks=1, threads=1, repeat=2)
+    assert (found["n"], found["dof"], found["iterations"], found["converged"]) == (40, 40, 9, False)
+    assert found["command"] == (
+        "halocline run poisson --n 40 --dim 1 --steps 9 --ranks 1 --threads 1 --set method=cg"
+    )
+    assert len(found["times"]) == 2
+    assert found["seconds"] == sum(found["times"]) / 2
+    assert found["environment"]["OMP_PLACES"] == "cores"
+    assert found["machine"]["compiler_version"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_measure_raises_what_the_command_said():
+    with pytest.raises(InputError, match=r"rtol is -1\b.*above 0") as raised:
+        measure(Command("run", "poisson", {}, ("rtol=-1.0",)), 8, ranks=1, threads=1)
+    assert "Traceback" not in str(raised.value)
+    assert str(raised.value).startswith("halocline run poisson --n 8")
+    assert issubclass(InputError, Exception)
+    assert not issubclass(InputError, RunError)

@@ -1,0 +1,88 @@
+"""The exchange alone: what its bench tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from halo_checks import METHODS_IN_TURN, check_exchange
+from halocline.errors import InputError
+from halocline.run.ranks.mpi import world
+from halocline.study.measuring.exchange import measure, weak_shape
+from loops import some
+
+
+def test_a_wrong_wish_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_CHECK", "yes")
+    with pytest.raises(ValueError, match="HALOCLINE_CHECK is yes, expected 0 or 1"):
+        check_exchange((12, 13), 1, "float64", 1, True, threads=1)
+
+
+@pytest.mark.ranks(1, 2, long=(1,))
+def test_what_is_told() -> None:
+    whole, own = 20**3, 16**3
+    for methods in some(METHODS_IN_TURN):
+        found = measure(
+            (16, 16, 16), radius=2, fields=3, dtype="float64", repeats=2, threads=1, methods=methods
+        )
+        assert found["seconds"] > 0
+        assert found["ranks"] == world().size
+        if found["ranks"] == 1:
+            around = next(m for m in ("self", "peer", "rma", "mpi") if m in methods)
+            assert found["messages"] == (around in ("rma", "mpi"))
+            assert found["bytes_by_method"] == {around: (whole - own) * 3 * 8}
+        else:
+            assert found["parts"] == (2, 1, 1)
+            across = 2 * 2 * 20 * 20
+            around = 12 * 20 * 20 - 8 * 16 * 16 - across
+            wanted: dict[str, int] = {}
+            for method, cells in (
+                (next(m for m in ("colocated", "rma", "mpi") if m in methods), across),
+                (next(m for m in ("self", "peer", "rma", "mpi") if m in methods), around),
+            ):
+                wanted[method] = wanted.get(method, 0) + cells * 3 * 8
+            assert found["bytes_by_method"] == wanted
+        assert found["rate"] == sum(found["bytes_by_method"].values()) / found["seconds"]
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("methods", ["mpi", "colocated,mpi", "rma,mpi"])
+def test_only_what_crosses_ranks(axis: int, methods: str) -> None:
+    """Where just the axis that is cut is periodic; benchmarks/exchange.py counts on it."""
+    cut = tuple(2 if a == axis else 1 for a in range(3))
+    found = measure(
+        tuple(8 * parts for parts in cut),
+        radius=3,
+        fields=2,
+        corners=False,
+        periodic=[parts == 2 for parts in cut],
+        repeats=1,
+        threads=1,
+        decomposition=cut,
+        methods=methods,
+    )
+    assert found["parts"] == cut
+    assert found["bytes_by_method"] == {methods.partition(",")[0]: 2 * 3 * 8 * 8 * 2 * 4}
+
+
+def test_weak_shapes() -> None:
+    assert weak_shape(750, 1) == (750, 750, 750)
+    assert weak_shape(750, 6) == (1363,) * 3  # Pearson et al. (2020): round(750 count^(1/3))³
+    assert weak_shape(100, 4, 2) == (200, 200)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"radius": 0}, "radius is 0; expected a whole number from 1"),
+        ({"fields": 0}, "fields is 0; expected a whole number from 1"),
+        ({"repeats": 0}, "repeats is 0; expected a whole number from 1"),
+        ({"dtype": "float16"}, "dtype 'float16' is unknown"),
+        ({"radius": 9}, "reaches 9 cells"),
+    ],
+)
+def test_wrong_numbers(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        measure((8, 8), **options)

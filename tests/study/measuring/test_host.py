@@ -1,0 +1,81 @@
+"""This host as a machine of the model: detected, measured, written and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import halocline as hc
+from calibrated import SEEN, measurement, rows
+from halocline.compile.schedule import Schedule
+from halocline.model import execute
+from halocline.plan.layout import Layout, lay_out
+from halocline.plan.machine import Machine
+from halocline.plan.traffic import Traffic
+from halocline.run.host.machine import sockets
+from halocline.study.measuring import host
+from halocline.study.measuring.exchange import exchange_schedule
+from halocline.study.measuring.paces import RADIUS, SIDE
+
+
+@pytest.fixture
+def calibrated() -> Machine:
+    return host.machine_of([measurement(1), measurement(2)])
+
+
+def test_a_roofline_finds_what_kernels_were_made_of() -> None:
+    assert host.roofline(rows(2e-11, 5e-11, 3e-10)) == pytest.approx((2e-11, 5e-11, 3e-10))
+    per_byte, per_flop, per_sum = host.roofline(rows(0.0, 5e-11, 3e-10))
+    assert (per_flop, per_sum) == pytest.approx((5e-11, 3e-10), rel=1e-2)
+    assert 0 < per_byte < 1e-13, "a bandwidth is finite"
+
+
+def pair(shape: tuple[int, ...], radius: int, *, wraps: bool = False) -> tuple[Schedule, Layout]:
+    """Two ranks that exchange one field along the first axis."""
+    grid = hc.Grid(shape, periodic=(wraps, *(False for _ in shape[1:])))
+    schedule = exchange_schedule(grid, 1, "float64", radius, corners=False)
+    traffic = Traffic.of_schedule(schedule)
+    return schedule, lay_out(shape, 2, strategy="1d-x", traffic=traffic, periodic=grid.periodic)
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("signal", "colocated"),
+        ("message", "mpi"),
+        ("large colocated", "colocated"),
+        ("large message", "mpi"),
+    ],
+)
+def test_the_model_predicts_what_it_was_calibrated_by(calibrated: Machine, name: str, method: str) -> None:
+    large = name.startswith("large")
+    shape = (2 * SIDE, SIDE, SIDE) if large else (32, 16)
+    schedule, layout = pair(shape, RADIUS if large else 1, wraps=large)
+    found = execute(schedule, layout, calibrated, methods=method)
+    # small exchanges count as free of bytes; those of large ones overlap by a latency or two
+    assert found.seconds == pytest.approx(SEEN[name], rel=0.05)
+
+
+def test_a_reduction_takes_what_was_measured(calibrated: Machine) -> None:
+    assert calibrated.measured is not None
+    assert calibrated.measured.hop == pytest.approx(SEEN["sum"] - SEEN["sum alone"])
+
+
+def test_a_host_without_shared_memory_and_one_of_one_core() -> None:
+    apart = host.machine_of([measurement(1), measurement(2, signal=None, **{"large colocated": None})])
+    assert apart.measured is not None
+    assert apart.measured.copying == apart.measured.packing
+    assert apart.device.latency < SEEN["message"]
+    only = {name: SEEN[name] for name in ("begin", "sum alone", "copy")}
+    single = host.machine_of([{**measurement(1), "between": only}])
+    assert single.measured is not None
+    assert single.measured.hop == 0
+
+
+def test_sockets_are_those_of_the_system() -> None:
+    text = Path("/proc/cpuinfo").read_text()
+    named = {line.split(":")[1].strip() for line in text.splitlines() if line.startswith("physical id")}
+    if not named:
+        pytest.skip("/proc/cpuinfo names no processors")
+    assert 1 <= sockets() <= len(named)

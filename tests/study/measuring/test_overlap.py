@@ -1,0 +1,99 @@
+"""The share of the exchange that computing hides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from halocline.run.engine.prepared import PassTimer
+from halocline.run.tuning.patches import in_turn
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("case", ["heat", "poisson"])
+def test_steps_are_timed_whole_and_in_parts(case: str) -> None:
+    from functools import partial
+
+    from halocline.problems.problem import Problem
+    from halocline.study.measuring import overlap
+
+    make = {
+        "heat": partial(overlap.heat, (24, 20, 16), radius=2, fields=2, dtype="float32"),
+        "poisson": Problem("poisson", [63]).bench,
+    }[case]
+    done: list[int] = []
+    found = overlap.measure(make, repeats=2, threads=1, on_progress=done.append)
+    assert done == [1, 2]
+    assert [own["name"] for own in found] == ["colocated", "mpi", "rma"]
+    for own in found:
+        assert own["name"] in own["bytes_by_method"]
+        assert (own["ranks"], own["threads"], own["parts"][0] * own["parts"][1]) == (2, 1, 2)
+        assert min(own["step"], own["waiting"], own["compute"], own["exchange"], own["neither"]) > 0
+    text = overlap.table(found).text()
+    assert all(f"\n{own['name']} " in text for own in found)
+    assert [line.partition(":")[0] for line in overlap.verdict(found)] == [own["name"] for own in found]
+
+
+def test_parts_of_a_step_are_left_out_indeed() -> None:
+    """Without kernels fields stay as they are; without messages halos do."""
+    from halocline.study.measuring import overlap
+
+    bench = overlap.heat((8, 6), threads=1, decomposition=(2, 1), subdomains_per_rank=2)
+    bench.passes = 3
+
+    def after(**kind: bool) -> tuple[float, float]:
+        """How far the halos, and the cells, are from the ones that every run begins with."""
+        for storage in bench.prepared.store.storages["T"] + bench.prepared.store.storages["T'"]:
+            storage.whole()[...] = 7.0
+        bench.run(**kind)
+        storage = bench.prepared.store.storages["T"][0]
+        inside = float(abs(storage.view() - 1).max())
+        return float(abs(storage.whole()[0, 0, 1:-1] - 7).max()), inside
+
+    assert after() == (pytest.approx(6.0), pytest.approx(0.0, abs=1e-12))
+    halo, inside = after(messages=False)
+    assert halo == 0.0
+    assert inside > 0.1
+    assert after(kernels=False) == (6.0, 0.0)
+    assert after(messages=False, kernels=False) == (0.0, 0.0)
+
+
+def test_measurements_run_in_turn_there_and_back() -> None:
+    order: list[str] = []
+    done: list[int] = []
+
+    def timer(name: str) -> Callable[[], float]:
+        return lambda: order.append(name) or float(len(order))
+
+    times = in_turn({name: timer(name) for name in "abc"}, 3, done.append)
+    assert "".join(order) == "abc" + "cba" + "abc"
+    assert times == {"a": [1.0, 6.0, 7.0], "b": [2.0, 5.0, 8.0], "c": [3.0, 4.0, 9.0]}
+    assert done == [1, 2, 3]
+
+
+@pytest.mark.parametrize("pace", [1e-6, 1e-3, 10.0])
+def test_a_measurement_has_as_many_passes_as_its_seconds_ask_for(pace: float) -> None:
+    """The constant cost of a run does not shorten the measurement."""
+
+    class Timer(PassTimer):
+        def __init__(self) -> None:
+            self.passes = 1
+
+        def seconds(self, passes: int, **kind: bool) -> float:
+            return 1e-5 + passes * pace
+
+    timer = Timer()
+    timer.calibrate(0.04)
+    assert timer.passes >= 3
+    assert timer.passes == 3 or 0.035 < timer.seconds(timer.passes) < 0.045
+
+
+def test_a_program_that_would_end_is_repeated() -> None:
+    """A solve that has converged goes on, for times to be taken."""
+    from halocline.problems.problem import Problem
+
+    bench = Problem("poisson", [15]).bench(threads=1)
+    bench.passes = 500
+    bench.run()
+    assert bench.prepared.engine.progress() == 500

@@ -1,0 +1,54 @@
+"""Paces of cases on a host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from calibrated import measurement
+from halocline.cli.app import run
+from halocline.errors import InputError, RunError
+from halocline.model import Rates
+from halocline.plan.machine import Machine, Measured, Throughput
+from halocline.study.measuring import host
+
+
+@pytest.fixture
+def calibrated() -> Machine:
+    return host.machine_of([measurement(1), measurement(2)])
+
+
+def test_paces_by_ranks_and_memory(calibrated: Machine) -> None:
+    def bandwidth(ranks: int, memory: float) -> float:
+        return Rates.of(calibrated, ranks, memory=memory).bandwidth
+
+    assert [bandwidth(1, 1e6), bandwidth(1, 1e9)] == pytest.approx([1e11, 2.5e10])
+    assert [bandwidth(2, 1e6), bandwidth(2, 1e9)] == pytest.approx([5e10, 1.25e10])
+    assert bandwidth(8, 1e9) == pytest.approx(1.25e10 / 4), "eight ranks take turns on two cores"
+    four = Measured(
+        begin=0, packing=1, copying=1, hop=0,
+        sweeps=[Throughput(ranks=r, memory=1e6, bandwidth=r, per_flop=0, per_sum=0) for r in (1, 4)],
+    )  # fmt: skip
+    assert [four.pace(r, 1e9).ranks for r in (1, 2, 4, 5)] == [1, 4, 4, 4]
+
+
+def test_ranks_measure_a_case_together_and_each_by_itself() -> None:
+    case = {"case": "wave", "n": 64}
+    for alone in (False, True):
+        assert 1e-6 < host.on_ranks(2, {"do": "case", "case": case, "alone": alone}) < 1e-1
+    with pytest.raises(RunError, match="measuring on 1 rank failed:"):
+        host.on_ranks(1, {"do": "case", "case": {"case": "tea"}, "alone": True})
+
+
+def test_the_command_measures_a_pace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    record = tmp_path / "r.json"
+    words = f"model wave --n 96 --machine host --ranks-per-node 1 --measure 64 --json {record}"
+    assert run(words.split()) == 0
+    told = json.loads(record.read_text())
+    assert told["pace_measured_at"] == 64
+    assert f"Sweeps take {told['pace']:.2f} times as long" in capfd.readouterr().out
+    assert told["runs"][0]["seconds"] > 0
+    with pytest.raises(InputError, match="--machine is summit: say host"):
+        run(["model", "wave", "--n", "96", "--machine", "summit", "--measure", "64"])

@@ -1,0 +1,103 @@
+"""Predictions of studies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import equations
+from halocline.cli.app import run
+from halocline.compile.schedule import Schedule
+from halocline.errors import InputError
+from halocline.run.domain.trace import TRACE_EVENTS
+from halocline.study.measuring import predict
+from modelled_machine import machine
+
+
+def test_a_weak_study_without_a_network_is_perfect() -> None:
+    schedule, shape = predict.prepared("poisson", 64)
+    found = predict.predict(schedule, shape, machine(4), [1, 2, 8, 12], scaling="weak")
+    assert [p.shape for p in found] == [(64, 64), (128, 64), (256, 128), (384, 128)]
+    assert [p.ranks for p in found] == [4, 8, 32, 48]
+    assert [p.efficiency for p in found] == pytest.approx(
+        [1.0] * 4, rel=0.03
+    )  # packing differs with the cuts
+    assert found[0].seconds == pytest.approx(64 * 64 / 4 * 64 / 1e9, rel=0.1)  # 8 streams of 8 bytes
+
+
+def test_a_strong_study_loses_where_latency_grows() -> None:
+    schedule, shape = predict.prepared("poisson", 256)
+    found = predict.predict(schedule, shape, machine(1, latency=1e-4), [1, 4, 16])
+    assert found[0].efficiency == 1
+    assert found[0].efficiency > found[1].efficiency > found[2].efficiency
+    # the formula knows no latency
+    assert [found[0].formula / p.formula for p in found] == pytest.approx([1, 4, 16], rel=0.01)
+    assert all(p.seconds > 0.999999 * p.formula for p in found)
+    assert {p.bound for p in found} == {"work"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"nodes": [1, 0]}, "nodes is 0; expected a whole number from 1"),
+        ({"nodes": [2, 3], "scaling": "weak"}, "3 nodes are no multiple of 2"),
+        ({"nodes": [1], "scaling": "big"}, "scaling 'big' is unknown; known are strong, weak"),
+        ({"nodes": [1], "strategy": "2x2"}, "decomposition 2x2 names parts, but a study cuts"),
+        ({"nodes": [1], "ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
+    ],
+)
+def test_wrong_studies(options: dict[str, Any], words: str) -> None:
+    schedule, shape = predict.prepared("poisson", 64)
+    with pytest.raises(InputError, match=words):
+        predict.predict(schedule, shape, machine(), **options)
+
+
+def test_cases_are_those_that_a_simulation_runs() -> None:
+    """Traced without memory, they come to the same sweeps."""
+
+    def told(schedule: Schedule) -> list[Any]:
+        names = [field.name for field in schedule.fields]
+        return [
+            (s.bytes, s.flops, {names[n]: halo for n, halo in s.exchange.items()})
+            for s in schedule.pass_sweeps()
+        ]
+
+    assert told(predict.prepared("heat", 16)[0]) == told(equations.heat((16, 16, 16)).schedule)
+    assert told(predict.prepared("wave", 16)[0]) == told(equations.wave((16, 16)).schedule)
+
+
+def test_a_prediction_is_traced_as_a_run_is(tmp_path: Path) -> None:
+    """The same processes, threads and kinds of events as `chrome_events` writes of a run."""
+    trace, picture = tmp_path / "t.json", tmp_path / "t.png"
+    line = "model poisson --n 256 --machine stampede2-skx --ranks-per-node 4 --nodes 1,2 --traced 2,4"
+    assert run(f"{line} --trace {trace} --timeline {picture} --json {tmp_path}/r.json".split()) == 0
+    events = json.loads(trace.read_text())["traceEvents"]
+    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert names == {"rank 2", "rank 4", "thread 0", "messages"}
+    done = [e for e in events if e["ph"] == "X"]
+    assert {e["cat"] for e in done} == {"patch", "pack", "unpack", "reduction"}
+    assert {e["cat"] for e in done} < set(TRACE_EVENTS)
+    assert {e["ph"] for e in events if e["cat" if "cat" in e else "ph"] == "message"} == {"b", "e"}
+    assert "spans" not in json.loads((tmp_path / "r.json").read_text())["runs"][0]
+    assert picture.stat().st_size > 10_000
+
+
+def test_fewer_ranks_of_a_node_have_more_of_its_memory() -> None:
+    schedule, shape = predict.prepared("poisson", 512)
+    times = [
+        predict.predict(schedule, shape, machine(2, latency=1e-7), [8 // each], ranks_per_node=each)[
+            0
+        ].seconds
+        for each in (2, 4, 8)
+    ]
+    assert times[0] < times[1] < times[2]
+
+
+@pytest.mark.parametrize(("strategy", "parts"), [("1d-x", (4, 1)), ("1d-y", (1, 4)), ("2d", (2, 2))])
+def test_cuts_along_named_axes_are_predicted(strategy: str, parts: tuple[int, ...]) -> None:
+    schedule, shape = predict.prepared("poisson", 512)
+    (found,) = predict.predict(schedule, shape, machine(2), [2], strategy=strategy)
+    assert found.parts == parts

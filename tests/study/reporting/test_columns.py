@@ -1,0 +1,54 @@
+"""Columns of reports, and groups of measurements that several studies show."""
+
+from __future__ import annotations
+
+import pytest
+
+from case_measurements import made
+from halocline.study.reporting import columns as c
+from halocline.study.reporting.report import Column, Group
+
+
+def cells(column: Column, group: Group) -> list[str]:
+    """Return the cells of a column."""
+    return [column.cell(m, group) for m in group.members]
+
+
+def test_times_are_those_of_the_measurements() -> None:
+    group = Group([made(8.0), made(5.0, ranks=2)])
+    assert cells(c.NS, group) == ["8", "5"]
+    assert cells(c.EFFICIENCY, group) == ["100%", "80%"]
+    assert cells(c.SLOWER, group) == ["1.60", "1.00"]
+    assert cells(c.units(group), group) == ["1", "2"]
+    assert c.units(group).head == "cores"
+    assert cells(c.on_one(group), group) == ["8", "8"]
+
+
+def test_ideal_times_fall_with_the_cores() -> None:
+    group = Group([made(8.0, ranks=2), made(5.0, ranks=4)])
+    assert [c.ideal(n, group) for n in (1, 2, 4)] == pytest.approx([16.0, 8.0, 4.0])
+    assert c.of_formula(group.first, group) is None
+
+
+def test_columns_of_what_is_known_alone() -> None:
+    assert c.where_known(Group([made(8.0)])) == []
+    group = Group([made(8.0), made(8.0, joules_per_cell_step=2e-8)])
+    assert c.where_known(group) == [c.ENERGY]
+    assert cells(c.ENERGY, group) == ["", "50"]
+    assert c.where_known(Group([made(8.0, case="cavity")])) == [c.SSSPNT]
+
+
+def test_parts_of_steps_and_other_orders_are_apart() -> None:
+    members = [made(8.0), made(6.0, only="compute"), made(7.0, halo="uniform"), made(5.0, order=2)]
+    group = Group(members)
+    assert c.whole(group).members == [members[0], members[3]]
+    assert c.whole_steps(group).members == [members[0], members[3]]
+    assert c.own_order(group).members == members[:3]
+
+
+def test_panels_are_one_for_each_size() -> None:
+    group = Group([made(8.0), made(8.0, n=64), made(4.0, threads=2)])
+    panels = c.panels_of_sizes(group, line=lambda m: m["case"], label=lambda line: "x")
+    assert [panel.title for panel in panels] == [
+        "64³, 1 thread a rank", "256³, 1 thread a rank", "256³, 2 threads a rank",
+    ]  # fmt: skip

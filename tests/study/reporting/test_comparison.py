@@ -1,0 +1,40 @@
+"""Reports that compare the same run done in several ways."""
+
+from __future__ import annotations
+
+from case_measurements import made
+from halocline.study.reporting.comparison import comparison
+from halocline.study.reporting.report import Group, report
+
+RUNS = [
+    made(8.0, patch="16"),
+    made(10.0, patch="32"),
+    made(4.0, ranks=2, patch="16"),
+    made(3.0, ranks=2, patch="32"),
+]
+
+
+def test_runs_are_compared_with_the_fastest_of_their_layout() -> None:
+    shown = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS))
+    (table,) = shown.tables
+    assert [(row[0], row[-1]) for row in table.rows] == [
+        ("16", "1.00"), ("32", "1.25"), ("16", "1.33"), ("32", "1.00"),
+    ]  # fmt: skip
+    assert shown.said == [
+        "256³ on 1 rank of 1 thread: fastest with 16; with 32 1.25 times as long as with 16.",
+        "256³ on 2 ranks of 1 thread: fastest with 32; with 16 1.33 times as long as with 32.",
+    ]
+
+
+def test_runs_are_compared_with_a_named_one() -> None:
+    contents = comparison("patch", lambda m: m["patch"], base="16", order=lambda m: -int(m["patch"]))
+    (table,) = report((contents,), Group(RUNS)).tables
+    assert table.heads[table.heads.index("patch")] == "patch"
+    assert [(row[0], row[-1]) for row in table.rows] == [
+        ("32", "1.25"), ("16", "1.00"), ("32", "0.75"), ("16", "1.00"),
+    ]  # fmt: skip
+
+
+def test_one_run_is_the_fastest() -> None:
+    shown = report((comparison("patch", lambda m: m["patch"]),), Group(RUNS[:1]))
+    assert shown.said == ["256³ on 1 rank of 1 thread: fastest with 16."]

@@ -1,0 +1,180 @@
+"""Numbers that studies extrapolate from three grids."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.cli.app import run as command
+from halocline.errors import RunError
+from halocline.io.style import styled
+from halocline.problems.files import case_names
+from halocline.problems.names import Extrapolated
+from halocline.problems.problem import Problem
+from halocline.study.reporting.extrapolation import limits, numbers, plot, tables, verdicts
+
+# -- what is made of measurements ----------------------------------------------------------------------
+
+
+WHAT = Extrapolated(("flux", "speed"), lambda shape, values: {"flux": 2.0}, "a paper", lambda values: 1e-6)
+
+
+def made(n: int, flux: float, speed: float) -> dict[str, Any]:
+    """What is read of a measurement."""
+    return {
+        "case": "box", "shape": [n, n], "spacing": 1.0 / (n + 1), "parameters": {}, "panel": "Steady state",
+        "line": "", "expected_order": 2, "flux": flux, "speed": speed,
+    }  # fmt: skip
+
+
+FLUX = {n: 2.0 + 4.0 / (n + 1) ** 2 for n in (7, 15, 31, 63)}
+GRIDS = [made(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15), strict=True)]
+
+
+def test_three_grids_in_a_row_are_taken() -> None:
+    found = limits(GRIDS, WHAT)
+    assert [(each["name"], each["cells"]) for each in found] == [
+        (name, cells) for name in WHAT.names for cells in ([7, 15, 31], [15, 31, 63])
+    ]
+    assert [each["trend"] for each in found] == ["falls", "falls", "oscillates", "oscillates"]
+    one = found[1]
+    assert one["order"] == pytest.approx(2.0)
+    assert one["extrapolated"] == pytest.approx(2.0)
+    assert one["difference"] == pytest.approx(0.0, abs=1e-12)
+    assert one["values"] == [FLUX[n] for n in (15, 31, 63)]
+    assert (found[3]["published"], found[3]["difference"]) == (None, None)
+    json.dumps(found, allow_nan=False)
+    assert limits(GRIDS[:2], WHAT) == []
+
+
+def test_tables_show_what_each_three_grids_tell() -> None:
+    each, leads = tables(GRIDS[:3], limits(GRIDS[:3], WHAT), WHAT)
+    assert each.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
+    assert each.rows[1] == ("speed", "1", "1.2", "1.1")
+    assert leads.heads == ("", "ratio", "order", "extrapolated", "index %", "range", "published", "off %")
+    flux, speed = leads.rows
+    assert flux[:4] == ("flux", "4", "2.00", "2")
+    assert flux[5:7] == ("0.99", "2")
+    assert flux[7] in ("+0.00", "-0.00")
+    assert speed == ("speed", "-2", "oscillates", "", "9.1*", "", "", "")  # 3 * 0.1 / 1.1 / 3
+    assert "factor of 3" in leads.note
+    assert "a paper" in leads.note
+    longer = tables(GRIDS, limits(GRIDS, WHAT), WHAT)[1]
+    assert longer.heads[1] == "N"
+    assert [row[:2] for row in longer.rows] == [
+        ("flux", "7, 15, 31"), ("", "15, 31, 63"), ("speed", "7, 15, 31"), ("", "15, 31, 63"),
+    ]  # fmt: skip
+    without = replace(WHAT, names=("flux",), published=lambda shape, values: {})
+    alone = tables(GRIDS[:3], limits(GRIDS[:3], without), without)[1]
+    assert alone.heads[-1] == "range"
+    assert "factor of 3" not in alone.note
+
+
+def test_verdicts_make_no_order_up() -> None:
+    said = verdicts(GRIDS, limits(GRIDS, WHAT))
+    assert said[0] == (
+        "Steady state: the grids are not in the asymptotic range of order 2, as seen from speed "
+        "(oscillates): take the indices as estimates."
+    )
+    assert said[1].startswith("flux: 2 at spacing 0, order 2.00, index 0.061 % on 63²; 0.00 % from the ")
+    assert said[2] == (
+        "speed: oscillates, so that there is no order and no limit; index 4.3 % on 63², by order 2 with a "
+        "factor of 3."
+    )
+    assert len(said) == 3
+    flux = replace(WHAT, names=("flux",))
+    assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(GRIDS, limits(GRIDS, flux))[0]
+    steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0) for n in (7, 15, 31)]
+    assert "likely too small where the order is above 2." in verdicts(steep, limits(steep, flux))[0]
+    still = replace(flux, noise=lambda values: 0.1)
+    assert "no number changes" in verdicts(GRIDS, limits(GRIDS, still))[0]
+    close = [made(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0) for n in (15, 19, 24)]
+    assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close, flux))[2]
+
+
+def test_the_picture_shows_numbers_and_distances() -> None:
+    with styled():
+        near, far = plot(GRIDS, limits(GRIDS, WHAT)).axes
+    labels = [line.get_label() for line in near.lines if not line.get_label().startswith("_")]
+    assert labels == ["flux", "speed (oscillates), from 63²", "published"]
+    assert [line.get_label() for line in far.lines] == ["flux", "slope 2"]  # what has no limit is left out
+    start, *_, end = far.lines[0].get_ydata()
+    assert start / end == pytest.approx(64.0)
+    published = near.lines[2]
+    assert (list(published.get_xdata()), list(published.get_ydata())) == ([0.0], pytest.approx([0.0]))
+
+
+def test_a_run_must_be_steady() -> None:
+    case = replace(Problem("cavity-2d").known, steps=500)
+    named = dict.fromkeys(("nusselt_hot", "nusselt_mid", "u_max", "v_max"), 1.0)
+    done: dict[str, Any] = {"command": "halocline run cavity-2d", "steps": 400, "diagnostics": named}
+    assert numbers(case, done) == named
+    with pytest.raises(RunError, match=r"run cavity-2d:\nnot steady after 500 steps"):
+        numbers(case, {**done, "steps": 500})
+    with pytest.raises(RunError, match="not finite: u_max"):
+        numbers(case, {**done, "diagnostics": {**named, "u_max": None}})
+
+
+def test_what_cases_extrapolate() -> None:
+    extrapolated = 0
+    for name in case_names():
+        names = Problem(name).known
+        if names.extrapolated is not None:
+            extrapolated += 1
+            for family in names.families:
+                assert len(family.sizes) >= 3, name
+    assert extrapolated == 2
+    square = Problem("cavity-2d", given={"Ra": 1e4})
+    own, air = square.known.extrapolated, square.values
+    assert own is not None
+    assert own.published((31, 31), air) == square.script.top["KNOWN"][1e4]
+    assert own.published((31, 32), air) == {}
+    assert own.published((31, 31), air | {"Pr": 1.0}) == {}
+    assert own.published((31, 31), air | {"Ra": 2e4}) == {}
+    assert own.noise(air) == 1e-7
+
+
+# -- the study -----------------------------------------------------------------------------------------
+
+
+def test_a_study_of_a_small_square(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "study convergence cavity-2d --n 17,7,11 --set Ra=1e3 --threads 1"
+    assert command(f"{line} --json c.json --csv c.csv --html c.html --pictures p".split()) == 0
+    out, err = capsys.readouterr()
+    assert "[3/3] 17x17 cells, Ra=1e3, stages=3, ranks 1, threads 1\n      nusselt_hot 1.12" in err
+    measured, found = (
+        json.loads(Path("c.json").read_text())[key] for key in ("measurements", "extrapolated")
+    )
+    assert [(m["n"], m["spacing"]) for m in measured] == [(7, 1 / 8), (11, 1 / 12), (17, 1 / 18)]
+    assert [each["name"] for each in found] == ["nusselt_hot", "nusselt_mid", "u_max", "v_max"]
+    published = Problem("cavity-2d").known.extrapolated.published((17, 17), {"Ra": 1e3, "Pr": 0.71})
+    assert "nusselt_hot" in published
+    for each in found:
+        assert each["values"] == [m["diagnostics"][each["name"]] for m in measured]
+        assert each["published"] == published.get(each["name"])
+    flux = found[1]
+    assert flux["trend"] == "falls"
+    assert abs(flux["order"] - 2) < 0.5
+    assert flux["extrapolated"] == pytest.approx(1.118, rel=0.005)  # 1.1178 on fine grids
+    assert f"{flux['extrapolated']:.6g}" in out
+    assert f"nusselt_mid: {flux['extrapolated']:.6g} at spacing 0, order {flux['order']:.2f}" in out
+    with Path("c.csv").open() as lines_of:
+        rows = list(csv.DictReader(lines_of))
+    assert [float(row["nusselt_mid"]) for row in rows] == flux["values"]
+    assert [path.name for path in Path("p").iterdir()] == ["convergence.png"]
+    page = Path("c.html").read_text()
+    assert page.count("<svg") == 1
+    assert "Numbers of the steady state" in page
+
+
+def test_a_case_says_where_its_numbers_lead_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["cases", "cavity"]) == 0
+    assert "halocline study convergence cavity extrapolates its numbers" in capsys.readouterr().out

@@ -1,0 +1,31 @@
+"""Quantities of measurements as text, and energy in tables."""
+
+from __future__ import annotations
+
+from case_measurements import made, shown, sides, strong
+from halocline.study.reporting.quantities import nanoseconds, size
+from halocline.study.reporting.theory import Theory
+from halocline.study.studies.strong import STEPS
+from halocline.study.studies.weak import WEAK
+
+
+def test_energy_is_told_where_there_is_any():
+    theory = Theory({6: sides()}, 1e-12, 2)
+    assert "energy.png" not in shown(STEPS, strong(), theory).figures()
+    known = [made(8.0, joules_per_cell_step=2e-6, joules_of=["processors"]), made(4.0, ranks=2)]
+    table = shown(STEPS, known, theory).tables[0]
+    assert [row[-1] for row in table.rows] == ["0.5", ""]
+    assert len(table.heads) == len(strong_heads := shown(STEPS, strong(), theory).tables[0].heads) + 1
+    assert "million cells\na joule" not in strong_heads
+    assert "energy.png" in shown(STEPS, known, theory).figures()
+    assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
+
+
+def test_numbers_as_text():
+    assert [nanoseconds(t) for t in (0.01234, 1.236, 99.96, 1234.5)] == ["0.0123", "1.24", "100", "1,234"]
+    assert [size({"shape": s}) for s in ([64], [8, 8], [8, 8, 8], [8, 4, 4])] == [
+        "64",
+        "8²",
+        "8³",
+        "8 x 4 x 4",
+    ]

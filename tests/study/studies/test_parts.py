@@ -1,0 +1,65 @@
+"""Parts of a step."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from case_measurements import halocline, parts_of, shown
+from halocline.errors import InputError
+from halocline.problems.problem import Problem
+from halocline.study.studies.parts import PARTS_OF_A_STEP
+
+# -- tables --------------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_step():
+    found = [*parts_of(1, 8.0, 8.0, 0.5, 0.5), *parts_of(2, 6.0, 4.0, 5.0, 5.5)]
+    (table,) = shown(PARTS_OF_A_STEP, found).tables
+    assert table.rows[0][2:] == ("8", "8", "0.5", "0.5", "+0%", "+0%")
+    assert table.rows[1][2:] == ("6", "4", "5", "5.5", "+20%", "+10%")
+    assert table.rows[2][-2:] == ("15% to 20%", "0.03% to 10%")
+    assert table.muted == (2,)
+    assert shown(PARTS_OF_A_STEP, found).said == [
+        "256³ on 2 ranks of 1 thread: exchange alone takes longer (the exchange 1.25 times as long as "
+        "computing), and a step 20% more than that."
+    ]
+    hidden = parts_of(2, 3.9, 4.0, 2.0, 2.0)
+    assert shown(PARTS_OF_A_STEP, hidden).said[0].endswith("and a step no more than that.")
+
+
+# -- runs ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"only": "waiting"}, "compute, exchange"),
+        ({"only": "compute", "steps": 0}, "steps is 0"),
+        (
+            {"only": "compute", "steps": 2, "warm_up": 2},
+            "warm_up is 2; expected a whole number from 0, fewer",
+        ),
+    ],
+)
+def test_parts_that_cannot_be_timed(how, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        Problem("alfven-decay", [16]).run(**how)
+
+
+def test_parts_of_a_run_tell_times_and_nothing_else(tmp_path):
+    run = "run alfven-decay --n 24 --steps 4 --ranks 2 --threads 1 --warm-up 1 --json r.json"
+    nothing = ("time", "time_step", "limiter", "checksum", "checksums", "diagnostics", "series")
+    for only, bound in (("compute", True), ("exchange", False)):
+        found = halocline(f"{run} --only {only}", tmp_path)
+        assert found.returncode == 0, found.stderr
+        told = json.loads((tmp_path / "r.json").read_text())
+        assert (told["only"], told["halo"], told["steps"], told["warm_up"]) == (only, "read", 4, 1)
+        assert told["ns_per_cell_step"] > 0
+        assert [told[name] for name in nothing] == [None] * len(nothing)
+        assert (told["share_of_bound"] is not None, told["share_of_peak"] is not None) == (bound, bound)
+        assert re.search(rf"^timed +.*{'comput' if bound else 'exchange'}.* alone, no ", found.stdout, re.M)
+        assert "checksum" not in found.stdout
+        assert "diagnostics" not in found.stdout

@@ -1,0 +1,104 @@
+"""Strong scaling beside the paper."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from case_measurements import halocline, made, shown, sides, strong
+from halocline.study.measurement import Measurement
+from halocline.study.reporting.columns import SAME_BITS
+from halocline.study.reporting.report import Group
+from halocline.study.reporting.theory import Theory
+from halocline.study.studies.strong import STEPS
+
+# -- tables --------------------------------------------------------------------------------------------
+
+
+def test_strong_scaling_stands_beside_the_paper():
+    theory = Theory({6: sides()}, 1e-12, 2)
+    small, large, summary, against = shown(STEPS, strong(), theory).tables
+    assert small.heading.startswith("256³: 16,777,216 cells, mhd-benchmark, order 6, rk3")
+    assert [row[:6] for row in small.rows] == [
+        ("1 rank of 1 thread", "1", "8", "8", "8", "100%"),
+        ("1 rank of 2 threads", "2", "4", "4", "4", "100%"),  # 1/π is of a rank
+        ("2 ranks of 1 thread", "2", "5", "4", "4", "80%"),
+    ]
+    assert [row[6] for row in small.rows] == ["100%", "100%", "80%"]
+    assert len(large.rows) == 2
+    assert summary.rows[0] == ("256³", "here", "2 cores", "8", "4", "100%", "100%")
+    assert summary.muted == (2, 3, 4)
+    assert [(row[0], row[2], row[5], row[6]) for row in summary.rows[2:]] == [
+        ("256³", "64 V100", "18%", "50%"),
+        ("512³", "64 V100", "43%", "59%"),
+        ("1024³", "64 V100", "87%", "87%"),
+    ]
+    # the Pencil Code: 44 to 53 times 0.53 ns on a node
+    assert against.title == "Against a CPU solver"
+    assert against.rows[0] == ("256³", "here", "2 cores", "4", "5.8–7", "")
+    assert [row[1:4] for row in against.rows[2:4]] == [
+        ("paper", "4 V100", "0.53"),
+        ("Pencil Code", "40 cores", "23.3–28.1"),
+    ]
+    assert "18–53 times" in against.note
+    (*_, own) = shown(STEPS, [made(150.0, n=64), made(80.0, n=64, ranks=2)], theory).tables
+    assert own.rows[0][4:] == ("0.29–0.35", "8.3")  # 1330 ns over two times 80
+    # efficiency is t_1 / (p t_p)
+    assert float(summary.rows[2][4]) == pytest.approx(2.2 / 64 / 0.18, rel=0.01)
+    said = shown(STEPS, strong(), theory).said
+    assert said[1] == (
+        "512³: fastest with 2 ranks of 1 thread, 4.4 ns a cell and step: 1.82 times as fast as 1 rank of "
+        "1 thread, 91% of the speed by the formula."
+    )
+
+
+def test_other_problems_are_not_compared_with_the_paper():
+    theory = Theory({4: sides(), 6: sides()}, 1e-12, 2)
+    for other in ({"order": 4}, {"case": "convection"}):
+        assert shown(STEPS, [made(8.0, **other)], theory).tables[-1].muted == ()
+
+
+def same_bits(measurements: list[Measurement]) -> list[str]:
+    """Return the sentences on whether runs of the same problem have the same bits."""
+    return list(SAME_BITS.said(Group(measurements)))
+
+
+def test_equal_problems_must_have_equal_bits():
+    same, other = made(1.0), made(1.0, ranks=2, checksum="1" * 32)
+    assert same_bits([same, made(2.0, ranks=2)])[0].endswith(f"all with the same bits: checksum {'0' * 32}.")
+    assert same_bits([same, other]) == [
+        "256³, order 6, 10 steps: 2 runs gave 2 different results; please report this as a bug."
+    ]
+    # another order or size is another problem; parts have no result
+    assert same_bits([same, made(1.0, order=4, checksum="1"), made(1.0, n=64, checksum="2")]) == []
+    assert same_bits([same, made(1.0, only="compute", checksum=None)]) == []
+
+
+# -- studies -------------------------------------------------------------------------------------------
+
+
+def test_study_of_strong_scaling(tmp_path):
+    found = halocline(
+        "study strong alfven-decay --n 24 --ranks 1,2 --steps 3 --orders 2 --json s.json --csv s.csv "
+        "--html s.html",
+        tmp_path,
+    )
+    assert found.returncode == 0, found.stderr
+    told = json.loads((tmp_path / "s.json").read_text())
+    kinds = [(m["ranks"], m["order"], m["only"]) for m in told["measurements"]]
+    assert kinds == [(1, 6, None), (1, 2, None), (2, 6, None), (2, 2, None), (2, 6, "exchange")]
+    assert told["theory"]["measured_on"] == 2
+    assert told["theory"]["per_byte"] > 0
+    whole = [m for m in told["measurements"] if m["only"] is None]
+    assert {(m["steps"], m["warm_up"]) for m in whole} == {(3, 2)}
+    for order in (2, 6):
+        assert len({m["checksum"] for m in whole if m["order"] == order}) == 1
+        assert f"24, order {order}, 3 steps: 2 runs, all with the same bits" in found.stdout
+    for title in ("Time of a cell and step", "On the most cores or devices", "Orders"):
+        assert f"\n{title}\n" in found.stdout
+    assert "paper" not in found.stdout
+    assert len((tmp_path / "s.csv").read_text().splitlines()) == 6
+    page = (tmp_path / "s.html").read_text()
+    assert page.count("<svg") == 2
+    assert "Strong scaling: alfven-decay" in page

@@ -1,0 +1,41 @@
+"""Weak scaling."""
+
+from __future__ import annotations
+
+import json
+
+from case_measurements import halocline, shown, sides, weak
+from halocline.study.reporting.theory import Theory
+from halocline.study.studies.weak import WEAK
+
+# -- tables --------------------------------------------------------------------------------------------
+
+
+def test_weak_scaling():
+    (table,) = shown(WEAK, weak(), Theory({6: sides()}, 1e-12, 2)).tables
+    assert [row[:5] for row in table.rows] == [
+        ("1 rank of 1 thread", "64³", "8", "8", "100%"),
+        ("2 ranks of 1 thread", "128 x 64 x 64", "10", "5", "80%"),
+        ("4 ranks of 1 thread", "128 x 128 x 64", "10", "2.5", "80%"),
+    ]
+    assert shown(WEAK, weak()).said == [
+        "64 a rank: 4 ranks of 1 thread keep 80% of the efficiency of 1 rank of 1 thread."
+    ]
+
+
+# -- studies -------------------------------------------------------------------------------------------
+
+
+def test_study_of_weak_scaling(tmp_path):
+    found = halocline(
+        "study weak alfven-decay --n 16 --ranks 1,2 --steps 2 --json w.json --pictures p", tmp_path
+    )
+    assert found.returncode == 0, found.stderr
+    told = json.loads((tmp_path / "w.json").read_text())["measurements"]
+    assert [(m["n"], m["shape"], m["ranks"], m["only"]) for m in told] == [
+        (16, [16], 1, None),
+        (16, [32], 2, None),
+        (16, [32], 2, "exchange"),
+    ]
+    assert "2 ranks of 1 thread  32" in found.stdout
+    assert [path.name for path in (tmp_path / "p").iterdir()] == ["weak.png"]

@@ -1,0 +1,114 @@
+"""All runs of a study have the same algorithm."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tempfile
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.cli.app import run
+from halocline.compile.compiler import compile_program
+from halocline.problems.files import case_names
+from halocline.problems.problem import Problem, problem_of
+from halocline.study.engine import plan, reported
+from halocline.study.measuring import command
+from halocline.study.measuring.command import Command
+from halocline.study.registry import papers
+from halocline.study.study import Asked, studies
+from reduced_studies import _checked, reduced
+from step_measurements import runs_of, step
+
+RUN_APART = command._run
+
+
+# -- every problem in every verb -----------------------------------------------------------------------------
+
+
+def _in_this_process(case: Command, words: list[str]) -> dict[str, Any]:
+    """Run a command on one rank in this process; starting another process would take most of the time."""
+    if words[words.index("--ranks") + 1] != "1":
+        return RUN_APART(case, words)
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        file = Path(folder, "record.json")
+        run([*words, "--json", str(file)])
+        return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("name", list(studies()))
+def test_every_study_is_carried_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Studies run on one rank here; a long test runs them on their own numbers of ranks."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "_run", _in_this_process)
+    # keep the SIGTERM handler
+    monkeypatch.setattr("halocline.cli.commands.studies.share_terminal", lambda: None)
+    words = reduced(name, ranks="1")
+    count = runs_of(words, monkeypatch)
+    with redirect_stdout(io.StringIO()):
+        run([*words, "--json", "s.json", "--csv", "s.csv", "--html", "s.html"])
+    _checked(name, json.loads(Path("s.json").read_text()), count)
+    assert studies()[name].title in Path("s.html").read_text()
+    assert len(Path("s.csv").read_text().splitlines()) == count + 1
+
+
+# -- one algorithm for all runs ------------------------------------------------------------------------------
+
+
+def _algorithm(command: Command, shape: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Return operations and bytes of each sweep of a step."""
+    ready = problem_of(command.name, shape, command.settings, order=command.order, scheme=command.scheme)
+    schedule = compile_program(ready.program, ready.grid)
+    return [(sweep.flops, sweep.bytes) for sweep in schedule.pass_sweeps()]
+
+
+CHEAP = ("cavity-2d", "heat", "wave")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case if case in CHEAP else pytest.param(case, marks=pytest.mark.long)
+        for case in case_names()
+        if case != "poisson"  # which has no steps
+    ],
+)
+def test_all_runs_of_a_study_have_the_same_algorithm(case: str) -> None:
+    """Some cases choose the algorithm by the spacing; coarse and fine grids must get the same one."""
+    n = Problem(case).default_cells()[0]
+    runs = plan(Asked(studies()["strong"], Command("run", case, {"steps": 4}), (n // 2, 2 * n), (1,), (1,)))
+    assert len({run.shape for run in runs}) == 2
+    assert len({str(_algorithm(run.command, run.shape)) for run in runs}) == 1
+
+
+def test_automatic_parameters_of_the_largest_grid_apply_to_all_runs() -> None:
+    runs = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16, 64), (1, 8), (1,)))
+    largest = max(runs, key=lambda run: math.prod(run.shape))
+    alone = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (64,), (8,), (1,)))
+    assert alone[0].shape == largest.shape == (128, 128, 128)
+    assert {run.command.settings for run in runs} == {alone[0].command.settings} == {("stages=3",)}
+    small = plan(Asked(studies()["weak"], Command("run", "cavity", {"steps": 4}), (16,), (1,), (1,)))
+    assert small[0].command.settings == ("stages=1",)
+    given = Command("run", "cavity", {"steps": 4}, ("stages=2",))
+    assert {run.command.settings for run in plan(Asked(studies()["weak"], given, (16, 64), (1,), (1,)))} == {
+        ("stages=2",)
+    }
+    one = {**step(), "case": "cavity", **largest.facts}
+    said = reported(studies()["weak"], [one], None).said
+    assert said[0] == (
+        "cavity: stages = 3 in all runs, as the case chooses for the largest grid, 128 x 128 x 128."
+    )
+
+
+def test_the_paper_takes_forward_euler_steps() -> None:
+    for name, own in papers().items():
+        if own.problem == "cavity":
+            assert own.options["settings"] == ("stages=1",), name
+            assert "Predicted and measured with stages=1, as in the paper." in own.said
+    own = papers()["cavity-table3"]
+    schedule, _ = own._prepared(own.places_of(None, None)[0])
+    assert sum(sweep.share == 1 for sweep in schedule.pass_sweeps()) == 1

@@ -1,0 +1,29 @@
+"""Job scripts of clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from step_measurements import halocline
+
+
+@pytest.mark.parametrize(
+    ("system", "end", "head"), [("slurm", "sh", "#SBATCH --nodes=4"), ("pbs", "pbs", "select=4")]
+)
+def test_job_scripts(system: str, end: str, head: str, tmp_path: Path) -> None:
+    words = f"study weak heat --n 16 --steps 4 --submit {system} --nodes 1,4 --per-node 8"
+    done = halocline(*words.split(), "--time", "00:10:00", "--account", "mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    stem = "weak-heat-n-16-steps-4-1-thread-8-per-node"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{stem}-1-node.{end}",
+        f"{stem}-4-nodes.{end}",
+    }
+    text = (tmp_path / f"{stem}-4-nodes.{end}").read_text()
+    assert head in text
+    assert "mine" in text
+    assert "00:10:00" in text
+    assert f"study weak heat --n 16 --steps 4 --ranks 32 --json {stem}-4-nodes.json" in text
+    assert f"halocline study report {stem}-1-node.json {stem}-4-nodes.json" in done.stdout

@@ -1,0 +1,292 @@
+"""Measurement files that are joined."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from halocline.errors import InputError
+from halocline.io.table import Table
+from halocline.plan.machine import load_machine
+from halocline.problems.record import Record
+from halocline.study import joining
+from halocline.study.engine import reported
+from halocline.study.measurement import CONDITIONS, joined_repeats
+from halocline.study.measuring.command import EXECUTION, RUN
+from halocline.study.reporting.report import Report
+from halocline.study.study import studies
+from step_measurements import found, halocline, step
+
+
+def test_measurement_files_are_joined(tmp_path: Path) -> None:
+    found(
+        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
+    )
+    here = tmp_path / "found.json"
+    there = json.loads(here.read_text())
+    for m in there["measurements"]:
+        m["machine"] = {**m["machine"], "cpu": "Another", "mpi_version": "Open MPI v4.1.4"}
+        m["ns_per_cell_step"] *= 2
+    (tmp_path / "there.json").write_text(json.dumps(there))
+    done = halocline("study", "report", "found.json", "there.json", "--html", "j.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Machines, MPI libraries and commits" in done.stdout
+    assert done.stdout.count("Time of a cell and step") == 2
+    assert "Another, Open MPI v4.1.4" in done.stdout
+    assert "please report" not in done.stdout
+    assert "heat, 16²: fastest on" in done.stdout
+    alone = halocline("study", "report", "found.json", cwd=tmp_path)
+    assert "Time of a cell and step" in alone.stdout
+    assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
+    (tmp_path / "empty.json").write_text("{}")
+    with pytest.raises(InputError, match="holds no measurements of a study"):
+        joining.joined([tmp_path / "empty.json"])
+    with pytest.raises(InputError, match=r"found\.json is given twice"):
+        joining.joined([tmp_path / "found.json", tmp_path / "." / "found.json"])
+
+
+def test_problems_are_not_compared_with_each_other(tmp_path: Path) -> None:
+    """Jobs of a cluster begin on other hosts, and files hold several problems: one page has all."""
+    line = ("--n", "16", "--dim", "2", "--ranks", "1", "--steps", "4")
+    found("study", "strong", "heat", *line, cwd=tmp_path)
+    heat = json.loads((tmp_path / "found.json").read_text())
+    older = [{k: v for k, v in m.items() if k != "cores_or_devices"} for m in heat["measurements"]]
+    (tmp_path / "found.json").write_text(json.dumps({**heat, "measurements": older}))
+    for case, host, ranks, ns in (("heat", "node7", 2, 0.6), ("wave", "node7", 1, 9.0)):
+        made = [
+            {
+                **m,
+                "case": case,
+                "checksum": case,
+                "ranks": ranks,
+                "cores_or_devices": m["threads"] * ranks,
+                "ns_per_cell_step": ns * m["ns_per_cell_step"],
+            }
+            | {"machine": {**m["machine"], "host": host}}
+            for m in heat["measurements"]
+        ]
+        if case == "heat":
+            made = [{**m, "checksum": heat["measurements"][0]["checksum"]} for m in made]
+        (tmp_path / f"{case}{host}.json").write_text(json.dumps({**heat, "measurements": made}))
+    files = ("found.json", "heatnode7.json", "wavenode7.json")
+    options = ("--json", "all.json", "--csv", "all.csv", "--html", "all.html")
+    done = halocline("study", "report", *files, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "please report" not in done.stdout
+    assert "Machines, MPI libraries" not in done.stdout, "one machine"
+    assert done.stdout.count("Time of a cell and step") == 2
+    assert "2 runs, all with the same bits" in done.stdout
+    assert "1.67 times as fast as 1 rank of" in done.stdout
+    assert len(json.loads((tmp_path / "all.json").read_text())["measurements"]) == 3
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 4
+    page = (tmp_path / "all.html").read_text()
+    assert "Strong scaling: heat" in page
+    assert "Strong scaling: wave" in page
+
+
+DIFFERENT: dict[str, tuple[Any, ...]] = {  # conditions, and values that they can have
+    "ranks": (1, 2), "threads": (1, 2), "nodes": (1, 2), "n": (16, 24), "shape": ([16, 24], [24, 16]),
+    "decomposition": ("optimal", "1d-x"), "methods": (None, "mpi"), "settings": ("", "kappa=2"),
+    "steps": (4, 8), "order": (2, 6), "ranks_per_node": (None, 1), "patch": (None, "8"),
+    "environment": ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}), "scheme": ("rk3", "euler"),
+    "schedule": ("guided", "static"), "overlap": ("auto", "off"), "case": ("heat", "wave"),
+}  # fmt: skip
+SHOWN_IN_ROWS = ("strong", "weak", "hybrid", "patches", "nodes", "orders", "affinity", "libraries")
+SOURCES = ("c", "d")
+
+
+@st.composite
+def measurement_files(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
+    """Draw files of one study with several conditions and machines, and some repeated measurements."""
+    study = draw(st.sampled_from(SHOWN_IN_ROWS))
+    names = draw(st.lists(st.sampled_from(sorted(DIFFERENT)), unique=True, max_size=4))
+    places = st.fixed_dictionaries({name: st.sampled_from(DIFFERENT[name]) for name in names})
+    drawn = draw(st.lists(st.tuples(places, st.sampled_from(SOURCES)), min_size=2, max_size=8))
+    measured = []
+    for number, (place, cpu) in enumerate(drawn):
+        base = step()
+        where = {"shape": [place["n"]] * 2} if "n" in place and "shape" not in place else {}
+        times = [100.0 + number] * draw(st.integers(1, 3))
+        measured.append(
+            step(
+                **{"study": study, **place, **where, "seconds": 100.0 + number, "times": times},
+                machine={**base["machine"], "cpu": cpu},
+            )
+        )
+    cuts = sorted(draw(st.lists(st.integers(0, len(measured)), max_size=2)))
+    return [measured[a:b] for a, b in pairwise([0, *cuts, len(measured)])]
+
+
+def _report_of(files: list[list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], Report]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{number}.json") for number in range(len(files))]
+        for path, measured in zip(paths, files, strict=True):
+            path.write_text(json.dumps({"measurements": measured}))
+        return joining.joined(paths)
+
+
+def _cells(tables: Sequence[Table]) -> list[str]:
+    return [word for table in tables for row in table.rows for cell in row for word in cell.split()]
+
+
+@given(measurement_files())
+@settings(deadline=None)
+def test_every_measurement_appears_in_a_joined_report(files: list[list[dict[str, Any]]]) -> None:
+    every = [m for measured in files for m in measured]
+    joined, made = _report_of(files)
+    assert joined == every
+    distinct = joined_repeats(every)
+    assert sum(m.get("repeats", 1) for m in distinct) == len(every)
+    assert sorted(t for m in distinct for t in m["times"]) == sorted(t for m in every for t in m["times"])
+    words = set(_cells(made.tables))
+    for m in distinct:
+        seconds = f"{m['seconds']:.2f}" if m["study"] == "hybrid" else f"{m['seconds']:.0f}"
+        assert seconds in words
+    repeated = [m for m in distinct if "repeats" in m]
+    counts = [
+        int(found) for text in made.said for found in re.findall(r"(\d+) measurements of \d+ run", text)
+    ]
+    assert sum(counts) == sum(m["repeats"] for m in repeated)
+
+
+PARTS_TIMED = ((None, "read"), ("compute", "read"), ("exchange", "read"), ("exchange", "uniform"))
+
+
+def _parts(n: int, seconds: float, **other: Any) -> list[dict[str, Any]]:
+    return [
+        step(only=only, halo=halo, shape=[n, n], n=n, seconds=seconds + k, checksum=None, **other)
+        for k, (only, halo) in enumerate(PARTS_TIMED)
+    ]
+
+
+def test_files_of_the_same_layouts_are_joined_as_repeats() -> None:
+    """Two files of strong scaling on two grids must not be taken for the parts of a step."""
+    file = [step(shape=[n, n], n=n, ranks=ranks, seconds=n / ranks) for n in (16, 32) for ranks in (1, 2)]
+    again = [{**m, "seconds": 3 * m["seconds"], "times": [3 * m["seconds"]] * 2} for m in file]
+    found, made = _report_of([file, again])
+    assert len(found) == 8
+    assert "A step and its parts" not in [table.title for table in made.tables]
+    (times,) = (t for t in made.tables if t.title == "Time of a cell and step" and "16²" in t.heading)
+    assert len(times.rows) == 2
+    assert made.said[0].startswith("8 measurements of 4 runs are repeats")
+    assert [m["seconds"] for m in joined_repeats(found)] == [3 * m["seconds"] for m in file]
+
+
+def test_tables_show_the_median_of_repeats_in_two_files() -> None:
+    """The times of two files differ by a factor of 2, in both directions; each cell shows the median."""
+    speed = {"ssspnt": 3.0, "share_of_bound": 0.3, "share_of_peak": 0.3}
+    file = [step(ranks=ranks, seconds=100.0 / ranks, **speed) for ranks in (1, 2)]
+    again = []
+    for m, factor in zip(file, (2.0, 0.5), strict=True):
+        faster = {name: value / factor for name, value in speed.items()}
+        seconds = factor * m["seconds"]
+        again.append({**m, **faster, "seconds": seconds, "ns_per_cell_step": seconds, "times": [seconds]})
+    found, made = _report_of([file, again])
+    joined = joined_repeats(found)
+    assert [(m["seconds"], m["ns_per_cell_step"]) for m in joined] == [(150.0, 150.0), (37.5, 37.5)]
+    for m, one in zip(joined, file, strict=True):
+        for name, value in speed.items():  # both have the same bytes and operations
+            assert m[name] * m["seconds"] == pytest.approx(value * one["seconds"])
+    (times,) = (t for t in made.tables if t.title == "Time of a cell and step")
+    words = _cells([times])
+    assert {"150", "37.5"} <= {*words}
+    assert made.said[0] == (
+        "4 measurements of 2 runs are repeats with the same bits: times are medians of all of their runs, "
+        "which differ by up to a factor of 2.00."
+    )
+
+
+def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
+    for study in ("strong", "parts"):
+        _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
+        (table,) = (table for table in made.tables if table.title == "A step and its parts")
+        assert [row[2:6] for row in table.rows] == [("100", "101", "102", "103")]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("decomposition", ("optimal", "1d-x"), ["decomposition 1d-x", "decomposition optimal"]),
+        ("settings", ("", "kappa=2"), ["settings kappa=2", "settings not set"]),
+        ("methods", (None, "mpi"), ["methods mpi", "methods not set"]),
+        ("steps", (4, 8), ["steps 4", "steps 8"]),
+        (
+            "environment",
+            ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}),
+            ["environment OMP_PROC_BIND=close", "environment OMP_PROC_BIND=not set"],
+        ),
+    ],
+)
+def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ...], words: list[str]) -> None:
+    files = [[step(ranks=ranks, **{name: value}) for ranks in (1, 2)] for value in values]
+    _, made = _report_of(files)
+    headings = [table.heading for table in made.tables if table.title == "Time of a cell and step"]
+    assert len(headings) == 2
+    for word in words:
+        assert sum(f", {word}:" in heading for heading in headings) == 1, headings
+
+
+SOLVE = {  # facts of a record of a linear solve
+    "dof": 256,
+    "dim": 2,
+    "method": "cg",
+    "iterations": 10,
+    "bandwidth_share": 0.5,
+    "case": "poisson",
+}
+
+
+def test_numbers_of_nodes_have_separate_columns() -> None:
+    files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **SOLVE)] for nodes in (1, 2, 4)]
+    _, made = _report_of(files)
+    assert made.tables[0].heads == ("", "4 ranks", "4 ranks\non 2 nodes", "4 ranks\non 4 nodes")
+    assert [cell.split()[1] for cell in made.tables[0].rows[0][1:]] == ["101.00", "102.00", "104.00"]
+
+
+def test_measurements_with_different_bits_are_not_repeats() -> None:
+    _, made = _report_of([[step(checksum=c * 32, seconds=s, **SOLVE)] for c, s in (("0", 1.0), ("1", 2.0))])
+    assert made.tables[0].rows[0][1] == "00:00:01      1.00; 00:00:02      2.00"
+    assert "2 different results" in made.said[0]
+
+
+def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
+    """A new option must separate measurements; a new result must not."""
+    results = {
+        *("cells", "time", "time_step", "limiter", "seconds", "ns_per_cell_step", "ssspnt"),
+        *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
+        *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
+        *("events", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
+        *("parameters", "devices"),  # `settings` and the source of a measurement hold them
+    }
+    keys = {field.name for field in fields(Record)}
+    assert keys - results <= set(CONDITIONS)
+    assert results <= keys
+    assert {*EXECUTION, *RUN} <= {*CONDITIONS}
+
+
+def test_the_formula_comes_from_the_file(tmp_path: Path) -> None:
+    found(
+        "study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4", cwd=tmp_path
+    )
+    measured, again = joining.joined([tmp_path / "found.json"])
+    formula = [row[4] for row in again.tables[0].rows]
+    assert all(formula)
+    assert reported(studies()["strong"], measured, None).tables[0].rows[0][4] == ""
+
+
+def test_one_core_draws_no_more_than_it_can() -> None:
+    from halocline.model import Rates
+
+    machine = load_machine("stampede2-skx")
+    assert Rates.of(machine, 1, threads=1).bandwidth == 1.25e10
+    assert Rates.of(machine, 1, threads=48).bandwidth == Rates.of(machine, 1).bandwidth

@@ -1,0 +1,19 @@
+"""Short runs of cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halocline.problems.problem import Problem
+from halocline.problems.result import Result
+
+
+def run(name: str, n: list[int], given: dict[str, float] | None = None, **how: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **how})
+
+
+# -- convection ----------------------------------------------------------------------------------------
+
+
+def layer(n: list[int], until: float, **given: float) -> list[dict[str, Any]]:
+    return run("convection", n, given, until=until, every=50).record.series

@@ -1,0 +1,45 @@
+"""Runs of cavities, and published numbers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from halocline.problems.problem import Problem
+from halocline.problems.result import Result
+
+
+def published(name: str) -> dict[float, dict[str, float]]:
+    """Return the published numbers in the file of a case, by Rayleigh number."""
+    problem = Problem(name)
+    assert problem.program
+    numbers: dict[float, dict[str, float]] = problem.script.top["KNOWN"]
+    return numbers
+
+
+PLANAR, CUBIC = published("cavity-2d"), published("cavity")
+
+
+def run(name: str, n: tuple[int, ...], given: dict[str, Any] | None = None, **how: Any) -> Result:
+    return Problem(name, n, given).run(**{"threads": 1, **how})
+
+
+@functools.cache
+def steady(name: str, n: int, rayleigh: float, **given: float | str) -> Result:
+    result = run(name, (n,), {"Ra": rayleigh, **given}, steps=200_000)
+    assert result.record.steps < 200_000
+    return result
+
+
+def number(name: str, n: int, rayleigh: float, what: str, **given: float | str) -> float:
+    found = steady(name, n, rayleigh, **given).record.diagnostics
+    assert found is not None
+    return float(found[what] or math.nan)
+
+
+def richardson(values: list[float], sizes: list[int]) -> tuple[float, float]:
+    """The order of three meshes whose spacings have one ratio, and what the last two lead to with order 2."""
+    ratio = (sizes[-1] + 1) / (sizes[-2] + 1)
+    order = math.log((values[0] - values[1]) / (values[1] - values[2])) / math.log(ratio)
+    return order, values[2] + (values[2] - values[1]) / (ratio**2 - 1)

@@ -1,0 +1,24 @@
+"""The examples, each with arguments that make it small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+# arguments that make it small, and for facts that it prints the greatest value that the physics allows
+CASES = {
+    "acoustic": ([], {"largest": 3e-2}),
+    "heat_3d": (["24"], {"heat gained": 1e-13, "error": 1e-3}),
+    "wave_2d": (["40"], {"energy changed": 1e-13, "air changed": 1e-13}),
+    "gray_scott": (["64", "2000"], {"matter made": 1e-15}),
+    "own_operator": (["48"], {"error": 2e-3}),
+    "l_shape": (["63"], {"error": 2e-2}),
+    "channel": (["12"], {"error": 3e-4}),
+    "euler_1d": (["120"], {"mass lost": 1e-14, "energy lost": 1e-14, "mean error": 4.5e-3}),
+    "euler_2d": (
+        ["40", "0.4"],
+        {"mass lost": 1e-13, "energy lost": 1e-13, "flux balance": 1e-13, "skewness": 0.0},
+    ),
+    "sedov": (["48"], {"mass lost": 1e-14, "energy lost": 1e-14, "radius error": 4e-2, "of all faces": 1e-4}),
+}

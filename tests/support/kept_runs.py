@@ -1,0 +1,18 @@
+"""Runs that the command continues."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import xarray
+
+import preloaded
+
+
+def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return preloaded.halocline(*words)
+
+
+def steps_of(path: Path) -> list[int]:
+    return [int(step) for step in xarray.open_zarr(path)["step"].values]

@@ -1,0 +1,92 @@
+"""Small kernels for tests of passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from halocline.compile.ir.kernel import Array, Kernel, Value
+from halocline.compile.ir.statements import Nest, Reduce, Stage, Store
+from halocline.compile.passes.contract import contract
+from halocline.compile.translate import Translation
+from halocline.lang.expression import Expr
+
+
+def kernel_of(*expressions: Expr, contracted: bool = True) -> Kernel:
+    """A kernel that stores each expression in an array of its own, r0, r1, ...; with multiply-adds."""
+    grid = next(e.grid for e in expressions if e.grid is not None)
+    translation = Translation(grid)
+    stores = []
+    for number, expression in enumerate(expressions):
+        value = translation.value(expression)
+        name, dtype = f"r{number}", translation.table.values[value].dtype
+        translation.table.arrays[name] = Array(name, dtype, staggered=(False,) * grid.ndim)
+        stores.append(Store(name, value))
+    table = translation.table
+    kernel = Kernel(
+        name="k",
+        comment="k",
+        ndim=grid.ndim,
+        periodic=grid.periodic,
+        arrays=tuple(table.arrays.values()),
+        values=tuple(table.values),
+        body=tuple(stores),
+        grid=table.grid,
+    )
+    return contract(kernel) if contracted else kernel
+
+
+def in_nest(kernel: Kernel) -> Kernel:
+    """The results of a kernel in one nest."""
+    none = ((0, 0),) * kernel.ndim
+    return replace(kernel, body=(Nest(kernel.body, none, (0,) * kernel.ndim),))
+
+
+def results(kernel: Kernel) -> list[int]:
+    """The values that a kernel stores."""
+    return [s.value for s in kernel.body if isinstance(s, Store)]
+
+
+def ops(kernel: Kernel) -> list[str]:
+    """The operations of a kernel, without loads and numbers."""
+    values = (kernel.values[n] for n in kernel.below(results(kernel)))
+    return [value.op for value in values if value.args]
+
+
+def loads(
+    kernel: Kernel, values: Iterable[int], known: Iterable[int] = ()
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Every (array, offset) that values are loaded from, without those below what is known."""
+    found = (kernel.values[n] for n in kernel.below(values, frozenset(known)))
+    return [value.attribute for value in found if value.op == "load"]
+
+
+def small() -> Kernel:
+    """r = 2 (u[1] - s[-1]) where s = u * u is a stage, with a sum of u over all cells."""
+    values = (
+        Value("load", (), ("u", (0,))),
+        Value("mul", (0, 0)),
+        Value("load", (), ("u", (1,))),
+        Value("load", (), ("s", (-1,))),
+        Value("sub", (2, 3)),
+        Value("const", (), 2.0, depth=0),
+        Value("mul", (4, 5)),
+    )
+    return Kernel(
+        name="k",
+        comment="k",
+        ndim=1,
+        periodic=(True,),
+        arrays=(Array("u", "float64"), Array("r", "float64"), Array("s", "float64", "scratch")),
+        values=values,
+        body=(
+            Nest((Store("s", 1, "gas.py:7"),), ((1, 0),), (0,)),
+            Nest((Store("r", 6, "gas.py:9"), Reduce(0, "sum", 0)), ((0, 0),), (0,)),
+        ),
+    )
+
+
+def staged(storage: str = "auto") -> Kernel:
+    """The same as `small`, as translation leaves it; s is 8 operations more."""
+    kernel = small()
+    return replace(kernel, body=(Stage("s", 1, storage), Store("r", 6), Reduce(0, "sum", 0)))

@@ -1,0 +1,18 @@
+"""Kernels of devices with many values."""
+
+from __future__ import annotations
+
+from halocline.compile.ir.kernel import Kernel
+from halocline.compile.ir.statements import Statement, flat
+from halocline.compile.passes.threads import threads
+from halocline.compile.strategy import SHARED_BYTES, Strategy
+
+MANY = 100
+
+
+def marched(kernel: Kernel, reads: str = "direct") -> Kernel:
+    return threads(kernel, Strategy(reads=reads), SHARED_BYTES)
+
+
+def statements(kernel: Kernel, *kinds: type[Statement]) -> list[Statement]:
+    return [s for s in flat(kernel.body) if isinstance(s, kinds)]

@@ -1,0 +1,58 @@
+"""Scripts on ranks in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hang import HANG
+
+LAUNCH = (
+    "import sys; from halocline.run.ranks.launch import launch; "
+    "sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))"
+)
+
+
+def start(script: Path, ranks: int | None, **environment: str) -> subprocess.Popen[str]:
+    """A Python script on so many ranks, or without a launcher."""
+    before = [] if ranks is None else ["-c", LAUNCH, str(ranks), sys.executable]
+    return subprocess.Popen(
+        [sys.executable, *before, str(script)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    try:
+        out, err = process.communicate(timeout=HANG)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        out, err = process.communicate(timeout=HANG)
+        pytest.fail(f"no end within {HANG:g} s:\n{out}{err}")
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write a script; "import" lines that all need are added."""
+
+    def write(text: str) -> Path:
+        file = tmp_path / "case.py"
+        file.write_text(
+            "import os, signal, sys, time\n"
+            "from halocline.errors import InputError\n"
+            "from halocline.run.ranks import mpi\n"
+            "from halocline.run.ranks.library import launcher\n" + textwrap.dedent(text)
+        )
+        return file
+
+    return write

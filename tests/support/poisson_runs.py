@@ -1,0 +1,38 @@
+"""Solves of the Poisson problem, and published numbers."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+from halocline.problems.problem import Problem
+from halocline.problems.result import Result
+
+
+def published() -> dict[int, dict[str, str]]:
+    """UMBC HPCF-2018-10, Table 3.1."""
+    lines = (Path(__file__).parents[1] / "data" / "poisson_convergence.csv").read_text().splitlines()
+    return {int(row["n"]): row for row in csv.DictReader(x for x in lines if not x.startswith("#"))}
+
+
+def solved(n, dim=2, *, max_iterations=None, **options) -> tuple[SimpleNamespace, Result]:
+    """What `solve poisson --json` reports, and the result that it is a report of."""
+    given = {name: options.pop(name) for name in ("method", "rtol") if name in options}
+    case = Problem("poisson", [n], given, dim=dim)
+    result = case.run(steps=max_iterations, **options)
+    return SimpleNamespace(**asdict(result.record) | result.findings()), result
+
+
+def record_of(n, dim=2, **options) -> SimpleNamespace:
+    return solved(n, dim, **options)[0]
+
+
+# -- the published numbers -----------------------------------------------------------------------------------
+
+
+def agrees(record: SimpleNamespace) -> None:
+    row = published()[record.n]
+    assert abs(record.iterations - int(row["iterations"])) <= 1
+    assert f"{record.error_max:.2e}" == f"{float(row['error_max']):.2e}"

@@ -1,0 +1,117 @@
+"""Random programs, checked against NumPy and over ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import assume, event, given, note, settings
+from hypothesis import strategies as st
+
+import halocline as hc
+from halocline.errors import InputError
+from numpy_reference import Undecided
+from random_programs import ANY_SPEED, PARAMETERS, Case, Recipe, options, recipes, shapes_to_cut, too_small
+
+# --- one process against NumPy ---
+
+
+def check(recipe: Recipe, shape: tuple[int, ...], *, must_fit: bool, **options: Any) -> bool:
+    case = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
+    try:
+        sim = case.simulate(**options)
+    except InputError as error:
+        if must_fit or not too_small(error):
+            raise
+        return False
+    try:
+        wanted = case.reference()
+    except Undecided:
+        return False
+    compared = 0
+    for f in case.own:
+        if f.name not in sim.store.storages:
+            continue
+        have, want = np.asarray(sim[f], dtype=np.float64), wanted.fields[f]
+        assert np.isfinite(want.value).all(), f"the reference of {f.name} is not finite"
+        worst = np.max(np.abs(have - want.value) - want.error)
+        if worst > 0:
+            at = np.unravel_index(np.argmax(np.abs(have - want.value) - want.error), have.shape)
+            expected = f"{want.value[at]!r} +- {want.error[at]:.2g}"
+            note(f"{f.name}{list(map(int, at))} of {shape}: {have[at]!r}, expected {expected}")
+        assert worst <= 0
+        sure = want.error <= (1e-3 if f.dtype == "float32" or "float32" in str(recipe) else 1e-9)
+        compared += int(sure.sum())
+    for name, value in wanted.scalars.items():
+        if name in sim.values and name not in PARAMETERS:
+            assert abs(sim.values[name] - float(value.value)) <= 2 * float(value.error), name
+    event("compared" if compared else "nothing was certain")
+    return compared > 0
+
+
+shapes_tiny = st.tuples(*[st.integers(1, 7)] * 3)
+shapes_odd = st.tuples(*[st.integers(13, 19)] * 3)
+
+
+def agrees_with_numpy(
+    recipe: Recipe, large: tuple[int, ...], tiny: list[tuple[int, ...]], drawn: dict[str, Any]
+) -> None:
+    note(str(recipe))
+    assume(check(recipe, large[: recipe.ndim], must_fit=True, **drawn))
+    for shape in tiny:
+        check(recipe, shape[: recipe.ndim], must_fit=False, **drawn)
+
+
+# --- several ranks against one ---
+
+
+def same_on_ranks(
+    recipe: Recipe, shape: tuple[int, ...], drawn: dict[str, Any], strategies: list[str]
+) -> int:
+    """Whether checksums on all ranks are those of one; how many decompositions were thick enough."""
+    from mpi4py import MPI
+
+    def checksums(case: Case, sim: hc.Simulation) -> dict[str, str]:
+        return {f.name: sim.checksum(f.name) for f in case.own if f.name in sim.store.storages}
+
+    found = {}
+    for strategy in strategies:
+        case = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
+        try:
+            parted = case.simulate(decomposition=strategy, **drawn)
+        except InputError as error:
+            if too_small(error):
+                continue
+            raise
+        found[strategy] = checksums(case, parted), dict(parted.values)
+    # after all ranks together, of which one compiles what each would for itself
+    alone = Case(recipe, shape, (1.5, 0.75, 1.0)[: recipe.ndim])
+    serial = alone.simulate(communicator=MPI.COMM_SELF, threads=1)
+    wanted = checksums(alone, serial)
+    for strategy, (sums, values) in found.items():
+        assert sums == wanted, strategy
+        for name, value in serial.values.items():
+            assert values[name] == value or np.isnan(value), name
+    return len(found)
+
+
+two_strategies = st.lists(
+    st.sampled_from(["optimal", "optimal", "bisection", "row", "1d-x", "1d-y", "2d"]),
+    min_size=2,
+    max_size=2,
+    unique=True,
+)
+
+
+def on_ranks(examples: int) -> int:
+    """Random programs, the same on every rank (see conftest); the number of comparisons."""
+    compared = 0
+
+    @settings(max_examples=examples, **ANY_SPEED)
+    @given(recipes(), shapes_to_cut, options, two_strategies)
+    def example(recipe: Recipe, shape: tuple[int, ...], drawn: dict[str, Any], strategies: list[str]) -> None:
+        nonlocal compared
+        compared += same_on_ranks(recipe, shape[: recipe.ndim], drawn, strategies)
+
+    example()
+    return compared

@@ -1,0 +1,30 @@
+"""Studies reduced to small runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halocline.study.reporting.report import Group
+from halocline.study.study import studies
+
+
+def reduced(name: str, *, ranks: str | None = None) -> list[str]:
+    """Return the command line of a study on small grids, made of its declaration alone."""
+    study = studies()[name]
+    problem = "heat" if study.verb == "run" else "exchange"
+    words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
+    for sweep in study.sweeps:
+        words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
+    if problem == "heat":
+        words += ["--dim", "1"] + ([] if study.to_the_end else ["--steps", "4"])
+    if study.to_the_end:
+        return words
+    return [*words, "--ranks", ranks or study.ranks, "--threads", study.threads.rpartition(",")[2]]
+
+
+def _checked(name: str, told: Any, count: int) -> None:
+    measured = told if isinstance(told, list) else told["measurements"]
+    assert len(measured) == count > 0
+    assert {m["study"] for m in measured} == {name}
+    for alike in Group(measured).by(lambda m: (tuple(m["shape"]), m["order"] or 0)):
+        assert len(alike.values("checksum") - {None}) <= 1  # only the order may change a bit

@@ -1,0 +1,45 @@
+"""The source of the framework: its layers, and what files import."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "halocline"
+
+# Each layer imports only from itself and those before it.
+MODULES = ("applications", "errors", "forks", "native", "words", "ranges")  # first layers with one file each
+LAYERS = (
+    *MODULES,
+    "lang",
+    "compile",
+    "plan",
+    "model",
+    "archive",
+    "run",
+    "io",
+    "solvers",
+    "physics",
+    "problems",
+    "cases",
+    "explanation",
+    "study",
+    "cli",
+    "papers",
+)
+
+
+def imports(file: Path, at_start_only: bool = False) -> set[str]:
+    """The modules that a file imports, as absolute names."""
+    tree = ast.parse(file.read_text())
+    nodes = tree.body if at_start_only else ast.walk(tree)
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: relative import"
+            module = node.module or ""
+            found |= {f"{module}.{alias.name}" for alias in node.names} if module == "halocline" else {module}
+    return found

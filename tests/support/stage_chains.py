@@ -1,0 +1,15 @@
+"""Chains of stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import halocline as hc
+
+
+def chain(u: Any, length: int) -> Any:
+    """Stages of which each reads the one before."""
+    value = u
+    for n in range(length):
+        value = hc.stage(value[1] * value[-1] + 0.1 * value, f"s{n}", storage="patch")
+    return value

@@ -1,0 +1,38 @@
+"""Examples as processes, and what they print."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from example_runs import CASES, EXAMPLES
+from halocline.run.ranks.launch import mpiexec
+from hang import HANG
+
+
+@functools.cache
+def run(name: str, ranks: int, threads: int, folder: Path) -> dict[str, str]:
+    """What an example prints, by the label of the line."""
+    start = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
+    environment = os.environ | {
+        "HALOCLINE_OUT": str(folder / f"{name}-{ranks}-{threads}"),
+        "OMP_NUM_THREADS": str(threads),
+        "OMP_WAIT_POLICY": "passive",
+    }
+    command = [*start, sys.executable, str(EXAMPLES / f"{name}.py"), *CASES[name][0]]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split("  ", 1) for line in done.stdout.splitlines()]
+    assert all(len(line) == 2 for line in lines), done.stdout
+    assert len({label for label, _ in lines}) == len(lines), f"printed more than once:\n{done.stdout}"
+    return {label: value.strip() for label, value in lines}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")

@@ -1,0 +1,51 @@
+"""Programs that are stopped and continued in processes of their own; see restart_programs.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import halocline as hc
+from halocline.run.ranks.launch import mpiexec
+from hang import HANG
+
+PROGRAMS = Path(__file__).parent / "restart_programs.py"
+NAMES = ("heat", "holes", "staggered", "forced", "poisson")
+
+
+def command(phase: str, folder: Path, *names: str, ranks: int = 1) -> list[str]:
+    started = [] if ranks == 1 else [str(mpiexec()), "-n", str(ranks)]
+    return [*started, sys.executable, str(PROGRAMS), phase, str(folder), *names]
+
+
+def results(
+    phase: str, folder: Path, *names: str, ranks: int = 1, device: str = "cpu", io_ranks: int = 0
+) -> dict[str, str]:
+    """What the programs print: the checksums of each. Of the ranks some may be I/O ranks."""
+    done = subprocess.run(
+        command(phase, folder, *names, ranks=ranks),
+        env={**os.environ, "HALOCLINE_TEST_DEVICE": device, "HALOCLINE_IO_RANKS": str(io_ranks)},
+        capture_output=True, text=True, timeout=HANG,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return dict(line.split(": ", 1) for line in done.stdout.splitlines())
+
+
+# -- the same bits -------------------------------------------------------------------------------------------
+
+
+def heat(kappa: float = 0.1, shape: tuple[int, ...] = (12, 10), **how: Any) -> hc.Simulation:
+    grid = hc.Grid(shape, periodic=True)
+    T = grid.field("T")
+    sim = hc.Simulation(
+        grid,
+        lambda T, kappa: {T: kappa * hc.laplacian(T)},
+        **{"parameters": {"kappa": kappa}, "scheme": hc.RK3(), "dt": 1e-3, "threads": 1, **how},
+    )
+    sim[T] = np.random.default_rng(5).uniform(size=shape)
+    return sim

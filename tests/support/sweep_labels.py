@@ -1,0 +1,58 @@
+"""Labels of the sweeps of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import halocline as hc
+from halocline.compile.lower import lower, sweeps
+from halocline.lang.origin import Line, is_framework
+from halocline.lang.program import Program
+from halocline.problems.problem import problem_of
+
+SOURCE = Path(hc.__file__).parent
+
+
+def framework_text() -> set[str]:
+    """Return all source lines of the framework."""
+    folders = [SOURCE / name for name in ("lang", "solvers", "run", "compile")]
+    lines = {line.strip() for folder in folders for f in folder.rglob("*.py") for line in f.open()}
+    assert len(lines) > 10_000
+    return lines
+
+
+def labels_of(program: Program) -> list[list[Line]]:
+    """Return the origins of each sweep, in order and once each."""
+    found = []
+    for sweep in sweeps(lower(program)):
+        origins = [sweep.origins[key] for key in (*sweep.sets, *sweep.reductions)]
+        found.append(list(dict.fromkeys(origins)))
+    return found
+
+
+def check(program: Program, forbidden: set[str]) -> int:
+    """Check all labels of a program, and return their number."""
+    count = 0
+    for origins in labels_of(program):
+        assert origins
+        for line in origins:
+            assert line.text
+            assert line.text not in forbidden
+            if line.file:
+                inside = Path(line.file).resolve()
+                if SOURCE in inside.parents:
+                    module = ".".join(("halocline", *inside.relative_to(SOURCE).with_suffix("").parts))
+                    assert not is_framework(module), line
+                lines = inside.read_text().splitlines()
+                assert 1 <= line.number <= len(lines)
+                assert line.label == f"{line.text}  ({inside.name}:{line.number})"
+            else:
+                assert line.label == line.words
+            count += 1
+    return count
+
+
+def programs(names: tuple[str, ...]) -> Iterator[Program]:
+    for name in names:
+        yield problem_of(name).program

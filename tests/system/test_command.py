@@ -1,0 +1,528 @@
+"""The `halocline` command, as real processes on one rank and on several.
+
+Most of what is refused is so in the process of the tests: to start one takes longer than to refuse a line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import record_keys
+from command_lines import COMMAND, halocline
+from hang import HANG
+
+RECORD = [
+    *("n", "dof", "iterations", "converged", "reason", "error_max", "seconds", "seconds_per_iteration"),
+    *(
+        "residual_relative",
+        "true_residual_relative",
+        "checksum",
+        "ranks",
+        "threads",
+        "devices",
+        "memory_bytes",
+    ),
+    *(
+        "bytes_per_iteration",
+        "bandwidth_share",
+        "overlap",
+        "overlap_why",
+        "sweep_seconds_overlap",
+        "sweep_seconds_no_overlap",
+    ),
+    "written_bytes",
+    "writing_seconds",
+    "waiting_seconds",
+    "io_ranks",
+]
+
+ALL = [*record_keys.ALL, "machine"]
+
+
+# -- results -------------------------------------------------------------------------------------------------
+
+
+def test_solve_gives_the_same_bits_on_one_rank_and_three(tmp_path):
+    one = halocline("solve poisson --n 48 --threads 1 --json -", tmp_path)
+    assert (one.returncode, one.stderr) == (0, "")
+    alone = json.loads(one.stdout)
+    assert list(alone) == ALL
+    assert set(RECORD) <= set(ALL)
+    assert (alone["n"], alone["converged"], alone["ranks"]) == (48, True, 1)
+    three = halocline(
+        "solve poisson --n 48 --ranks 3 --threads 1 --decomposition 1d-y --json new/r.json --pictures new",
+        tmp_path,
+    )
+    assert three.returncode == 0
+    assert three.stdout.count("checksum") == 1
+    assert f"checksum      {alone['checksum']}" in three.stdout
+    spread = json.loads((tmp_path / "new" / "r.json").read_text())
+    assert list(spread) == ALL
+    assert spread["ranks"] == 3
+    assert (alone["overlap"], alone["overlap_why"]) == (True, "since there is one rank")
+    assert re.search(r"^overlap +(on|off), (decided by measuring|not decided)", three.stdout, re.MULTILINE)
+    wrong = halocline("solve poisson --n 48 --overlap perhaps", tmp_path)
+    assert wrong.returncode == 2
+    assert "--overlap perhaps: expected auto, on or off" in wrong.stderr
+    assert (spread["iterations"], spread["checksum"]) == (alone["iterations"], alone["checksum"])
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["error.png", "r.json", "solution.png"]
+
+
+def test_under_mpiexec_the_given_ranks_are_used(tmp_path):
+    from halocline.run.ranks.launch import mpiexec
+
+    before = [str(mpiexec()), "-n", "2"]
+    found = halocline("solve poisson --n 16 --threads 1 --json -", tmp_path, before=before)
+    assert found.returncode == 0
+    assert json.loads(found.stdout)["ranks"] == 2
+    wrong = halocline("solve poisson --n 16 --ranks 3", tmp_path, before=before)
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("error:") == 1
+    assert "--ranks is 3" in wrong.stderr
+    helped = halocline("solve poisson --help", tmp_path, before=before)
+    assert (helped.returncode, helped.stdout.count("Usage:")) == (0, 1)
+
+
+def test_stopped_by_the_limit_is_a_result(tmp_path):
+    found = halocline("solve poisson --n 64 --max-iterations 3 --json r.json", tmp_path)
+    assert found.returncode == 0
+    assert "not converged" in found.stdout
+    found = halocline("solve poisson --n 8 --max-iterations 0", tmp_path)
+    lines = [line.split() for line in found.stdout.splitlines()]
+    assert lines[2][:6] == ["not", "converged", "after", "0", "iterations,", "residual"]
+    assert [line[0] for line in lines[4:7]] == ["error", "time", "compute"]
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["converged"], record["iterations"]) == (False, 3)
+
+
+def test_studies_leave_tables_and_pages(tmp_path):
+    files = "--csv c.csv --html c.html --json c.json --pictures p"
+    done = halocline(f"study convergence poisson --n 32,16 --threads 1 {files}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^16 +here .*\n32 +here ", done.stdout, re.MULTILINE)
+    records = json.loads((tmp_path / "c.json").read_text())
+    assert [r["n"] for r in records] == [16, 32]
+    assert records[0]["machine"]["host"]
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == 3
+    page = (tmp_path / "c.html").read_text()
+    assert page.count("data:image/png;base64,") == 3  # solution, error, timeline
+    assert (tmp_path / "p" / "error.png").is_file()
+    strong = halocline("study strong poisson --n 16 --ranks 1,2 --threads 1 --html s.html", tmp_path)
+    assert strong.returncode == 0, strong.stderr
+    assert "all with the same bits" in strong.stdout
+    assert "2 ranks" in (tmp_path / "s.html").read_text()
+
+
+def test_explain_tells_sides_that_travel_from_those_that_need_not(tmp_path):
+    found = halocline("explain orszag-tang-resistive --n 24 --ranks 2", tmp_path)
+    assert found.returncode == 0
+    of_halos = re.sub(r"\n {18}(?=\S)", " ", found.stdout)
+    (told,) = {
+        line.strip()
+        for line in of_halos.splitlines()
+        if line.strip().startswith("A_y: reads") and "x-y-" in line
+    }
+    assert "copied within the rank on y-, y+; still there on x-, x+" in told
+    assert "not exchanged" not in told
+
+
+def test_explain(tmp_path):
+    found = halocline("explain poisson --n 1024 --ranks 64 --json e.json", tmp_path)
+    assert found.returncode == 0
+    assert "8 x 8 subdomains" in found.stdout
+    assert "p: reads 1 layer on x-, x+, y-, y+; not exchanged" in found.stdout.replace("\n" + " " * 18, " ")
+    told = json.loads((tmp_path / "e.json").read_text())
+    assert told["pass"]["bytes_per_cell"] == 64
+    assert told["bound"]["seconds_per_pass"] > 0
+    code = halocline("explain poisson --n 8 --code", tmp_path)
+    assert code.stdout.startswith("// Poisson in 2D")
+    (tmp_path / "kernels.cpp").write_text(code.stdout)
+    include = Path(__file__).parents[2] / "native" / "include"
+    subprocess.run(
+        ["g++", "-std=c++20", "-fsyntax-only", "-march=native", f"-I{include}", tmp_path / "kernels.cpp"],
+        check=True,
+    )
+    assert "\x1b" not in code.stdout  # no colours in a pipe
+
+
+def test_doctor(tmp_path):
+    found = halocline("doctor --json -", tmp_path)
+    told = json.loads(found.stdout)
+    states = {f["name"]: f["state"] for f in told["findings"]}
+    assert found.returncode == 0
+    assert told["able"] is True
+    needed = ("C++ compiler", "compile cache", "compiling", "native engine", "ranks", "triad a += s * b")
+    assert {states[name] for name in needed} == {"found"}
+    assert {"CUDA", "NVRTC", "NVML", "OpenCL", "MPI with devices"} <= set(states)
+    without = halocline("doctor", tmp_path, CXX="/nonexistent", PATH="/nonexistent")
+    assert without.returncode == 1
+    assert "✗ C++ compiler" in without.stdout
+    assert "apt-get install g++" in without.stdout
+
+
+def test_help_comes_quickly_and_teaches(tmp_path):
+    begun = time.process_time(), os.times().children_user
+    found = halocline("--help", tmp_path)
+    assert os.times().children_user - begun[1] < 0.8  # half a second where nobody else is at work
+    for command in ("solve", "study", "explain", "run", "cases", "doctor"):
+        assert re.search(rf"│ {command} ", found.stdout)
+    solve = halocline("solve poisson --help", tmp_path).stdout
+    for word in (
+        "--method",
+        "--rtol",
+        "--decomposition",
+        "--patch",
+        "default: cg-fused",
+        "Examples",
+        "mpiexec -n",
+    ):
+        assert word in solve
+    assert halocline("--version", tmp_path).stdout.startswith("halocline ")
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_too_large_a_problem_is_refused_before_memory_is_taken(tmp_path, ranks):
+    found = halocline(f"solve poisson --n 200000 --ranks {ranks}", tmp_path)
+    assert found.returncode == 2
+    assert re.fullmatch(
+        r"halocline: error: the fields (of the 2 ranks on this node )?need 1,280\.\d GB, but only .*\n",
+        found.stderr,
+    )
+
+
+def test_ranks_that_memory_does_not_hold_are_not_started(tmp_path):
+    found = halocline("run sound-wave --n 8 --steps 1 --ranks 10000000", tmp_path)
+    assert found.returncode == 2
+    assert re.fullmatch(
+        r"halocline: error: 10000000 ranks take 500,000\.0 GB of memory before they have fields, but only "
+        r"[\d.,]+ GB are available on this machine: start \d+ at most\n",
+        found.stderr,
+    )
+
+
+# -- a user's own file ---------------------------------------------------------------------------------------
+
+
+def test_run_passes_arguments_and_ranks(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import sys\nimport helper\nimport halocline as hc\nfrom halocline.run.ranks.mpi import world\n"
+        "u = hc.Grid(8, walls='node').field('u', boundary=hc.Value(0))\n"
+        "s = hc.solve(lambda u: -hc.laplacian(u), u, 1.0)\n"
+        "c = world()\n"
+        "if c.rank == 0: print(c.size, sys.argv[1:], __name__, s.converged, s.fields.domain.threads)\n"
+    )
+    (tmp_path / "helper.py").touch()
+    found = halocline("run own.py --ranks 2 --threads 1 -- --steps 5 x", tmp_path)
+    assert (found.stdout, found.returncode) == ("2 ['--steps', '5', 'x'] __main__ True 1\n", 0), found.stderr
+
+
+def test_a_files_own_options_may_be_named_as_those_of_cases(tmp_path):
+    (tmp_path / "alfven-decay").write_text("import sys\nprint(sys.argv[1:])\n")
+    found = halocline("run --threads 1 alfven-decay -- --n 4 --set a --every=3 --pictures", tmp_path)
+    assert (found.stdout, found.returncode) == ("['--n', '4', '--set', 'a', '--every=3', '--pictures']\n", 0)
+
+
+# -- cases ---------------------------------------------------------------------------------------------------
+
+
+def test_a_case_runs_by_its_name_on_one_rank_and_two(tmp_path):
+    run = "run --n 24 alfven-decay --steps 5 --threads 1 --set nu=0.2"
+    files = "--every 2 --json r.json --csv r.csv --pictures p"
+    one = halocline(f"{run} {files}", tmp_path)
+    assert one.returncode == 0, one.stderr
+    alone = json.loads((tmp_path / "r.json").read_text())
+    assert (alone["cells"], alone["steps"], alone["parameters"]["nu"], alone["limiter"]) == (
+        24, 5, 0.2, "viscosity",
+    )  # fmt: skip
+    assert [each["step"] for each in alone["series"]] == [0, 2, 4, 5]
+    assert alone["series"][-1]["B_rms"] == alone["diagnostics"]["B_rms"]
+    assert alone["flops_per_cell_step"] > 100
+    assert alone["ns_per_cell_step"] > 0
+    assert alone["machine"]["host"]
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 5
+    assert {path.name for path in (tmp_path / "p").iterdir()} >= {"lnrho.png", "A_z.png"}
+    assert f"checksum      {alone['checksum']}" in one.stdout
+    assert re.search(r"^ +5 +[\d.]+ +[\d.]+ ", one.stdout, re.MULTILINE)
+    two = halocline(f"{run} --ranks 2 --json -", tmp_path)
+    assert two.returncode == 0, two.stderr
+    spread = json.loads(two.stdout)
+    assert (spread["ranks"], spread["checksum"]) == (2, alone["checksum"])
+    assert spread["checksums"] == alone["checksums"]
+
+
+def test_cases_are_listed_and_shown(tmp_path):
+    listed = halocline("cases", tmp_path).stdout
+    assert re.search(r"^convection +2-3 +A gas heated from below", listed, re.MULTILINE)
+    shown = halocline("cases helical-turbulence", tmp_path).stdout
+    assert re.search(
+        r"^eta +0.005 +number from 0 on +length²/time +magnetic diffusivity$", shown, re.MULTILINE
+    )
+    assert "\n  Pencil Code, samples/helical-MHDturb: force, sigma, kmin, kmax, nu, eta\n" in shown
+    told = json.loads(halocline("cases helical-turbulence --json -", tmp_path).stdout)
+    assert told["parameters"]["eta"] == {
+        "default": 0.005,
+        "unit": "length²/time",
+        "about": "magnetic diffusivity",
+        "least": 0.0,
+        "above": None,
+        "most": None,
+        "below": None,
+        "whole": False,
+        "origin": "Pencil Code, samples/helical-MHDturb",
+        "words": [],
+    }
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_errors_of_a_users_file_point_at_its_lines(tmp_path, ranks):
+    (tmp_path / "wrong.py").write_text("import halocline as hc\n\n\ndef f():\n    return 1 / 0\n\n\nf()\n")
+    found = halocline(f"run wrong.py --ranks {ranks}", tmp_path)
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[:2] == [
+        "Traceback (most recent call last):",
+        '  File "wrong.py", line 8, in <module>',
+    ]
+    assert found.stderr.count("ZeroDivisionError") == 1
+    assert 'File "wrong.py", line 5, in f' in found.stderr
+    assert "halocline/" not in found.stderr
+    (tmp_path / "grid.py").write_text("import halocline as hc\ngrid = hc.Grid((16, 0))\n")
+    found = halocline(f"run grid.py --ranks {ranks}", tmp_path)
+    assert found.returncode == 2
+    assert found.stderr.count("halocline: error: shape (16, 0)") == 1
+    assert 'File "grid.py", line 2' in found.stderr
+
+
+# -- wrong use: one error, status 2, nothing on the terminal but that ----------------------------------------
+
+
+WRONG = [
+    ("solve poisson --n 0", "'--n': 0; expected a whole number from 1 to 2,147,418,112"),
+    ("solve poisson --n -5", "'--n': -5; expected a whole number from 1"),
+    ("solve poisson --n 16 --method cgfused", "did you mean 'cg-fused'"),
+    ("solve poisson --n 16 --decomposition optimial", "did you mean 'optimal'"),
+    ("solve poisson --n 16 --decomposition 3d", "cuts 3 axes, but the grid has only 2"),
+    ("solve poisson --n 16 --decomposition 7x1", "7 subdomains"),
+    ("solve poisson --n 16 --patch 0", "patch"),
+    ("solve poisson --n 16 --patch 4,4,4", "patch"),
+    ("solve poisson --n 16 --patch four", "--patch four"),
+    ("solve poisson --n 16 --rtol 0", "'--rtol': 0; expected a positive number"),
+    ("solve poisson --n 16 --threads 0", "'--threads': 0; expected a whole number from 1 to 4,096"),
+    ("solve poisson --n 16 --dim 4", "'--dim': 4; expected a whole number from 1 to 3"),
+    ("solve poisson --n 16 --max-iterations -1", "'--max-iterations': -1; expected a whole number from 0"),
+    ("solve poisson --n 16 --json /proc/halocline/r.json", "cannot write /proc/halocline/r.json"),
+    ("run missing.py", "there is no file missing.py"),
+]
+
+WRONG_BEFORE_RANKS = [
+    ("solve poisson --n sixteen", "'--n'"),
+    ("solve poisson", "Missing option '--n'"),
+    ("solve poisson --n 16 --bogus", "No such option: --bogus"),
+    ("solve poison --n 16", "Did you mean 'poisson'"),
+    ("solve poisson --n 16 --ranks 0", "'--ranks': 0; expected a whole number from 1 to 10,000,000"),
+    ("study strong poisson --n 16,x", "--n 16,x"),
+    ("study strong poisson --n 16 --ranks 1,0", "--ranks 1,0: a number is 0; expected a whole number from 1"),
+    ("study convergence poisson --n 16,16", "twice"),
+    ("study convergence poisson --n 16 --repeat 0", "'--repeat': 0; expected a whole number from 1"),
+    ("explain poisson --n 16 --ranks 4 --rank 4", "rank 4 of 4"),
+    ("explain poisson --n 4 --ranks 17", "17"),
+    ("run alfven-dekay", "did you mean 'alfven-decay'"),
+    ("cases alfven-dekay", "did you mean 'alfven-decay'"),
+    ("run alfven-decay --set nuu=1", "parameter 'nuu' is unknown (did you mean 'nu'?); known: amplitude [1]"),
+    ("run alfven-decay --set nu", "--set nu: expected nu=VALUE; `halocline cases NAME` shows"),
+    ("run alfven-decay --set nu=1 --set nu=2", "nu is given twice"),
+    ("run alfven-decay --stepz 5", "No such option: --stepz"),
+    ("run alfven-decay --n 8,x", "--n 8,x: expected whole numbers"),
+]
+
+
+def check_wrong(found: subprocess.CompletedProcess[str], words: str) -> None:
+    assert found.returncode == 2
+    assert found.stdout == ""
+    check_text(found.stderr, words)
+
+
+def check_text(error: str, words: str) -> None:
+    assert words in error
+    assert error.count("halocline: error:") == 1
+    assert "Traceback" not in error
+    assert "File " not in error
+
+
+IN_PROCESSES = [*(WRONG[n] for n in (2, 5, 13)), *(WRONG_BEFORE_RANKS[n] for n in (0, 2, 13))]
+
+
+@pytest.fixture
+def check_line(tmp_path, monkeypatch, capfd):
+    """Check a wrong line: some in a process of their own, the others by what that calls."""
+    from halocline.cli.main import main
+
+    def check(line, words):
+        if (line, words) in IN_PROCESSES:
+            check_wrong(halocline(line, tmp_path), words)
+            return
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setattr(sys, "argv", ["halocline", *line.split()])
+        capfd.readouterr()
+        status = main()
+        out, err = capfd.readouterr()
+        check_wrong(subprocess.CompletedProcess(line, status, out, err), words)
+
+    return check
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG)
+def test_wrong_use(check_line, line, words):
+    check_line(line, words)
+
+
+@pytest.mark.ranks(4)
+def test_wrong_use_of_ranks_is_told_once(shared_tmp_path, monkeypatch, capfd):
+    """The command itself on four ranks that stay alive: starting them anew for each line would take long."""
+    from halocline.cli.main import main
+    from halocline.run.ranks.mpi import world
+
+    monkeypatch.chdir(shared_tmp_path)
+    for line, words in WRONG:
+        monkeypatch.setattr(sys, "argv", ["halocline", *line.split(), "--ranks", "4"])
+        status = main()
+        out, err = capfd.readouterr()
+        told = world().allgather((status, out, err))
+        assert [(status, out) for status, out, _ in told] == [(2, "")] * 4, (line, told)
+        check_text("".join(err for _, _, err in told), words)
+
+
+@pytest.mark.parametrize(("line", "words"), [WRONG[4], WRONG[10], WRONG[13]])
+def test_wrong_use_with_ranks(tmp_path, line, words):
+    check_wrong(halocline(f"{line} --ranks 4", tmp_path), words)
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG_BEFORE_RANKS)
+def test_wrong_words(check_line, line, words):
+    check_line(line, words)
+
+
+def test_more_ranks_than_points(tmp_path):
+    check_wrong(halocline("solve poisson --n 1 --ranks 4", tmp_path), "cannot be cut")
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_no_compiler_and_no_cache(tmp_path, ranks):
+    line = f"solve poisson --n 16 --ranks {ranks}"
+    empty = str(tmp_path / "empty")
+    check_wrong(halocline(line, tmp_path, CXX="/nonexistent", HALOCLINE_CACHE=empty), "CXX is '/nonexistent'")
+    check_wrong(halocline(line, tmp_path, HALOCLINE_CACHE="/proc/x"), "HALOCLINE_CACHE")
+
+
+# -- on a terminal -------------------------------------------------------------------------------------------
+
+
+def until(terminal: int, pattern: bytes) -> bytes:
+    """What is shown on a terminal until it matches."""
+    shown, end = b"", time.monotonic() + HANG
+    while not re.search(pattern, shown) and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            with contextlib.suppress(OSError):
+                shown += os.read(terminal, 4096)
+    return shown
+
+
+def on_terminal(line: str, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A command whose error stream is a terminal, and our end of that."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *line.split()],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    return process, ours
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_progress_and_interrupt(tmp_path, ranks):
+    line = f"solve poisson --n 700 --rtol 1e-300 --ranks {ranks} --threads 1 --json r.json"
+    process, ours = on_terminal(line, tmp_path)
+    try:
+        shown = until(ours, rb"poisson, 700 x 700 [1-9][\d,]* iterations")
+        assert b"iterations" in shown, shown
+        process.send_signal(signal.SIGINT)
+        last = until(ours, rb"interrupted after [\d,]+ iterations")
+        assert b"interrupted after" in last, last
+        assert process.wait(HANG) == 130
+        assert process.stdout.read() == b""
+        assert not (tmp_path / "r.json").exists()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+# -- a rank that is killed -----------------------------------------------------------------------------------
+
+
+def stat(process: int) -> tuple[str, int] | None:
+    """State and parent of a process; None where it is gone."""
+    with contextlib.suppress(OSError):
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+        return state, int(parent)
+    return None
+
+
+def descendants(root: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    parents = {int(p.name): stat(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit()}
+    found = [root]
+    for process in found:
+        found += [child for child, known in parents.items() if known is not None and known[1] == process]
+    return found[1:]
+
+
+def rank_of(process: int) -> int | None:
+    """The rank that a launcher started this process as."""
+    from halocline.run.ranks.library import launcher
+
+    pairs = Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0")
+    started = launcher(dict(pair.split("=", 1) for pair in pairs if "=" in pair))
+    return None if started is None else started.rank
+
+
+def test_a_rank_killed_while_it_iterates_ends_everything(tmp_path):
+    # progress on a terminal tells that the iterations have begun
+    line = "solve poisson --n 2048 --ranks 3 --threads 1 --json r.json"
+    process, ours = on_terminal(line, tmp_path)
+    try:
+        shown = until(ours, rb"[1-9][\d,]* iterations")
+        assert b"iterations" in shown, shown
+        started = descendants(process.pid)
+        (victim,) = (child for child in started if rank_of(child) == 1)
+        os.kill(victim, signal.SIGKILL)
+        end = time.monotonic() + HANG
+        last = until(ours, rb"all ranks were stopped")
+        assert process.wait(HANG) != 0
+        while any(stat(child) not in (None, ("Z", 1)) for child in started):
+            assert time.monotonic() < end, f"left: {[c for c in started if stat(c)]}"
+            time.sleep(0.05)
+        # mpiexec does not always say by what
+        how = rb"halocline: error: rank 1 \(process %d\) (was killed by SIGKILL|died); all ranks" % victim
+        assert re.search(how, last), last
+        assert process.stdout.read().strip() == b""  # no result
+        assert not (tmp_path / "r.json").exists()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

@@ -1,0 +1,263 @@
+"""Limits of the system for a process, and the memory in /dev/shm that ranks take."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from halocline.errors import InputError, RunError
+from halocline.run.host import process as limits
+from halocline.run.host import segments
+from halocline.run.ranks.launch import environment, mpiexec
+from hang import HANG
+from limited_runs import run
+
+RUN = """
+import sys
+import time
+import numpy as np
+import halocline as hc
+
+grid = hc.Grid((32, 32), periodic=True)
+u = grid.field("u")
+options = {"methods": METHODS} if METHODS else {}
+sim = hc.Simulation(grid, lambda u: {u: hc.laplacian(u)}, scheme=hc.Euler(), dt=1e-4, threads=2, **options)
+sim[u] = lambda x, y: np.sin(x)
+sim.run(steps=3)
+hc.print("ran")
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text: str) -> Path:
+        file = tmp_path / "case.py"
+        file.write_text(text)
+        return file
+
+    return write
+
+
+def with_ranks(file: Path, ranks: int, launcher: str = "halocline") -> list[str]:
+    """The command that runs a file on ranks: ours, or mpiexec alone."""
+    if launcher == "mpiexec":
+        return [str(mpiexec()), "-n", str(ranks), sys.executable, str(file)]
+    return [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", str(ranks)]
+
+
+# -- what ranks leave in /dev/shm ------------------------------------------------------------------------
+
+
+WAITING = """
+import os, time
+from halocline.run.ranks import mpi
+
+comm = mpi.world()
+comm.barrier()
+words = open("/proc/self/maps").read().split()
+names = {word for word in words if word.startswith("/dev/shm/mpich_")}
+print(" ".join([f"\\nrank {os.getpid()}", *names]), flush=True)
+comm.barrier()
+time.sleep(ENDS)
+[][comm.rank]
+"""
+
+
+def children(process: int) -> list[int]:
+    """The processes that one has started, and those that these have."""
+    direct = [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return direct + [each for child in direct for each in children(child)]
+
+
+def command_of(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text().strip()
+
+
+@pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
+@pytest.mark.parametrize("killed", ["one rank", "all ranks", "mpiexec", "the command", "nobody"])
+def test_ranks_leave_no_shared_memory_however_they_end(script, killed, launcher):
+    """Where nobody is killed, the user's own file fails."""
+    file = script(WAITING.replace("ENDS", "0" if killed == "nobody" else str(2 * HANG)))
+    process = subprocess.Popen(
+        with_ranks(file, 2, launcher),
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        said = [line.split() for line in itertools.islice(filter(str.strip, process.stdout), 2)]
+        ranks = [int(words[1]) for words in said]
+        names = {name for words in said for name in words[2:]}
+        if not names:
+            pytest.skip("this MPI keeps no segments in /dev/shm")
+        started = (
+            {command_of(child): child for child in children(process.pid)} if process.poll() is None else {}
+        )
+        victims = {
+            "one rank": ranks[:1],
+            "all ranks": ranks,
+            "mpiexec": [started.get("mpiexec", process.pid)],
+            "the command": [process.pid],
+            "nobody": [],
+        }
+        for victim in victims[killed]:
+            # when the first rank is dead, the launcher may end the second before this process does
+            may_be_dead = victim in ranks[1:]
+            with contextlib.suppress(ProcessLookupError) if may_be_dead else contextlib.nullcontext():
+                os.kill(victim, signal.SIGKILL)
+        process.communicate(timeout=HANG)
+        end = time.monotonic() + HANG
+        while any(Path(f"/proc/{rank}").exists() for rank in ranks) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not any(Path(name).exists() for name in names)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# -- room in /dev/shm --------------------------------------------------------------------------------------
+
+
+def in_small_shm(size: str, command: list[str]) -> tuple[int, str, str]:
+    """Run a command where /dev/shm has so much room; skip the test where that cannot be made."""
+    mount = f"mount -t tmpfs -o size={size} tmpfs /dev/shm"
+    can = subprocess.run(["unshare", "-m", "bash", "-c", mount], capture_output=True, text=True, check=False)
+    if can.returncode != 0:
+        pytest.skip(f"a small /dev/shm cannot be mounted here: {can.stderr.strip()}")
+    done = subprocess.run(
+        ["unshare", "-m", "bash", "-c", f'{mount}\nexec "$@"', "bash", *command],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
+def test_ranks_that_mpi_has_no_shared_memory_for_are_refused(script, launcher):
+    file = script("from halocline.run.ranks import mpi\nmpi.world()\nprint('went on')")
+    code, out, err = in_small_shm("1m", with_ranks(file, 2, launcher))
+    assert "went on" not in out
+    assert err.count("halocline: error:") == 1
+    assert "MPI needs 2114688 bytes of shared memory for 2 ranks, but /dev/shm has 1048576 bytes" in err
+    if launcher == "halocline":  # mpiexec has a status and more lines of its own
+        assert code == 2
+        assert len(err.splitlines()) == 1
+    else:
+        assert code != 0
+        assert "SIGBUS" not in err
+        assert "Bus error" not in err + out
+
+
+@pytest.mark.parametrize("size", ["2200k", "8m"])  # less than all would like to have
+@pytest.mark.parametrize("launcher", ["halocline", "mpiexec"])
+def test_ranks_run_with_little_shared_memory(script, size, launcher):
+    file = script(RUN.replace("METHODS", "None"))
+    assert in_small_shm(size, with_ranks(file, 2, launcher)) == (0, "ran\n", "")
+
+
+def test_a_rank_that_dies_of_a_bus_error_is_said_to_lack_shared_memory(script):
+    file = script(
+        "import os, signal, time\nfrom halocline.run.ranks import mpi\n"
+        "if mpi.world().rank == 1:\n    os.kill(os.getpid(), signal.SIGBUS)\ntime.sleep(600)"
+    )
+    code, _, err = run(with_ranks(file, 2))
+    assert code not in (0, 2)
+    assert re.search(
+        r"killed by SIGBUS, as happens where /dev/shm is full \(it has \d+ bytes available\)", err
+    ), err
+
+
+def test_mailboxes_that_have_no_shared_memory_are_refused(script):
+    file = script(RUN.replace("METHODS", "'rma,mpi'").replace("(32, 32)", "(8, 40000)"))
+    code, out, err = in_small_shm("2200k", with_ranks(file, 2))
+    assert (code, out) == (1, "")
+    assert err.count("halocline: error:") == 1
+    assert re.search(r"error: program '.+': the method rma in /dev/shm of a node needs \d+ bytes", err), err
+    assert "leave rma out of the transfer methods" in err
+
+
+def test_room_that_ranks_of_this_run_have_taken_already_is_not_counted_twice(tmp_path, monkeypatch):
+    monkeypatch.setattr(segments, "FOLDER", tmp_path)
+    monkeypatch.setattr(segments, "room", lambda: segments.NEEDED)
+    two = {"MPI_LOCALNRANKS": "2"}
+    monkeypatch.setenv("UCX_TLS", "all")
+    with pytest.raises(RunError, match="for 2 ranks"):
+        segments.prepare(two)
+    segment = tmp_path / "mpich_shm_1_0"
+    segment.write_bytes(bytes(2 * segments.NEEDED))
+    segments.prepare(two)
+    os.utime(segment, (0, 0))  # that of a run long ago
+    with pytest.raises(RunError, match="for 2 ranks"):
+        segments.prepare(two)
+
+
+# -- open files --------------------------------------------------------------------------------------------
+
+
+def test_ranks_that_may_open_too_few_files_are_refused(script):
+    code, out, err = run(with_ranks(script("print('went on')"), 4), "ulimit -n 20")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        "halocline: error: 4 ranks need 64 open files in a process, but only 20 are allowed: raise the limit "
+        "(`ulimit -n 64`; LimitNOFILE, limits.conf)"
+    ]
+
+
+@pytest.mark.parametrize("limit", ["ulimit -n 64", "ulimit -S -n 20; ulimit -H -n 64"])
+def test_as_many_open_files_as_ranks_are_said_to_need_are_enough(script, limit):
+    assert run(with_ranks(script(RUN.replace("METHODS", "'mpi'")), 4), limit) == (0, "ran\n", "")
+
+
+# -- stacks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("export OMP_STACKSIZE=16k", "OMP_STACKSIZE is '16k', 16384 bytes, but kernels need 262144"),
+        ("ulimit -s 128", "limited to 131072 bytes, but kernels and their compiler need 1048576"),
+    ],
+)
+def test_stacks_that_are_too_small_for_kernels_are_refused(script, ranks, before, words):
+    file = script(RUN.replace("METHODS", "None"))
+    code, out, err = run([sys.executable, str(file)] if ranks is None else with_ranks(file, ranks), before)
+    assert (code, out) == (2, "")
+    assert err.count("halocline: error:") == 1
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        ("16k", 16384),
+        (" 2 M ", 2 << 20),
+        ("300", 300 << 10),
+        ("512B", 512),
+        ("1g", 1 << 30),
+        ("", None),
+        ("x", None),
+    ],
+)
+def test_sizes_of_stacks_are_read_as_openmp_does(words, size, monkeypatch):
+    assert limits._stack_size(words) == size
+    if size is not None and size < limits.KERNEL_STACK:
+        with pytest.raises(InputError, match="GOMP_STACKSIZE is"):
+            limits.check_stacks(2, {"OMP_STACKSIZE": "x", "GOMP_STACKSIZE": words})
+        limits.check_stacks(1, {"OMP_STACKSIZE": words})  # one thread has the stack of the process
+        limits.check_stacks(2, {"OMP_STACKSIZE": "1M", "GOMP_STACKSIZE": words})

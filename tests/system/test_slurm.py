@@ -1,0 +1,226 @@
+"""Runs in jobs of a real Slurm: every way to launch them, the end of a job's time, a signal.
+
+Where Slurm is not installed these tests are skipped, or fail where HALOCLINE_TEST_SLURM is "required".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.native import native
+from halocline.run.ranks import launch
+from hang import HANG
+from one_node_slurm import PACKAGES, Slurm, missing, one_node_slurm
+
+pytestmark = pytest.mark.long
+
+HALOCLINE = Path(sys.executable).parent / "halocline"
+MPIEXEC = launch.mpiexec()
+# How the ranks of an MPI find each other under srun: MPICH has pmi2 in it, Open MPI needs a Slurm with PMIx.
+OPEN_MPI = ".so.40" in native().mpi_library()
+INTERFACE = "pmix" if OPEN_MPI else "pmi2"
+WAYS = {
+    "srun": f"srun --mpi={INTERFACE} --kill-on-bad-exit=1 {HALOCLINE} run CASE",
+    "mpiexec": f"{MPIEXEC} -n 2 {HALOCLINE} run CASE",
+    "--ranks": f"{HALOCLINE} run CASE --ranks 2",
+}
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    """A Slurm of one node with four CPUs."""
+    if absent := missing():
+        why = f"Slurm is not installed: there is no {', '.join(absent)} (Debian: {PACKAGES})"
+        if os.environ.get("HALOCLINE_TEST_SLURM") == "required":
+            pytest.fail(why)
+        pytest.skip(why)
+    with one_node_slurm() as started:
+        yield started
+
+
+@pytest.fixture(params=list(WAYS))
+def way(request: pytest.FixtureRequest, slurm: Slurm) -> str:
+    """The line of a script that starts two ranks."""
+    if request.param == "srun" and (why := lack(slurm)):
+        pytest.skip(why)
+    return WAYS[request.param]
+
+
+def lack(slurm: Slurm) -> str:
+    """Why srun cannot start the ranks of this MPI, or ""."""
+    done = slurm.call("srun", f"--mpi={INTERFACE}", "true")
+    return "" if done.returncode == 0 else f"this Slurm has no {INTERFACE}: {done.stderr}"
+
+
+def script(folder: Path, lines: str, time: str = "10") -> Path:
+    path = folder / "job.sh"
+    path.write_text(
+        f"#!/bin/bash\n#SBATCH --ntasks=2 --time={time} --output={folder}/job.out\n"
+        f"export OMP_NUM_THREADS=1\ncd {folder}\n{lines}\n"
+    )
+    return path
+
+
+def submit(slurm: Slurm, path: Path) -> tuple[int, str]:
+    """Run a job to its end; its status and what it printed."""
+    done = slurm.call("sbatch", "--wait", path, **launch.environment())
+    out = path.with_name("job.out")
+    return done.returncode, out.read_text() if out.exists() else done.stderr
+
+
+def alone(folder: Path, *options: str) -> dict[str, Any]:
+    """The results of a run without Slurm, which compiles what those in jobs need."""
+    file = folder / "alone.json"
+    subprocess.run(
+        [HALOCLINE, "run", "heat", "--n", "16,16,16", "--threads", "1", *options, "--json", file],
+        check=True,
+        capture_output=True,
+        timeout=HANG,
+    )
+    return json.loads(file.read_text())
+
+
+def newest(folder: Path) -> int:
+    """The step of the newest checkpoint."""
+    return int(json.loads((folder / "newest.json").read_text())["checkpoint"].split("-")[1])
+
+
+def test_a_job_has_the_bits_of_a_run_without_slurm(slurm: Slurm, way: str, tmp_path: Path) -> None:
+    checksum = alone(tmp_path, "--steps", "4")["checksum"]
+    run = way.replace("CASE", "heat --n 16,16,16 --steps 4 --json job.json")
+    status, said = submit(slurm, script(tmp_path, run))
+    assert status == 0, said
+    job = json.loads((tmp_path / "job.json").read_text())
+    assert (job["ranks"], job["threads"]) == (2, 1)
+    assert job["checksum"] == checksum
+
+
+def test_a_job_that_ends_soon_leaves_a_checkpoint_to_go_on_from(
+    slurm: Slurm, way: str, tmp_path: Path
+) -> None:
+    """Slurm gives it a minute; a run wants to end a minute before."""
+    alone(tmp_path, "--steps", "1")
+    steps = 10**7
+    run = way.replace("CASE", f"heat --n 16,16,16 --steps {steps} --checkpoint left")
+    status, said = submit(slurm, script(tmp_path, run, time="1"))
+    assert status == 75, said
+    assert "its time is nearly up; go on with --resume left" in said
+    steps = newest(tmp_path / "left") + 5
+    more = way.replace("CASE", f"heat --steps {steps} --resume left --json job.json")
+    status, said = submit(slurm, script(tmp_path, more))
+    assert status == 0, said
+    job = json.loads((tmp_path / "job.json").read_text())
+    assert (job["ranks"], job["steps"]) == (2, steps)
+    assert job["checksum"] == alone(tmp_path, "--steps", str(steps))["checksum"]
+
+
+@pytest.mark.parametrize(("what", "status"), [("hc.Stopped('enough')", 75), ("ValueError('wrong')", 1)])
+def test_ranks_that_slurm_terminates_when_one_has_ended_keep_their_status(
+    slurm: Slurm, tmp_path: Path, what: str, status: int
+) -> None:
+    """srun ends with the highest status, which was 143, of a rank that took longer to end than others."""
+    if why := lack(slurm):
+        pytest.skip(why)
+    (tmp_path / "case.py").write_text(f"""\
+import ctypes, os
+import halocline as hc
+libc = ctypes.CDLL(None)  # it sleeps when Python and MPI are through
+sleep = ctypes.cast(libc.sleep, ctypes.c_void_p)
+libc.__cxa_atexit(sleep, ctypes.c_void_p(2 * int(os.environ["SLURM_PROCID"])), None)
+raise {what}
+""")
+    ended, said = submit(slurm, script(tmp_path, WAYS["srun"].replace("CASE", "case.py")))
+    assert ended == status, said
+
+
+def test_a_signal_of_slurm_reaches_the_ranks(slurm: Slurm, way: str, tmp_path: Path) -> None:
+    """As --signal=USR1@120 has it sent: to the steps of the job, not to its script."""
+    if OPEN_MPI and "srun" not in way:
+        pytest.skip("on the script's own node, Open MPI's mpiexec starts ranks as part of the script")
+    alone(tmp_path, "--steps", "1")
+    run = way.replace("CASE", f"heat --n 16,16,16 --steps {10**7} --checkpoint left --checkpoint-every 50")
+    path = script(tmp_path, f"{run}\necho status $?")
+    submitted = slurm.call("sbatch", "--parsable", path, **launch.environment())
+    assert submitted.returncode == 0, submitted.stderr
+    job, out = submitted.stdout.strip(), tmp_path / "job.out"
+    wait(lambda: (tmp_path / "left" / "newest.json").exists(), out)
+    assert slurm.call("scancel", "--signal=USR1", job).returncode == 0
+    wait(lambda: job not in slurm.jobs(), out)
+    assert "SIGUSR1" in out.read_text()
+    assert out.read_text().endswith("status 75\n")
+
+
+def wait(until: Any, out: Path) -> None:
+    end = time.monotonic() + HANG
+    while not until():
+        assert time.monotonic() < end, out.read_text()
+        time.sleep(0.2)
+
+
+def test_srun_without_an_interface_to_mpi_says_which_option_is_missing(slurm: Slurm, tmp_path: Path) -> None:
+    """MpiDefault is none: srun starts two processes that do not know of each other."""
+    if OPEN_MPI:
+        pytest.skip("Open MPI says so itself")
+    status, said = submit(slurm, script(tmp_path, f"srun {HALOCLINE} run heat --n 16,16,16 --steps 4"))
+    assert status == 1
+    assert said.count("the launcher (Slurm) started 2 processes, but MPI sees only one") == 1
+    assert "srun --mpi=" in said
+
+
+def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_path: Path) -> None:
+    """Its first time is one minute, which is too short; then it has ten. Slurm would send a signal two
+    minutes before the end at once, whether the run is there to hear it or not, so that none is asked for."""
+    if why := lack(slurm):
+        pytest.skip(why)
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "restart.md").read_text()
+    text = "#!/bin/bash\n" + guide.partition("#!/bin/bash\n")[2].partition("```")[0]
+    options = "--nodes=4 --ntasks-per-node=16 --time=12:00:00 --signal=USR1@120"
+    assert text.count(options) == 1
+    text = text.replace(options, "--ntasks=2 --time=1 ")
+    assert text.count("--n 256 --until 200") == text.count("--mpi=pmi2") == text.count('sbatch "$0"') == 1
+    text = text.replace("--n 256 --until 200", f"--n 16 --steps {10**7}").replace("pmi2", INTERFACE)
+    text = text.replace('sbatch "$0"', f'cp "$0" {tmp_path}/again.sh')
+    (tmp_path / "job.sh").write_text(text)
+    more = {"PATH": f"{HALOCLINE.parent}:{slurm.environment['PATH']}", "OMP_NUM_THREADS": "1"}
+    warm_up = [HALOCLINE, "run", "mhd-benchmark", "--n", "16", "--steps", "1", "--ranks", "2"]
+    subprocess.run(warm_up, check=True, capture_output=True, timeout=HANG, env=os.environ | more)
+    job = ["sbatch", "--wait", f"--chdir={tmp_path}", "--open-mode=append", f"--output={tmp_path}/job.out"]
+    done = slurm.call(*job, tmp_path / "job.sh", **more)
+    assert done.returncode == 0, (tmp_path / "job.out").read_text()
+    steps = newest(tmp_path / "out" / "mhd") + 3
+    again = tmp_path / "again.sh"
+    again.write_text(again.read_text().replace(f"--steps {10**7}", f"--steps {steps}").replace("=1 ", "=10 "))
+    done = slurm.call(*job, again, **more)
+    said = (tmp_path / "job.out").read_text()
+    assert done.returncode == 0, said
+    assert f"after {steps:,} steps" in said
+
+
+def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
+    """The scripts that --submit writes, and the report of what they leave."""
+    words = "study strong heat --n 16 --dim 2 --steps 4 --submit slurm --nodes 1 --per-node 2 --time 00:10:00"
+    written = subprocess.run([HALOCLINE, *words.split()], cwd=tmp_path, capture_output=True, text=True)
+    assert written.returncode == 0, written.stderr
+    stem = "strong-heat-n-16-dim-2-steps-4-1-thread-2-per-node-1-node"
+    job = ["sbatch", "--wait", f"--chdir={tmp_path}", tmp_path / f"{stem}.sh"]
+    done = slurm.call(*job, **launch.environment())
+    assert done.returncode == 0, (tmp_path / f"{stem}.log").read_text()
+    left = json.loads((tmp_path / f"{stem}.json").read_text())["measurements"]
+    assert {m["ranks"] for m in left} == {2}
+    assert left[0]["checksum"] == alone(tmp_path, "--dim", "2", "--n", "16", "--steps", "4")["checksum"]
+    report = subprocess.run(
+        [HALOCLINE, "study", "report", f"{stem}.json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert "Time of a cell and step" in report.stdout
