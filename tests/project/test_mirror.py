@@ -39,7 +39,7 @@ ELSEWHERE = {
         "explanation/text.py": ("explanation/test_explain.py", ""),
         "problems/checkpointed.py": ("cli/test_run_keeping.py", "--resume"),
         "problems/place.py": ("cli/test_run_keeping.py", "--resume"),
-        "problems/step_bench.py": ("problems/test_problem_verbs.py", "--only compute"),
+        "problems/step_bench.py": ("problems/test_problem_verbs.py", "--only"),
         "problems/record.py": ("project/test_docs.py", ""),
     },
     "tested by the bits and messages of whole programs": {
