@@ -70,6 +70,8 @@ def run(
     until, every, only, resume, io_ranks = (
         of_runs.get(key) for key in ("until", "every", "only", "resume", "io_ranks")
     )
+    if launcher() is not None:  # before the file runs: I/O ranks leave here, and serve to the end
+        spread(ranks, io_ranks or 0)
     problem = _problem(name, resume, of_problem)
     trace, device, threads = (execution.get(key) for key in ("trace", "device", "threads"))
     choice = chosen_devices(device)
