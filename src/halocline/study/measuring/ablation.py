@@ -100,6 +100,7 @@ def measure(
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
     ready: dict[tuple[str, str], PassTimer] = {}
     taken: set[tuple[str, ...]] = set()
+    bench: PassTimer
     on_devices = chosen_devices(execution.get("device")).interface != "cpu"
     groups = variants(fields, radius, len(shape)).items()
     for group, name, changed in ((group, *variant) for group, known in groups for variant in known.items()):
