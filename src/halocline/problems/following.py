@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.problems.live import LiveLine
-from halocline.problems.place import FACTS, Place, ResumePoint, read_resume_point
+from halocline.problems.place import FACTS, Place, read_resume_point
 from halocline.problems.result import NOTHING, Runs, fields_of, now
 from halocline.problems.run_options import (
     CommandOutput,
@@ -106,7 +106,7 @@ class Following(FileObserver):
         self._comm, self._has_warned = comm, False
         self._has_resumed, self._steps = False, 0  # steps since the resume
         self._resume_point = (
-            ResumePoint() if options.resume is None else read_resume_point(Path(options.resume), comm)
+            Place() if options.resume is None else read_resume_point(Path(options.resume), comm)
         )
         self._bound: float | None = None  # cells a second that memory lets pass
 
@@ -437,7 +437,7 @@ class Following(FileObserver):
         """Return the arguments of a run of the resumed simulation, with its remaining steps."""
         steps = 1 if own.until is None and own.steps is None else own.steps
         resume_point = self._resume_point
-        if resume_point.run is None and place.run > 1 and steps is not None:
+        if not resume_point.run and place.run > 1 and steps is not None:
             raise InputError(
                 f"--resume {self.options.resume}: {self.subject.spelling} runs the simulation several times, "
                 "and the checkpoint does not hold in which run it was written. Give the end with --steps or "
