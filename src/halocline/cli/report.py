@@ -21,13 +21,10 @@ def leave(
     report: Report,
     results: Files,
     *,
-    title: str,
-    lead: str,
     record: Any,
     rows: str = "",
-    facts: Mapping[str, str] | None = None,
-    commands: Sequence[str] = (),
     drawn: Sequence[Path] = (),
+    **texts: Any,
 ) -> None:
     """Print the report, and write what was asked for.
 
@@ -36,18 +33,14 @@ def leave(
     report : Report
     results : mapping
         The options json, csv, html and pictures.
-    title, lead : str
-        The heading of the page, and the sentence below it.
     record : object
         For the JSON.
     rows : str
         The CSV.
-    facts : mapping of str to str, optional
-        Where it was measured, for the page.
-    commands : sequence of str
-        That were run.
     drawn : sequence of Path
         Pictures that runs have drawn.
+    **texts
+        Those of `halocline.study.reporting.page.page`, but its command.
     """
     json, csv, html, folder = (results.get(name) for name in ("json", "csv", "html", "pictures"))
     if json != "-":
@@ -69,17 +62,8 @@ def leave(
                     made.append(folder / name)
                     save(figure, made[-1])
             if html:
-                text = page(
-                    report,
-                    list(figures.values()),
-                    drawn,
-                    title=title,
-                    lead=lead,
-                    facts=facts or {},
-                    command=shlex.join(command_line()),
-                    commands=commands,
-                )
-                write(html, text)
+                command = shlex.join(command_line())
+                write(html, page(report, list(figures.values()), drawn, command=command, **texts))
     if folder and drawn:
         folder.mkdir(parents=True, exist_ok=True)
         made += [Path(shutil.copy(path, folder)) for path in drawn]

@@ -14,6 +14,7 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.schedule import Schedule
 from halocline.explanation.device import DevicePlan, link_time
 from halocline.explanation.steps import Step, in_order, side
+from halocline.explanation.text import lines
 from halocline.plan.decompose import Decomposition
 from halocline.plan.rank import RankPlan
 from halocline.run.devices.topology import DeviceLinks
@@ -68,8 +69,8 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Explained:
-    """Program on one rank: everything that `halocline explain` prints.
+class Explanation:
+    """Program on one rank, which ``print`` shows as text.
 
     Attributes
     ----------
@@ -103,6 +104,9 @@ class Explained:
     on: DevicePlan | None = None
     links: DeviceLinks = field(default_factory=DeviceLinks)
     trail: tuple[tuple[str, Kernel], ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self, self.bound()))
 
     @property
     def loop(self) -> tuple[Step, ...]:

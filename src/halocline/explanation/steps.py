@@ -13,7 +13,7 @@ from halocline.compile.ir.statements import StageUse
 from halocline.compile.lower import LoopGraph, OperationGraph, ScalarGraph, StopGraph, SweepGraph, sweeps
 from halocline.compile.numbering import Sweeps
 from halocline.compile.schedule import Loop, Operation, Schedule, Stop, Sweep, flat
-from halocline.lang.expression import Expr, text, unary
+from halocline.lang.expression import SIGNS, Expr, text, unary
 from halocline.lang.grid import AXES
 from halocline.lang.trace import OWN
 from halocline.plan.rank import RankPlan, SweepPlan
@@ -319,16 +319,7 @@ def _sum(root: Expr) -> str:
 
 
 def _plain(root: Expr) -> str:
-    """A scalar expression without the outermost brackets."""
-    said = text(root).replace("not((", "not (").removesuffix(")") if root.op == "not" else text(root)
-    return said[1:-1] if said.startswith("(") and _closes_last(said) else said
-
-
-def _closes_last(said: str) -> bool:
-    """Whether the first bracket is closed by the last character."""
-    depth = 0
-    for i, character in enumerate(said):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0:
-            return i == len(said) - 1
-    return False
+    """Return a scalar expression without the outermost brackets."""
+    if root.op == "not":
+        return f"not {text(root.args[0])}"
+    return text(root)[1:-1] if root.op in SIGNS else text(root)

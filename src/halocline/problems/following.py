@@ -13,12 +13,11 @@ from weakref import WeakKeyDictionary
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
 from halocline.problems.live import LiveLine
-from halocline.problems.place import FACTS, Place, ResumePoint, read_resume_point
+from halocline.problems.place import FACTS, Place, read_resume_point
 from halocline.problems.result import NOTHING, Runs, fields_of, now
 from halocline.problems.run_options import (
     CommandOutput,
     RunOptions,
-    UnusedOptions,
     check_warm_up,
     without_end,
 )
@@ -80,7 +79,8 @@ class Following(FileObserver):
     ----------
     runs : Runs
         Runs of the last problem that was made.
-    unused : UnusedOptions
+    unused : set of str
+        Options of the command that have not applied to any run of the file yet.
     output : CommandOutput
 
     Notes
@@ -98,7 +98,7 @@ class Following(FileObserver):
     ) -> None:
         super().__init__(subject, execution)
         self.options, self.runs = options, Runs()
-        self.unused = UnusedOptions(options)
+        self.unused = set(options.given)
         self.output = CommandOutput(options, self.unused)
         self._places: WeakKeyDictionary[Any, Place] = WeakKeyDictionary()
         self._number = self._simulations = 0
@@ -106,7 +106,7 @@ class Following(FileObserver):
         self._comm, self._has_warned = comm, False
         self._has_resumed, self._steps = False, 0  # steps since the resume
         self._resume_point = (
-            ResumePoint() if options.resume is None else read_resume_point(Path(options.resume), comm)
+            Place() if options.resume is None else read_resume_point(Path(options.resume), comm)
         )
         self._bound: float | None = None  # cells a second that memory lets pass
 
@@ -255,7 +255,7 @@ class Following(FileObserver):
             self._resume(sim)
             place.began = self._resume_point.began
         if options.has_end:
-            self.unused.discard("--steps", "--until")
+            self.unused.difference_update(("--steps", "--until"))
             remaining = None if options.steps is None else max(0, options.steps - sim.steps)
             own = own._replace(until=options.until, steps=remaining)
         elif is_resumed:
@@ -390,7 +390,7 @@ class Following(FileObserver):
             There is no step to time.
         """
         only, warm_up = str(self.options.only), self.options.warm_up
-        self.unused.discard("--steps", "--warm-up")
+        self.unused.difference_update(("--steps", "--warm-up"))
         if not steps:
             raise InputError(
                 f"--only {only}: {self.subject.spelling} has made no step that could be timed in part"
@@ -437,7 +437,7 @@ class Following(FileObserver):
         """Return the arguments of a run of the resumed simulation, with its remaining steps."""
         steps = 1 if own.until is None and own.steps is None else own.steps
         resume_point = self._resume_point
-        if resume_point.run is None and place.run > 1 and steps is not None:
+        if not resume_point.run and place.run > 1 and steps is not None:
             raise InputError(
                 f"--resume {self.options.resume}: {self.subject.spelling} runs the simulation several times, "
                 "and the checkpoint does not hold in which run it was written. Give the end with --steps or "

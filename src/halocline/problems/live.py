@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from time import monotonic
 
 OVER = 10.0  # seconds over which the speed is taken
 LEAST = 0.5  # seconds after which a line is shown
 
 
+@dataclass
 class LiveLine:
     """What is shown of a run while it goes on; called from another thread.
 
@@ -32,20 +34,14 @@ class LiveLine:
         That memory lets pass at most.
     """
 
-    def __init__(
-        self,
-        scalars: Callable[[], Mapping[str, float]],
-        cells: int,
-        *,
-        until: float | None,
-        last: int | None,
-        limiter: Callable[[Mapping[str, float]], str] | None = None,
-        says: Callable[[Mapping[str, float]], str] | None = None,
-        cells_a_second: float | None = None,
-    ) -> None:
-        self.scalars, self.cells, self.until, self.last = scalars, cells, until, last
-        self.limiter, self.says, self.bound = limiter, says, cells_a_second
-        self._seen: deque[tuple[float, int, float]] = deque()  # when, step, simulated time
+    scalars: Callable[[], Mapping[str, float]]
+    cells: int
+    until: float | None
+    last: int | None
+    limiter: Callable[[Mapping[str, float]], str] | None = None
+    says: Callable[[Mapping[str, float]], str] | None = None
+    cells_a_second: float | None = None
+    _seen: deque[tuple[float, int, float]] = field(default_factory=deque)  # when, step, simulated time
 
     def __call__(self, step: int) -> str:
         """The line, after so many steps."""
@@ -67,8 +63,8 @@ class LiveLine:
         if now - began >= LEAST and step > before:
             rate = (step - before) / (now - began)
             speed = f"{_short(rate * self.cells)} cells/s"
-            if self.bound:
-                speed += f", {rate * self.cells / self.bound:.0%} of the bound"
+            if self.cells_a_second:
+                speed += f", {rate * self.cells / self.cells_a_second:.0%} of the bound"
             parts.append(speed)
             left = self._left(step, rate, time, (time - earlier) / (now - began))
             if left is not None:

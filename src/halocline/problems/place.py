@@ -15,7 +15,7 @@ FACTS = "file"  # key of a checkpoint's facts: the place in the file at which it
 
 @dataclass
 class Place:
-    """Place of a problem in the sequence of runs of a file.
+    """Place of a problem in the sequence of runs of a file: that of the present run, or of a checkpoint.
 
     Attributes
     ----------
@@ -24,46 +24,30 @@ class Place:
     simulation : int
         Number of the simulation, from 1, in the same order; 0 for a solve.
     run : int
-        Number of the present run of the problem, from 1.
+        Number of the run of the problem, from 1; 0 before the first run, and for a checkpoint that does not
+        hold it.
     began : int
-        Step at which the present run began.
+        Step at which this run began.
+    step : int
+        Step or iteration of the checkpoint.
     end : (int, float), optional
         Step and time at which a run reached the end that the command gives.
     """
 
-    number: int
+    number: int = 0
     simulation: int = 0
     run: int = 0
     began: int = 0
-    end: tuple[int, float] | None = None
-
-
-@dataclass(frozen=True)
-class ResumePoint:
-    """Place in the file at which the checkpoint to resume was written.
-
-    Attributes
-    ----------
-    number : int
-    run : int or None
-        Number of the run; None for a checkpoint without this number.
-    began : int
-    step : int
-        Step or iteration of the checkpoint.
-    """
-
-    number: int = 0
-    run: int | None = None
-    began: int = 0
     step: int = 0
+    end: tuple[int, float] | None = None
 
     @property
     def first_run(self) -> int:
-        """Number of the run that begins with the state of the checkpoint."""
+        """Number of the run that begins with the state of the checkpoint at this place."""
         return self.run or 1
 
 
-def read_resume_point(path: Path, comm: Communicator) -> ResumePoint:
+def read_resume_point(path: Path, comm: Communicator) -> Place:
     """Return the place in the file at which the newest checkpoint was written; all ranks call this."""
     facts: dict[str, Any] = {}
     with comm.agreement(f"read checkpoint {path}"):
@@ -73,9 +57,9 @@ def read_resume_point(path: Path, comm: Communicator) -> ResumePoint:
     facts = comm.bcast(facts)
     match facts[FACTS]:
         case None:
-            return ResumePoint(1, step=facts["step"])
+            return Place(1, step=facts["step"])
         case {"problem": int(number), "run": int(run), "began": int(began)}:
-            return ResumePoint(number, run, began, facts["step"])
+            return Place(number, run=run, began=began, step=facts["step"])
     raise InputError(
         f"checkpoint {path} is damaged: {FACTS!r} is {facts[FACTS]!r}; expected problem, run and began"
     )

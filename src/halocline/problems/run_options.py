@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,14 @@ class RunOptions:
         """True where the command gives the end of the runs."""
         return self.steps is not None or self.until is not None
 
+    def check_used(self, unused: Collection[str], spelling: str) -> None:
+        """Raise InputError where an option has applied to no run of a file."""
+        for name, text in self.given.items():
+            if name in unused:
+                raise InputError(
+                    f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
+                )
+
     @property
     def given(self) -> dict[str, str]:
         """Options that are given, as text, by their names on the command line."""
@@ -124,28 +132,6 @@ class RunOptions:
             "--io-ranks": self.io_ranks or None,
         }
         return {name: f"{name} {value}".strip() for name, value in values.items() if value is not None}
-
-
-class UnusedOptions:
-    """Options of a command that have not applied to any run of a file yet."""
-
-    def __init__(self, options: RunOptions) -> None:
-        self._texts = options.given
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._texts
-
-    def discard(self, *names: str) -> None:
-        """Remove options that apply to a run."""
-        for name in names:
-            self._texts.pop(name, None)
-
-    def check(self, spelling: str) -> None:
-        """Raise InputError where an option has applied to no run of a file."""
-        for name, text in self._texts.items():
-            raise InputError(
-                f"{text}: {spelling} {NO_EFFECT[name]}, so the option has no effect: leave it out"
-            )
 
 
 def check_warm_up(warm_up: int, steps: int) -> None:
@@ -167,8 +153,8 @@ class CommandOutput:
     Parameters
     ----------
     options : RunOptions
-    unused : UnusedOptions
-        Options that apply are discarded.
+    unused : set of str
+        Options that have not applied to any run yet; those that apply are removed.
 
     Attributes
     ----------
@@ -176,7 +162,7 @@ class CommandOutput:
         Output stores that the command has added.
     """
 
-    def __init__(self, options: RunOptions, unused: UnusedOptions) -> None:
+    def __init__(self, options: RunOptions, unused: set[str]) -> None:
         self.options, self.unused = options, unused
         self.stores: list[Path] = []
         self._has_written = False  # checkpoints of an earlier problem are in the folder
@@ -202,7 +188,7 @@ class CommandOutput:
         checkpoint = self.options.checkpoint
         if checkpoint is None:
             return None if own is None else self._with_options([own])[0]
-        self.unused.discard("--checkpoint", "--overwrite", "--io-threads", "--io-ranks")
+        self.unused.difference_update(("--checkpoint", "--overwrite", "--io-threads", "--io-ranks"))
         checkpoint = replace(checkpoint, overwrite=checkpoint.overwrite or self._has_written)
         self._has_written = True
         return checkpoint
@@ -213,7 +199,7 @@ class CommandOutput:
         if self.options.io_threads is not None:
             changes["io_threads"] = self.options.io_threads
         if outputs:
-            self.unused.discard("--overwrite", "--io-threads", "--io-ranks")
+            self.unused.difference_update(("--overwrite", "--io-threads", "--io-ranks"))
         known = (Output, Checkpoint)
         return [replace(output, **changes) if isinstance(output, known) else output for output in outputs]
 

@@ -14,9 +14,10 @@ from halocline.cli.app import run as command
 from halocline.errors import InputError
 from halocline.io.style import styled
 from halocline.problems.files import CASES, case_names
+from halocline.problems.names import Family
 from halocline.problems.problem import Problem
 from halocline.run.ranks.communicator import Communicator
-from halocline.study.reporting.errors import Line, lines, order, orders, plot, tables, verdicts
+from halocline.study.reporting.errors import lines, order, orders, plot, tables, verdicts
 
 
 def made(
@@ -32,29 +33,29 @@ def made(
 # -- which lines ---------------------------------------------------------------------------------------
 
 
-def labels(found: list[Line]) -> list[tuple[str, str, tuple[int, ...]]]:
-    return [(line.panel, line.label, line.sizes) for line in found]
+def labels(found: list[tuple[str, Family]]) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(family.title, label, family.sizes) for label, family in found]
 
 
 def test_the_families_of_a_case_are_what_is_run_by_default() -> None:
     found = lines(Problem("linear-wave"), {})
-    panels = {line.panel: [each.label for each in found if each.panel == line.panel] for line in found}
+    panels = {one.title: [label for label, family in found if family.title == one.title] for _, one in found}
     assert panels == {
         "Hydrodynamic modes in 1D": ["sound", "shear_y", "shear_z", "entropy_hydro"],
         "MHD modes in 1D": ["fast", "alfven", "slow", "entropy"],
         "MHD modes in 3D": ["fast", "alfven", "slow", "entropy"],
     }
-    assert {(line.dim, line.sizes) for line in found} == {(1, (64, 128, 256)), (3, (32, 64))}
-    assert found[1].settings == ("wave=shear_y",)
+    assert {(family.dim, family.sizes) for _, family in found} == {(1, (64, 128, 256)), (3, (32, 64))}
+    assert found[1][1].lines == ({"wave": "shear_y"},)
 
 
 def test_what_is_given_chooses_among_the_families() -> None:
     case = Problem("linear-wave")
-    assert [line.label for line in lines(case, {}, 3, (16,))] == ["fast", "alfven", "slow", "entropy"]
+    assert [label for label, _ in lines(case, {}, 3, (16,))] == ["fast", "alfven", "slow", "entropy"]
     one = lines(case, {"wave": "slow", "courant": 0.4}, 1, (16, 32))
-    assert one == [Line("MHD modes in 1D", "slow", 1, (16, 32), (), 2)]
+    assert one == [("slow", Family("MHD modes in 1D", 1, (16, 32), ({"wave": "slow"},), 2))]
     # no family has a sound wave in three dimensions: the case itself, on its grid and coarser ones
-    assert lines(case, {"wave": "sound"}, 3) == [Line("3D", "error", 3, (16, 32, 64), (), 2)]
+    assert lines(case, {"wave": "sound"}, 3) == [("error", Family("3D", 3, (16, 32, 64)))]
     with pytest.raises(InputError, match="dim is 2; expected 1 or 3"):
         lines(case, {}, 2)
 

@@ -53,54 +53,35 @@ cluster = panel("On a cluster")
 
 
 @dataclass
-class OfProblem:
-    """Options of the problem that each run solves.
+class OfRuns:
+    """Options of the runs of a study, beside those of `halocline.cli.options.Execution`.
 
     Attributes
     ----------
+    problem
+        A case of `halocline cases`, or a Python file.
     n
         Points or cells along the first axis, the others in the problem's own proportion, for each run; by
         default what suits the study.
     dim
         Axes, where a problem can have several numbers of them.
-    """
-
-    n: Annotated[str | None, problem("--n N,N,...")] = None
-    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None
-    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
-
-
-@dataclass
-class OfSteps:
-    """Options of runs that are a number of steps.
-
-    Attributes
-    ----------
     steps
         Steps of each run; by default those of the case.
     warm_up
         The first K steps are not timed; by default two, where there are more.
     """
 
+    problem: Annotated[str, typer.Argument(metavar="CASE|FILE.py")]
+    n: Annotated[str | None, problem("--n N,N,...")] = None
+    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None
+    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
     steps: Annotated[int | None, problem("--steps S", whole(ranges.SOME_STEPS))] = None
     warm_up: Annotated[int | None, problem("--warm-up K", whole(ranges.STEPS))] = None
     order: Annotated[int | None, options.ORDER_OF_CASE] = None
     scheme: Annotated[str | None, options.SCHEME_OF_CASE] = None
-
-
-@dataclass
-class OfLinear:
-    """Options of a linear problem."""
-
     method: Annotated[str | None, options.METHOD_OF_CASE] = None
     rtol: Annotated[float | None, RTOL] = None
     max_iterations: Annotated[int | None, MAX_ITERATIONS] = None
-
-
-@dataclass
-class OfRuns:
-    """Options of each run, beside those of `halocline.cli.options.Execution`."""
-
     ranks: Annotated[int | None, options.RANKS] = None
     repeat: Annotated[int | None, options.REPEAT] = None
 
@@ -153,19 +134,6 @@ class Submit:
     overwrite: Annotated[bool, cluster("--overwrite")] = False
 
 
-@dataclass
-class Problem:
-    """Problem of a study.
-
-    Attributes
-    ----------
-    problem
-        A case of `halocline cases`, or a Python file.
-    """
-
-    problem: Annotated[str, typer.Argument(metavar="CASE|FILE.py")]
-
-
 def add(app: typer.Typer, study: Study, name: str) -> None:
     """Add the command of a study to a group."""
     sweeps = [(sweep.form, sweep.help, sweep.default) for sweep in study.sweeps]
@@ -177,14 +145,15 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         threads = "--threads T,T,...", "Threads of each rank; one run for each.", study.threads
         layout = [_parameter(where, *ranks), _parameter(where, *threads)]
 
+    arguments = [] if name == "CASE" else [parameters(OfRuns, "problem")]
+    steps = () if study.to_the_end else ("steps", "warm_up", "order", "scheme")
+
     @command(
         app,
         name,
-        *([] if name == "CASE" else [Problem]),
+        *arguments,
         options,
-        OfProblem,
-        *([] if study.to_the_end else [OfSteps]),
-        OfLinear,
+        parameters(OfRuns, "n", "dim", "settings", *steps, *OF_LINEAR),
         layout,
         parameters(Execution, "device", "decomposition", "patch"),
         parameters(OfRuns, "repeat"),
@@ -194,9 +163,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
     )
     def run(context: typer.Context, **values: Any) -> None:
         problem = values.pop("problem", context.info_name)
-        results, submit = take(Results, values), take(Submit, values)
-        source = context.get_parameter_source
-        measure(study.name, problem, results=results, submit=submit, source=source, **values)
+        measure(study, problem, context.get_parameter_source, **values)
 
 
 def _parameter(option: Any, form: str, help: str, default: Any) -> Parameter:
@@ -361,26 +328,19 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
 
 
 def measure(
-    name: str,
-    problem: str,
-    *,
-    results: Files,
-    submit: Mapping[str, Any],
-    source: Callable[[str], Any],
-    repeat: int | None = None,
-    **options: Any,
+    study: Study, problem: str, source: Callable[[str], Any], *, repeat: int | None = None, **values: Any
 ) -> None:
     """Carry out a study, and print its tables."""
     _alone()
-    declared = studies()[name]
+    results, submit = take(Results, values), take(Submit, values)
     problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
-        asked = _asked(declared, problem, options, Path(scratch), results)
+        asked = _asked(study, problem, values, Path(scratch), results)
         if submit["submit"] is not None:
             refuse(results, "halocline study report makes the page and tables of all jobs: leave it out")
             if submit["per_node"] is not None and source("ranks").name == "COMMANDLINE":
                 why = "--per-node says how many ranks each node has"
-                refuse({"ranks": options["ranks"]}, f"{why}: leave it out")
+                refuse({"ranks": values["ranks"]}, f"{why}: leave it out")
             _submit(asked, submit)
             return
         refuse(
@@ -392,7 +352,7 @@ def measure(
             measurements,
             report,
             results,
-            title=f"{declared.title}: {measurements[0]['case']}",
+            title=f"{study.title}: {measurements[0]['case']}",
             record=measurements if asked.is_linear else None,
             drawn=[] if asked.drawn is None else sorted(asked.drawn.glob("*.png")),
         )
@@ -482,30 +442,23 @@ def _leave(
     drawn: Sequence[Path] = (),
 ) -> None:
     """Print and write the report of measurements; the record is that of a study by default."""
-    from halocline.study.measuring.command import as_csv
+    from halocline import __version__
+    from halocline.study.measuring.command import as_csv, devices_of
     from halocline.study.reporting.page import facts_of_measurements
 
+    host = found[0]["machine"]["host"]
+    on = devices_of(found[-1]) or found[0]["machine"]["cpu"]
     leave(
         report,
         results,
         title=title,
-        lead=_lead(report.what, found),
+        lead=f"{report.what} with Halocline {__version__} on {host}, {on}, {found[0]['started'][:10]}",
         record=record or {"measurements": list(found), **report.facts},
         rows=as_csv(found) if results["csv"] else "",
         facts=facts_of_measurements(found),
         commands=[m["command"] for m in found],
         drawn=drawn,
     )
-
-
-def _lead(what: str, found: Sequence[Measurement]) -> str:
-    """Return the sentence below the heading of a page: what was measured, where and when."""
-    from halocline import __version__
-    from halocline.study.measuring.command import devices_of
-
-    machine = found[0]["machine"]
-    on = devices_of(found[-1]) or machine["cpu"]
-    return f"{what} with Halocline {__version__} on {machine['host']}, {on}, {found[0]['started'][:10]}"
 
 
 def _alone() -> None:

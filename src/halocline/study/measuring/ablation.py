@@ -7,12 +7,12 @@ Supercomputers (2020), Figs. 10 to 12: +remote, +colo, +peer, +self.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table, table_of
-from halocline.lang.grid import Grid
+from halocline.lang.grid import AXES, Grid
 from halocline.model.execute import execute
 from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.layout import lay_out
@@ -34,54 +34,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
+OF_STEPS = ("halos of a program", "overlap", "communication")  # groups of which whole steps are timed
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
 
-class Variant(NamedTuple):
-    """One way of exchanging halos.
+def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the options of all variants that are timed, by group and name.
 
-    Attributes
-    ----------
-    group : str
-        The name of the property that is changed.
-    name : str
-    options : mapping
-        Of `halocline.study.measuring.exchange.Bench`, or of halocline.Execution for whole steps.
-    whole : bool
-        Whether whole steps of a program are timed, and not its exchange alone.
+    They are those of `halocline.study.measuring.exchange.Bench`, and for OF_STEPS those of
+    `halocline.Execution`.
     """
-
-    group: str
-    name: str
-    options: Mapping[str, Any]
-    whole: bool = False
-
-
-def variants(fields: int, radius: int, ndim: int = 3) -> list[Variant]:
-    """All that are measured, group by group."""
-    made = [Variant("transfer methods", name, {"methods": methods}) for name, methods in SETS.items()]
-    made += [
-        Variant("edges and corners", "with", {"corners": True}),
-        Variant("edges and corners", "without", {"corners": False}),
-    ]
     narrow = [radius] + [1] * (fields - 1)
-    made += [
-        Variant("halos", "uniform", {"radius": radius}),
-        Variant("halos", f"per field ({', '.join(map(str, narrow))})", {"radius": narrow}),
-    ]
-    made += [
-        Variant("decompositions", name, {"decomposition": name})
-        for name in DECOMPOSITIONS
-        if not name.startswith("1d-") or name[3:] in "xyz"[:ndim]
-    ]
-    made += [
-        Variant("halos of a program", "uniform", {"halo": "uniform"}, whole=True),
-        Variant("halos of a program", "as read", {"halo": "read"}, whole=True),
-        Variant("overlap", "without", {"overlap": False}, whole=True),
-        Variant("overlap", "with", {"overlap": True}, whole=True),
-    ]
-    made += [Variant("communication", name, {"communication": name}, whole=True) for name in COMMUNICATIONS]
-    return made
+    known = [name for name in DECOMPOSITIONS if not name.startswith("1d-") or name[3:] in AXES[:ndim]]
+    return {
+        "transfer methods": {name: {"methods": methods} for name, methods in SETS.items()},
+        "edges and corners": {"with": {"corners": True}, "without": {"corners": False}},
+        "halos": {
+            "uniform": {"radius": radius},
+            f"per field ({', '.join(map(str, narrow))})": {"radius": narrow},
+        },
+        "decompositions": {name: {"decomposition": name} for name in known},
+        "halos of a program": {"uniform": {"halo": "uniform"}, "as read": {"halo": "read"}},
+        "overlap": {"without": {"overlap": False}, "with": {"overlap": True}},
+        "communication": {name: {"communication": name} for name in COMMUNICATIONS},
+    }
 
 
 def measure(
@@ -122,53 +98,66 @@ def measure(
     """
     REPEATS.check("repeats", repeats)
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
-    ready: list[tuple[Variant, PassTimer]] = []
+    ready: dict[tuple[str, str], PassTimer] = {}
     taken: set[tuple[str, ...]] = set()
+    bench: PassTimer
     on_devices = chosen_devices(execution.get("device")).interface != "cpu"
-    for variant in variants(fields, radius, len(shape)):
-        bench: PassTimer
-        named = variant.options.get("methods", "").split(",")
-        if variant.group == "transfer methods" and (
+    groups = variants(fields, radius, len(shape)).items()
+    for group, name, changed in ((group, *variant) for group, known in groups for variant in known.items()):
+        options = common | changed
+        named = options.get("methods", "").split(",")
+        if group == "transfer methods" and (
             (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(named))
             or ("peer" not in named and world().mpi is None)
         ):
-            continue  # what it names cannot be had here
+            continue  # a method of this set is not available here
         try:
-            if variant.whole:
-                bench = heat(shape, **{**common, **variant.options})
-                bench.calibrate()
-            else:
-                bench = Bench(shape, **{**common, **variant.options})
+            bench = heat(shape, **options) if group in OF_STEPS else Bench(shape, **options)
         except InputError:
-            if variant.group != "decompositions":
+            if group != "decompositions":
                 raise  # a grid may be too thin for slabs
             continue
+        if group in OF_STEPS:
+            bench.calibrate()
         methods = bench.prepared.plan.transfers.methods
-        if variant.group == "transfer methods" and methods in taken:
-            continue  # nor this
+        if group == "transfer methods" and methods in taken:
+            continue  # another set has led to the same methods
         taken.add(methods)
-        ready.append((variant, bench))
-    for _, bench in ready:
+        ready[group, name] = bench
+    for bench in ready.values():
         bench.run()
-    times = in_turn({n: bench.run for n, (_, bench) in enumerate(ready)}, repeats, on_progress)
-    found: list[Measurement] = []
-    first: dict[str, float] = {}
-    for n, (variant, bench) in enumerate(ready):
-        seconds = statistics.median(times[n])
-        messages, bytes_by_method = moved(bench.prepared)
-        record = {
-            "group": variant.group,
-            "name": variant.name,
-            "parts": bench.prepared.plan.decomposition.parts,
-            "messages": messages,
-            "bytes_by_method": bytes_by_method,
-            "seconds": seconds,
-            "ratio": first.setdefault(variant.group, seconds) / seconds,
-            "predicted": False,
-            "whole": variant.whole,
-        }
-        found.append(record)
-    return found
+    records: list[Measurement] = []
+    times = in_turn({variant: bench.run for variant, bench in ready.items()}, repeats, on_progress)
+    for (group, name), bench in ready.items():
+        parts, sent = bench.prepared.plan.decomposition.parts, moved(bench.prepared)
+        records.append(_record(records, group, name, parts, statistics.median(times[group, name]), sent))
+    return records
+
+
+def _record(
+    others: Sequence[Measurement],
+    group: str,
+    name: str,
+    parts: tuple[int, ...],
+    seconds: float,
+    sent: tuple[int | None, dict[str, int]],
+    *,
+    predicted: bool = False,
+) -> Measurement:
+    """Return the record of a variant; `others` are those before it, and `sent` as `moved` returns it."""
+    first = next((other["seconds"] for other in others if other["group"] == group), seconds)
+    messages, bytes_by_method = sent
+    return {
+        "group": group,
+        "name": name,
+        "parts": parts,
+        "messages": messages,
+        "bytes_by_method": bytes_by_method,
+        "seconds": seconds,
+        "ratio": first / seconds,
+        "predicted": predicted,
+        "whole": group in OF_STEPS,
+    }
 
 
 def place(
@@ -187,7 +176,7 @@ def place(
     grid = Grid(tuple(shape), periodic=True)
     schedule = exchange_schedule(grid, fields, dtype, radius)
     count = len(machine.devices)
-    found: list[Measurement] = []
+    records: list[Measurement] = []
     for placement in sorted(PLACEMENTS, key=("random", "trivial", "aware").index):
         layout = lay_out(
             shape,
@@ -198,20 +187,10 @@ def place(
             placement=placement,
             distance=machine.distance(),
         )
-        seconds = execute(schedule, layout, machine).seconds
-        record: Measurement = {
-            "group": "placement",
-            "name": f"{placement}, {machine.name}",
-            "parts": layout.decomposition.parts,
-            "messages": None,
-            "bytes_by_method": {},
-            "seconds": seconds,
-            "ratio": found[0]["seconds"] / seconds if found else 1.0,
-            "predicted": True,
-            "whole": False,
-        }
-        found.append(record)
-    return found
+        seconds, parts = execute(schedule, layout, machine).seconds, layout.decomposition.parts
+        name = f"{placement}, {machine.name}"
+        records.append(_record(records, "placement", name, parts, seconds, (None, {}), predicted=True))
+    return records
 
 
 def groups_of(found: Sequence[Measurement]) -> dict[str, list[Measurement]]:

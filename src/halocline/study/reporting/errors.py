@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
@@ -28,44 +27,15 @@ ERROR = "error"
 COLUMNS = 3  # of panels
 
 
-@dataclass(frozen=True)
-class Line:
-    """Runs of one problem on finer and finer grids.
-
-    Attributes
-    ----------
-    panel, label : str
-        Where it is drawn, and its name there.
-    dim : int
-        Axes.
-    sizes : tuple of int
-        Cells along the first axis.
-    settings : tuple of str
-        As --set takes them, beside those given.
-    order : int
-        The power of the spacing that the error is expected to fall with.
-    """
-
-    panel: str
-    label: str
-    dim: int
-    sizes: tuple[int, ...]
-    settings: tuple[str, ...]
-    order: int
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Keys of a measurement that tables and figures need."""
-        return {"panel": self.panel, "line": self.label, "expected_order": self.order}
-
-
 def lines(
     problem: Problem,
     given: Mapping[str, float | str],
     dim: int | None = None,
-    sizes: Sequence[int] | None = None,
-) -> list[Line]:
-    """Return the lines of the case's families that agree with the parameters; without one, the case itself.
+    sizes: tuple[int, ...] | None = None,
+) -> list[tuple[str, Family]]:
+    """Return label and family of each line of the case that agrees with the parameters.
+
+    Each family has one line. A case without such a line has a family of its own grid and coarser ones.
 
     Parameters
     ----------
@@ -74,40 +44,30 @@ def lines(
         Parameters.
     dim : int, optional
         Axes; by default whatever the families have.
-    sizes : sequence of int, optional
+    sizes : tuple of int, optional
         Cells along the first axis, instead of those of the families.
     """
-    found = [
-        (family, line)
+    families = [
+        replace(family, sizes=sizes or family.sizes, lines=(line,))
         for family in problem.known.families
         if dim in (None, family.dim) and (sizes or family.sizes)
         for line in family.lines
         if all(given.get(name, value) == value for name, value in line.items())
     ]
-    if not found:
+    if not families:
         whole = problem.default_cells(dim)
         halves = tuple(sorted({max(1, whole[0] // part) for part in (4, 2, 1)}))
-        found = [(Family(f"{len(whole)}D", len(whole), halves), {})]
-    dims: dict[str, set[int]] = {}
-    for family, _ in found:
-        dims.setdefault(family.title, set()).add(family.dim)
-    return [
-        Line(
-            family.title,
-            _label(line, family.dim if len(dims[family.title]) > 1 else None)
-            or ("" if problem.known.error is None else ERROR),
-            family.dim,
-            family.sizes if sizes is None else tuple(sizes),
-            tuple(f"{name}={value}" for name, value in line.items() if name not in given),
-            family.order,
-        )
-        for family, line in found
-    ]
+        families = [Family(f"{len(whole)}D", len(whole), sizes or halves)]
+    unnamed = "" if problem.known.error is None else ERROR
+    return [(_label(family, families) or unnamed, family) for family in families]
 
 
-def _label(line: Mapping[str, float | str], dim: int | None) -> str:
+def _label(family: Family, families: Sequence[Family]) -> str:
+    """Return the parameters of the line of a family, and its axes where they differ within the panel."""
+    (line,) = family.lines
     values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
-    return joined(*values, None if dim is None else f"{dim}D")
+    axes = {other.dim for other in families if other.title == family.title}
+    return joined(*values, f"{family.dim}D" if len(axes) > 1 else None)
 
 
 def cells(measurement: Measurement) -> int:
@@ -115,23 +75,26 @@ def cells(measurement: Measurement) -> int:
     return int(min(measurement["shape"]))
 
 
-def by_line(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[Measurement]]]:
-    """Return panel, name and runs of each line, in the order of the runs; the coarsest grid is first."""
-    lines: dict[str, dict[str, list[Measurement]]] = {}
+def by_panel(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[Measurement]]]:
+    """Return the runs of each line of each panel, in the order of the runs; the coarsest grid is first."""
+    panels: dict[str, dict[str, list[Measurement]]] = {}
     for m in measurements:
-        lines.setdefault(m["panel"], {}).setdefault(m["line"], []).append(m)
-    return [
-        (panel, label, sorted(line, key=cells)) for panel, own in lines.items() for label, line in own.items()
-    ]
+        panels.setdefault(m["panel"], {}).setdefault(m["line"], []).append(m)
+    return {
+        panel: {label: sorted(line, key=cells) for label, line in lines.items()}
+        for panel, lines in panels.items()
+    }
 
 
-def by_panel(
-    measurements: Sequence[Measurement],
-) -> Iterator[tuple[str, dict[str, list[Measurement]], bool]]:
-    """Yield each panel with its lines by name, and whether any of its grids has several axes."""
-    for panel, lines in groupby(by_line(measurements), itemgetter(0)):
-        runs = {label: line for _, label, line in lines}
-        yield panel, runs, any(len(m["shape"]) > 1 for line in runs.values() for m in line)
+def by_line(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[Measurement]]]:
+    """Return panel, name and runs of each line, see `by_panel`."""
+    panels = by_panel(measurements).items()
+    return [(panel, label, line) for panel, lines in panels for label, line in lines.items()]
+
+
+def _has_several_axes(lines: Mapping[str, Sequence[Measurement]]) -> bool:
+    """Return whether any grid of a panel has several axes."""
+    return any(len(m["shape"]) > 1 for line in lines.values() for m in line)
 
 
 def order(coarse: Measurement, fine: Measurement) -> float | None:
@@ -164,8 +127,8 @@ def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
 def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list[Table]:
     """Return a table for each panel; `error_name` says what the error is."""
     title, tables = f"{error_name[0].upper()}{error_name[1:]}", []
-    for panel, lines, several in by_panel(measurements):
-        rows = []
+    for panel, lines in by_panel(measurements).items():
+        rows, several = [], _has_several_axes(lines)
         for label, line in lines.items():
             names, between = [label, *[""] * len(line)], [None, *(order(*pair) for pair in pairwise(line))]
             for name, m, found in zip(names, line, between, strict=False):
@@ -204,11 +167,11 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
 
 def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
     """Return a figure with a panel for each title: the error of each line over N, and the slope expected."""
-    panels = list(by_panel(measurements))
+    panels = by_panel(measurements)
     figure, axes = figure_of(len(panels), COLUMNS)
-    for number, (ax, (panel, lines, several)) in enumerate(zip(axes, panels, strict=True)):
+    for number, (ax, (panel, lines)) in enumerate(zip(axes, panels.items(), strict=True)):
         _draw(ax, lines)
-        xlabel = "N, cells along the shorter side" if several else "N, cells"
+        xlabel = "N, cells along the shorter side" if _has_several_axes(lines) else "N, cells"
         ylabel = "" if number % min(COLUMNS, len(panels)) else error_name
         ax.set(xlabel=xlabel, ylabel=ylabel, title=panel)
     return figure

@@ -24,17 +24,7 @@ OPTIONS = (  # of measurements
 )
 
 
-def page(
-    report: Report,
-    figures: Sequence[Figure],
-    pictures: Sequence[Path],
-    *,
-    title: str,
-    lead: str,
-    facts: Mapping[str, str],
-    command: str,
-    commands: Sequence[str] = (),
-) -> str:
+def page(report: Report, figures: Sequence[Figure], pictures: Sequence[Path], **texts: Any) -> str:
     """Return the text of the HTML page of a report.
 
     Parameters
@@ -43,28 +33,20 @@ def page(
     figures : sequence of Figure
     pictures : sequence of Path
         PNG files that the page holds.
-    title, lead : str
-        The heading, and a sentence below it.
-    facts : mapping of str to str
-        Machine and software of the measurements.
-    command : str
-        The command that made the page.
-    commands : sequence of str
-        The commands that it ran, each as a process of its own.
+    **texts
+        `title` and `lead`: the heading, and a sentence below it. `facts`: machine and software of the
+        measurements by name, if there are any. `command`: the command that made the page. `commands`: those
+        that it ran, each as a process of its own.
     """
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(loader=PackageLoader("halocline.study.reporting", "."), autoescape=True)
     return environment.get_template("page.html").render(
         report=report,
-        title=title,
-        lead=lead,
-        facts=facts,
-        command=command,
-        commands=commands,
         groups=groups(report.tables),
         figures=[svg(figure) for figure in figures],
         pictures=[(path.stem, b64encode(path.read_bytes()).decode()) for path in pictures],
+        **texts,
     )
 
 

@@ -149,17 +149,19 @@ def _of_case(asked: Asked) -> list[Run]:
     given = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
     (ranks,), (threads,) = asked.ranks, asked.threads
     runs = []
-    for line in errors.lines(case, given, command.dim, asked.sizes):
-        of_line = replace(command.but(dim=line.dim), settings=(*command.settings, *line.settings))
+    for label, family in errors.lines(case, given, command.dim, asked.sizes):
+        settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in given]
+        of_line = replace(command.but(dim=family.dim), settings=(*command.settings, *settings))
         if case.known.error is None:
-            _check_three(line.sizes)
-        for n in line.sizes:
-            errors.check_proportion(case, line.dim, n)
+            _check_three(family.sizes)
+        for n in family.sizes:
+            errors.check_proportion(case, family.dim, n)
             ready = replace(asked, command=of_line).ready(n)
-            # along the map of a stretched axis, in whose spacing differences are expanded
-            spacing = {} if case.known.error else {"spacing": ready.grid.even_spacing(0)}
-            base = {"settings": " ".join(command.settings)}
-            facts = {**line.facts, **spacing, "base": base}
+            facts: dict[str, Any] = {"panel": family.title, "line": label, "expected_order": family.order}
+            if not case.known.error:
+                # along the map of a stretched axis, in whose spacing differences are expanded
+                facts["spacing"] = ready.grid.even_spacing(0)
+            facts["base"] = {"settings": " ".join(command.settings)}
             runs.append(Run(of_line, n, ready.shape, ranks, threads, ready.shape, facts))
     return runs
 
