@@ -10,7 +10,12 @@ import sys
 
 import pytest
 
-from elementary_accuracy import REFERENCE, check_accuracy, library
+from elementary_accuracy import (
+    REFERENCE,
+    check_accuracy,
+    libraries,  # noqa: F401 - library is a fixture that asks for it
+    library,
+)
 from elementary_functions import (
     DOUBLE,
     FLOAT,

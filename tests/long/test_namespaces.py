@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from namespaces import ADDRESSES, run
+from namespaces import ADDRESSES, nodes, run  # noqa: F401 - run is a fixture that asks for nodes
 
 __all__ = ["run"]  # fixtures
 

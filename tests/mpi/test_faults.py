@@ -21,6 +21,9 @@ from hypothesis import strategies as st
 from faults import PAUSE
 from halocline.run.ranks.launch import Ranks
 from hang import HANG
+from started_scripts import start
+
+__all__ = ["start"]  # a fixture
 
 EXCHANGE = "simulation(methods='{}').run(steps=FOR_EVER, on_progress=at_work(DYING, die))"
 DEATHS = {  # when: the ranks, the one that dies, the script
