@@ -20,8 +20,8 @@ from halocline.errors import InputError
 from halocline.model import Rates, execute, step_time
 from halocline.plan.layout import Layout, lay_out
 from halocline.plan.machine import Machine, load_machine, parse_machine
+from halocline.plan.trace import TRACE_EVENTS
 from halocline.plan.traffic import Traffic
-from halocline.run.domain.trace import TRACE_EVENTS
 from halocline.study.measuring import predict
 from halocline.study.measuring.exchange import exchange_schedule
 
@@ -216,7 +216,8 @@ def test_spans_of_a_rank_do_not_overlap() -> None:
     assert {span.rank for span in found.spans} == {5}
     own = sorted((s.begin, s.end) for s in found.spans if s.kind != "message")
     assert all(end <= begin + 1e-15 for (_, end), (begin, _) in itertools.pairwise(own))
-    assert {span.kind for span in found.spans} == {"pack", "send", "unpack", "patch", "message"}
+    assert {span.kind for span in found.spans} == {"pack", "unpack", "patch", "message"}
+    assert {span.name for span in found.spans if span.kind == "pack"} == {"u: pack", "u: send"}
     came = {span.name for span in found.spans if span.kind == "message"}
     assert came == {f"u: from rank {n}" for n in (1, 9)}, "those of other nodes"
     copied = {span.name for span in found.spans if span.kind == "unpack"}
