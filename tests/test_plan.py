@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halocline.compile.footprint import Footprint
-from halocline.compile.schedule import FieldInfo, Fill, Loop, Schedule, Scratch, Sweep
+from halocline.compile.ir.statements import Slot
+from halocline.compile.schedule import FieldInfo, Fill, Loop, Schedule, Sweep
 from halocline.errors import HaloclineError, InputError
 from halocline.plan import Box, Caches, Layout, Traffic, Transfers, decompose, least_thickness, plan_rank
 from halocline.plan import rank as planning
@@ -579,7 +580,7 @@ def test_every_other_sweep_runs_backward():
 def test_scratch_memory_is_for_the_largest_patch():
     schedule = one_field((True, True), star(2, 1)).schedule
     (sweep,) = schedule.operations
-    sweep = replace(sweep, scratch=(Scratch(8, (2, 2)), Scratch(4, (0, 1))))
+    sweep = replace(sweep, scratch=(Slot(0, 8, (2, 2)), Slot(1, 4, (0, 1))))
     plan = plan_subdomain(
         replace(schedule, operations=(sweep,)), decompose((9, 20), 1, periodic=True), 0, patch=(4, 12)
     )
@@ -654,7 +655,7 @@ def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch
 def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
     schedule = one_field((False, False), star(2, 1)).schedule
     (sweep,) = schedule.sweeps()
-    schedule = replace(schedule, operations=(replace(sweep, scratch=(Scratch(8, (2, 2)),)),))
+    schedule = replace(schedule, operations=(replace(sweep, scratch=(Slot(0, 8, (2, 2)),)),))
     plan = plan_subdomain(schedule, decompose((4096, 4096), 1, periodic=False), 0, caches=Caches(l2=2**21))
     table = plan.patches.table
     rows, columns = (table[:, 1] - table[:, 0]).max(axis=0).tolist()

@@ -5,7 +5,7 @@ Statements refer to values by number, and to arrays by name. Those in a `Body` a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from operator import is_
 from typing import Any, ClassVar, dataclass_transform
@@ -63,13 +63,28 @@ class Stage(Statement):
 
 
 class Slot(Statement):
-    """Memory for stages, of which one after the other has it: for elements of `item` bytes at the points of a
-    patch, and `extra` more per axis. `planes`: a ring of this number along the first axis, instead of all."""
+    """Memory for stages, of which one after the other has it.
+
+    Attributes
+    ----------
+    number : int
+    item : int
+        Bytes of an element.
+    extra : tuple of int
+        Points along each axis beside those of the patch.
+    planes : int
+        Number of planes of a ring along the first axis; 0 for all of the patch and `extra`.
+    """
 
     number: int
     item: int
     extra: tuple[int, ...]
     planes: int = 0
+
+    def points(self, patch: Sequence[int]) -> tuple[int, ...]:
+        """Return the number of points along each axis for a patch."""
+        first, *rest = (n + e for n, e in zip(patch, self.extra, strict=True))
+        return (self.planes or first, *rest)
 
 
 class Allocate(Statement):
