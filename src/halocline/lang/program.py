@@ -23,6 +23,7 @@ from halocline.lang.callables import fixed_by_partial, name_of, rebound_argument
 from halocline.lang.expression import Assignable, Expr, Operand, Operators
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
 from halocline.lang.location import at_target, locations, staggering
+from halocline.lang.location import location as location_name
 from halocline.lang.origin import Line, calling_line, worded
 from halocline.lang.trace import OWN
 from halocline.lang.values import as_name, identifier
@@ -201,7 +202,7 @@ def stage(
         staggered = None if expression.placement is None else graph.place_of(expression)
         expression = graph.bare(expression)
     if storage == "array":
-        location = location or grid.location_of(staggered or graph.place_of(expression))
+        location = location or location_name(staggered or graph.place_of(expression))
     (expression,) = program.reduced(expression)
     if storage == "array":
         assert location is not None
