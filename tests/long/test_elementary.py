@@ -10,12 +10,7 @@ import sys
 
 import pytest
 
-from elementary_accuracy import (
-    REFERENCE,
-    check_accuracy,
-    libraries,  # noqa: F401 - library is a fixture that asks for it
-    library,
-)
+from elementary_accuracy import REFERENCE, check_accuracy, libraries, library
 from elementary_functions import (
     DOUBLE,
     FLOAT,
@@ -23,7 +18,7 @@ from elementary_functions import (
     Library,
 )
 
-__all__ = ["library"]  # fixtures
+__all__ = ["libraries", "library"]  # fixtures
 
 
 # ---- accuracy --------------------------------------------------------------------------------

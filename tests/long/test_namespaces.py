@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 
-from namespaces import ADDRESSES, nodes, run  # noqa: F401 - run is a fixture that asks for nodes
+from namespaces import ADDRESSES, nodes, run
 
-__all__ = ["run"]  # fixtures
+__all__ = ["nodes", "run"]  # fixtures
 
 
 def test_a_rank_that_is_killed_on_another_node_ends_all(run):

@@ -104,7 +104,8 @@ def test_spans_of_a_rank_do_not_overlap() -> None:
     assert {span.rank for span in found.spans} == {5}
     own = sorted((s.begin, s.end) for s in found.spans if s.kind != "message")
     assert all(end <= begin + 1e-15 for (_, end), (begin, _) in itertools.pairwise(own))
-    assert {span.kind for span in found.spans} == {"pack", "send", "unpack", "patch", "message"}
+    assert {span.kind for span in found.spans} == {"pack", "unpack", "patch", "message"}
+    assert {span.name for span in found.spans if span.kind == "pack"} == {"u: pack", "u: send"}
     came = {span.name for span in found.spans if span.kind == "message"}
     assert came == {f"u: from rank {n}" for n in (1, 9)}, "those of other nodes"
     copied = {span.name for span in found.spans if span.kind == "unpack"}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from executed_plans import cube, make_schedule, one_field, plan_subdomain, star
 from halocline.compile.footprint import Footprint
-from halocline.compile.schedule import Loop, Scratch
+from halocline.compile.ir.statements import Slot
+from halocline.compile.schedule import Loop
 from halocline.errors import InputError
 from halocline.plan import Box, Caches, Layout, Transfers, decompose, plan_rank
 from halocline.plan import rank as planning
@@ -92,7 +93,7 @@ def test_every_other_sweep_runs_backward():
 def test_scratch_memory_is_for_the_largest_patch():
     schedule = one_field((True, True), star(2, 1)).schedule
     (sweep,) = schedule.operations
-    sweep = replace(sweep, scratch=(Scratch(8, (2, 2)), Scratch(4, (0, 1))))
+    sweep = replace(sweep, scratch=(Slot(0, 8, (2, 2)), Slot(1, 4, (0, 1))))
     plan = plan_subdomain(
         replace(schedule, operations=(sweep,)), decompose((9, 20), 1, periodic=True), 0, patch=(4, 12)
     )
@@ -167,7 +168,7 @@ def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch
 def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
     schedule = one_field((False, False), star(2, 1)).schedule
     (sweep,) = schedule.sweeps()
-    schedule = replace(schedule, operations=(replace(sweep, scratch=(Scratch(8, (2, 2)),)),))
+    schedule = replace(schedule, operations=(replace(sweep, scratch=(Slot(0, 8, (2, 2)),)),))
     plan = plan_subdomain(schedule, decompose((4096, 4096), 1, periodic=False), 0, caches=Caches(l2=2**21))
     table = plan.patches.table
     rows, columns = (table[:, 1] - table[:, 0]).max(axis=0).tolist()

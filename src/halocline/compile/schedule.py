@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from halocline.compile.footprint import Footprint
-from halocline.compile.ir.statements import StageUse
+from halocline.compile.ir.statements import Slot, StageUse
 from halocline.lang.blocks import Blocks
 from halocline.lang.trace import OWN
 
@@ -76,31 +76,6 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class Scratch:
-    """Memory of a kernel for stages, of which one after the other has it.
-
-    Parameters
-    ----------
-    item : int
-        Bytes of an element.
-    extra : tuple of int
-        Points per axis beside those of the patch.
-    planes : int
-        How many there are along the first axis where nests go plane by plane; 0: all of the patch, and
-        extra.
-    """
-
-    item: int
-    extra: tuple[int, ...]
-    planes: int = 0
-
-    def points(self, patch: Sequence[int]) -> tuple[int, ...]:
-        """How many there are along each axis, for a patch."""
-        first, *rest = (n + e for n, e in zip(patch, self.extra, strict=True))
-        return (self.planes or first, *rest)
-
-
-@dataclass(frozen=True)
 class Sweep:
     """One pass over all patches; or, where `computes` is false, an exchange alone, which the sweeps of a loop
     then need not repeat in each pass.
@@ -131,7 +106,7 @@ class Sweep:
     wraps : tuple of int
         Fields whose rows the kernel wraps around itself where one subdomain spans the periodic last axis: the
         scalar `AROUND` says so, by the number of cells of that axis, or 0.
-    scratch : tuple of Scratch
+    scratch : tuple of Slot
         Rows are padded to 64 bytes.
     stages : tuple of StageUse
     flops, bytes : float
@@ -153,7 +128,7 @@ class Sweep:
     swaps: tuple[tuple[int, int], ...] = ()
     overwrites: tuple[int, ...] = ()
     wraps: tuple[int, ...] = ()
-    scratch: tuple[Scratch, ...] = ()
+    scratch: tuple[Slot, ...] = ()
     stages: tuple[StageUse, ...] = ()
     flops: float = 0.0
     bytes: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from halocline.run.domain.trace import TRACE_EVENTS, TraceEvent
+from halocline.plan.trace import TRACE_EVENTS, TraceEvent
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,12 +19,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, cast
 
 from halocline.errors import InputError
 from halocline.lang import expression as graph
 from halocline.lang import trace
+from halocline.lang.axes import whole
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import Expr, Operators
 from halocline.lang.location import at_target
@@ -327,11 +327,6 @@ class LinearPart(BoundaryCondition):
         return self
 
 
-def _is_whole(value: Any) -> TypeGuard[int]:
-    """Whether it is a whole number, NumPy's too."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> None:
     """Raise where a formula reads a field by itself, not from the wall inward: ghosts are not there yet."""
     nearest = at.inner(0, field).attribute[2][at.axis]
@@ -357,9 +352,9 @@ class Inward:
     field: Field | None = None
 
     def __getitem__(self, place: int | tuple[int, ...]) -> Expr:
-        m, *along = place if isinstance(place, tuple) and place else (place,)
+        m, *along = cast("tuple[int, ...]", place if isinstance(place, tuple) and place else (place,))
         name, ndim = self.at.field.name, self.at.field.grid.ndim
-        if not _is_whole(m) or m < 0:
+        if whole(m) is None or m < 0:
             raise InputError(
                 f"the boundary kernel of field {name!r} reads [{m!r}]; expected a whole number, 0 or more: "
                 "it counts cells inward from the wall, so write u[0] for the first one"
@@ -371,7 +366,7 @@ class Inward:
                 "cells inward from the wall, then points along the other axes"
             )
         for s in along:
-            if not _is_whole(s):
+            if whole(s) is None:
                 raise InputError(
                     f"the boundary kernel of field {name!r} reads {[m, *along]}; expected whole numbers: "
                     "cells inward from the wall, then points along it"

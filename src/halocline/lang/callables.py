@@ -7,12 +7,13 @@ A parameter with a default never receives a positional argument: it is an option
 from __future__ import annotations
 
 import dis
+import gc
 import inspect
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
-from types import CodeType, FunctionType, MemberDescriptorType
+from collections.abc import Iterator, Sequence
+from functools import partial
+from types import CodeType
 from typing import Any
 
 from halocline.errors import InputError
@@ -160,8 +161,9 @@ MANY = 1000  # A container with more entries is data: it is not searched for ran
 def captured(function: Any) -> list[Any]:
     """Return the objects that a user function can reach besides its arguments.
 
-    They are closure variables, globals, defaults, entries of containers, and attributes of objects, classes
-    and modules whose names occur in the code. The search continues in the functions among them.
+    They are closure variables, globals, defaults, entries of containers, attributes of objects, and
+    attributes of classes and modules whose names occur in the code. The search continues in the functions
+    among them.
     """
     names, count = {"__call__"}, 0
     objects: list[Any] = []
@@ -179,29 +181,29 @@ def _search(function: Any, names: set[str]) -> list[Any]:
     waiting, visited = [function], dict[int, Any]()
     while waiting:
         thing = waiting.pop()
-        if id(thing) in visited:
-            continue
-        visited[id(thing)] = thing
-        if isinstance(thing, partial):
-            waiting += [thing.func, *thing.args, *thing.keywords.values()]
-        elif inspect.isfunction(thing):
-            if not _is_library(thing):
-                names.update(_names(thing.__code__))
-                waiting += _referenced_objects(thing)
-        elif inspect.ismethod(thing):
-            waiting += [thing.__func__, thing.__self__]
-        elif inspect.isbuiltin(thing):
-            waiting.append(thing.__self__)
-        elif isinstance(thing, (dict, list, tuple, set)):
-            if len(thing) <= MANY:
-                # `+=` would call Vector.__radd__
-                waiting.extend(thing.values() if isinstance(thing, dict) else thing)
-        elif not _is_library(thing):
-            waiting += _attributes(thing, names)
-        elif callable(thing) and not inspect.isclass(thing):
-            waiting += getattr(thing, "__dict__", {}).values()  # the function of a program or a cache
-    del visited[id(function)]
-    return list(visited.values())
+        if id(thing) not in visited:
+            visited[id(thing)] = thing
+            waiting += _referents(thing, names)
+    return [thing for thing in visited.values() if thing is not None and thing is not function]
+
+
+def _referents(thing: Any, names: set[str]) -> list[Any]:
+    """Return the objects that an object refers to; see `_search`."""
+    if inspect.isfunction(thing):
+        if _is_library(thing):
+            return []
+        used_names = [*_names(thing.__code__)]
+        names.update(used_names)
+        used = [thing.__globals__.get(name, sys.modules.get(name)) for name in used_names]  # it may import
+        return [*used, thing.__closure__, thing.__defaults__, thing.__kwdefaults__]
+    if inspect.isclass(thing) or inspect.ismodule(thing):
+        return [] if _is_library(thing) else [inspect.getattr_static(thing, name, None) for name in names]
+    if isinstance(thing, (dict, list, tuple, set)) and len(thing) > MANY:
+        return []
+    if type(thing).__module__ in ("builtins", "functools") or not _is_library(thing):
+        return gc.get_referents(thing)
+    # the function of a program
+    return [*getattr(thing, "__dict__", {}).values()] if callable(thing) else []
 
 
 def _is_library(thing: Any) -> bool:
@@ -225,34 +227,3 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-
-
-def _referenced_objects(function: FunctionType) -> Iterator[Any]:
-    """Yield the closure variables, globals, imported modules and defaults of a function."""
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # the variable has no value yet
-            continue
-    for name in _names(function.__code__):
-        if name in function.__globals__:
-            yield function.__globals__[name]
-        elif name in sys.modules:  # the function imports it
-            yield sys.modules[name]
-    yield from function.__defaults__ or ()
-    yield from (function.__kwdefaults__ or {}).values()
-
-
-def _attributes(thing: Any, names: Iterable[str]) -> Iterator[Any]:
-    """Yield attributes of an object, class or module, and for properties their functions, without a call."""
-    for name in names:
-        value = inspect.getattr_static(thing, name, None)
-        if isinstance(value, MemberDescriptorType) and not inspect.isclass(thing):
-            value = getattr(thing, name, None)
-        elif isinstance(value, property):
-            value = value.fget
-        elif isinstance(value, (classmethod, staticmethod)):
-            value = value.__func__
-        elif isinstance(value, cached_property):
-            value = value.func
-        yield value

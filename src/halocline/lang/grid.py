@@ -20,7 +20,7 @@ from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import BoundaryCondition, Periodic, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
-from halocline.lang.location import Place, location, locations, sorted_places, staggering
+from halocline.lang.location import Place, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
 from halocline.lang.values import as_name, as_quantity, as_real, identifier
 from halocline.ranges import POINTS
@@ -432,10 +432,6 @@ class Grid(Sealed):
         made.name = name
         self.vectors[name] = made
         return made
-
-    def location_of(self, staggered: Sequence[bool]) -> str:
-        """Return the location of points that are staggered along these axes."""
-        return location(staggered)
 
     def free_name(self, name: str) -> str:
         """The name, with the first number behind it that makes it one which nothing has yet."""

@@ -23,6 +23,7 @@ from halocline.lang.callables import fixed_by_partial, name_of, rebound_argument
 from halocline.lang.expression import Assignable, Expr, Operand, Operators
 from halocline.lang.grid import GRID_SCALARS, Field, Grid, Vector, chosen, component_values, unknown
 from halocline.lang.location import at_target, locations, staggering
+from halocline.lang.location import location as location_name
 from halocline.lang.origin import Line, calling_line, worded
 from halocline.lang.trace import OWN
 from halocline.lang.values import as_name, identifier
@@ -201,7 +202,7 @@ def stage(
         staggered = None if expression.placement is None else graph.place_of(expression)
         expression = graph.bare(expression)
     if storage == "array":
-        location = location or grid.location_of(staggered or graph.place_of(expression))
+        location = location or location_name(staggered or graph.place_of(expression))
     (expression,) = program.reduced(expression)
     if storage == "array":
         assert location is not None
@@ -552,7 +553,7 @@ class Program:
         values = {target: self._value(target, value) for target, value in by_field(changes)}
         reduced = self.reduced(*values.values())
         lines = {f: self.origin(_assignment(f, e), f) for f, e in zip(values, reduced, strict=True)}
-        self._open[-1].append(Assign(dict(zip(values, reduced, strict=True)), lines))
+        self.append(Assign(dict(zip(values, reduced, strict=True)), lines))
         for target in values:
             self._versions.set(target)
 
@@ -583,61 +584,31 @@ class Program:
         inner = [n.args[0] for n in graph.walk((expression,)) if n.op == "reduce"]
         memo = {e: self.reduced(e)[0] for e in inner}
         expression = graph.replace_leaves(expression, lambda leaf: leaf, memo)
-        self._open[-1].append(AssignScalar(target, expression, self.origin(_assignment(target, expression))))
+        self.append(AssignScalar(target, expression, self.origin(_assignment(target, expression))))
         self._versions.set(target.name)
 
-    def stop(self, condition: Expr, reason: str) -> None:
-        """Record stop(condition, reason)."""
-        if not condition.condition or condition.varies:
-            raise InputError(
-                f"hc.stop: the condition is {shown(condition)}; expected a comparison of scalars, such as "
-                "rho > limit: reduce a field to a number first, with hc.max for example"
-            )
-        (condition,) = self.reduced(condition)
-        self._open[-1].append(StopWhen(condition, reason, self.origin(f"stop: {reason}")))
+    def append(self, statement: Statement) -> None:
+        """Append a statement to the innermost open loop, or to the program."""
+        self._open[-1].append(statement)
 
     @contextmanager
-    def repeat(self, until: Any, limit: Any, record: Sequence[Scalar], line: Line) -> Iterator[None]:
+    def repeated(self, loop_statement: Repeat) -> Iterator[None]:
         """Record a loop around the statements of a with block."""
-        stop = None if until is None else graph.as_expr(until, "until")
-        if stop is not None and (not stop.condition or stop.varies):
-            raise InputError(
-                f"hc.loop: until is {shown(stop)}; expected a comparison of scalars, such as rho <= stop"
-            )
-        most = None if limit is None else graph.as_expr(limit, "limit")
-        if most is not None and (most.varies or most.condition):
-            raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
-        if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
-            raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
-        if stop is None and most is None:
-            raise InputError(
-                "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
-            )
-        with self._repeated(Repeat(stop, most, tuple(record), line)):
-            yield
-
-    @contextmanager
-    def only(self, condition: Expr, often: float, line: Line) -> Iterator[None]:
-        """Record statements of a with block that run where a condition on scalars holds."""
-        if not condition.condition or condition.varies:
-            raise InputError(
-                f"hc.when: the condition is {shown(condition)}; expected a comparison of scalars, such as "
-                "error > limit; to choose cell by cell use hc.where or hc.branch"
-            )
-        (condition,) = self.reduced(condition)
-        once = graph.as_expr(1.0)
-        with self._repeated(Repeat(graph.unary("not", condition), once, (), line, often=often)):
-            yield
-
-    @contextmanager
-    def _repeated(self, loop_statement: Repeat) -> Iterator[None]:
-        self._open[-1].append(loop_statement)
+        self.append(loop_statement)
         self._versions.enter_loop()
         self._open.append(loop_statement.body)
         try:
             yield
         finally:
             self._open.pop()
+
+
+def _scalar_condition(value: Any, what: str, name: str, example: str) -> Expr:
+    """Return a condition on scalars; raise InputError for any other value."""
+    condition = graph.as_expr(value, name)
+    if not condition.condition or condition.varies:
+        raise InputError(f"{what} is {shown(condition)}; expected a comparison of scalars, such as {example}")
+    return condition
 
 
 def _assignment(target: Field | Scalar, value: Expr) -> str:
@@ -694,7 +665,19 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     if not isinstance(scalars, (list, tuple)):
         raise InputError(f"hc.loop: record is {shown(record)}; expected a scalar, or a list of scalars")
     program = trace.current("hc.loop(...)")
-    return program.repeat(until, limit, scalars, program.origin("loop"))
+    stop = None
+    if until is not None:
+        stop = _scalar_condition(until, "hc.loop: until", "until", "rho <= stop")
+    most = None if limit is None else graph.as_expr(limit, "limit")
+    if most is not None and (most.varies or most.condition):
+        raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
+    if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
+        raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
+    if stop is None and most is None:
+        raise InputError(
+            "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
+        )
+    return program.repeated(Repeat(stop, most, tuple(scalars), program.origin("loop")))
 
 
 def when(condition: Any) -> Any:
@@ -722,8 +705,17 @@ def when(condition: Any) -> Any:
     ...     with hc.when(hc.max(abs(u)) > 1.0):
     ...         u.set(0.5 * u)
     """
-    program = trace.current("hc.when(...)")
-    return program.only(graph.as_expr(condition, "when"), 1.0, program.origin("when"))
+    return _only(trace.current("hc.when(...)"), condition, 1.0, "when")
+
+
+def _only(program: Program, condition: Any, often: float, words: str) -> AbstractContextManager[None]:
+    """Record the statements of a with block that run where a condition on scalars holds."""
+    example = "error > limit; to choose cell by cell use hc.where or hc.branch"
+    checked = _scalar_condition(condition, "hc.when: the condition", "when", example)
+    line = program.origin(words)
+    (reduced,) = program.reduced(checked)
+    once = graph.as_expr(1.0)
+    return program.repeated(Repeat(graph.unary("not", reduced), once, (), line, often=often))
 
 
 def every(steps: int) -> Any:
@@ -742,7 +734,7 @@ def every(steps: int) -> Any:
     turn = program.parameter("step").expr / count
     # to the next whole number: from 2**52 on there are no others
     whole = (turn + 2.0**52) - 2.0**52
-    return program.only(graph.as_expr(turn == whole), 1.0 / count, program.origin(f"every {count} steps"))
+    return _only(program, turn == whole, 1.0 / count, f"every {count} steps")
 
 
 def present(expression: Expr) -> Expr:
@@ -788,7 +780,10 @@ def assign(changes: Mapping[Any, Any]) -> None:
 
 def stop(when: Operand, reason: str) -> None:
     """End the run, with that reason, where a condition on scalars holds."""
-    trace.current("hc.stop(...)").stop(graph.as_expr(when, "when"), reason)
+    program = trace.current("hc.stop(...)")
+    example = "rho > limit: reduce a field to a number first, with hc.max for example"
+    (condition,) = program.reduced(_scalar_condition(when, "hc.stop: the condition", "when", example))
+    program.append(StopWhen(condition, reason, program.origin(f"stop: {reason}")))
 
 
 def scalar(name: str) -> Scalar:

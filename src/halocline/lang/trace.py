@@ -6,7 +6,6 @@ what it means in NumPy, and where that value is gone the compiler can say so.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import math
 import sys
@@ -29,13 +28,10 @@ if TYPE_CHECKING:
 
     from halocline.lang.program import Program
 
-# Marks the names of internal scalars and fields: no user name can contain it.
 V = TypeVar("V")
 
+# Marks the names of internal scalars and fields: no user name can contain it.
 OWN = "'"
-
-MT19937_BYTES = 624 * 4 + 4  # words and position of the Mersenne Twister
-_without_normal = b""  # last memory of NumPy's generator in which no normal number was in store
 
 _program: ContextVar[Program | None] = ContextVar("program", default=None)
 _order: ContextVar[int] = ContextVar("order", default=2)
@@ -142,28 +138,8 @@ def _generator_states(function: Callable[..., Any]) -> list[Callable[[], Any]]:
         states.append(python.getstate)
     if numpy is not None:
         kinds += (numpy.Generator, numpy.RandomState)
-        states.append(partial(_numpy_state, numpy))
+        states.append(lambda: _pickled(numpy.get_state(legacy=False)))
     return states + [partial(_pickled, thing) for thing in objects if isinstance(thing, kinds)]
-
-
-def _numpy_state(random: Any) -> bytes:
-    """Return the state of the global generator of NumPy, given the module ``numpy.random``.
-
-    NumPy takes long to return this state, so that the memory of the generator is compared instead. The
-    memory lacks a normal number that the generator may have in store. Without such a number, a generator
-    whose memory is unchanged has drawn nothing.
-    """
-    global _without_normal
-    generator = random.get_bit_generator()
-    if type(generator) is not random.MT19937:
-        return _pickled(random.get_state(legacy=False))
-    memory = ctypes.string_at(generator.ctypes.state_address, MT19937_BYTES)
-    if memory != _without_normal:
-        state = random.get_state(legacy=False)
-        if state["has_gauss"]:
-            return memory + float(state["gauss"]).hex().encode()
-        _without_normal = memory
-    return memory
 
 
 def _pickled(state: Any) -> bytes:

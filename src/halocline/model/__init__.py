@@ -1,7 +1,7 @@
 """How long a plan takes, without running it: a closed formula, and discrete-event execution."""
 
-from halocline.model.execute import Prediction, Span, execute
+from halocline.model.execute import Prediction, execute
 from halocline.model.formula import StepTime, step_time
 from halocline.model.rates import Rates, memory_of_node
 
-__all__ = ["Prediction", "Rates", "Span", "StepTime", "execute", "memory_of_node", "step_time"]
+__all__ = ["Prediction", "Rates", "StepTime", "execute", "memory_of_node", "step_time"]

@@ -29,21 +29,8 @@ from halocline.plan.exchange import Copy, Message
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
 from halocline.plan.rank import SubdomainPlan, SweepPlan, plan_subdomain
+from halocline.plan.trace import TraceEvent
 from halocline.plan.transfer import DEFAULT, Transfers, chosen_methods
-
-
-@dataclass(frozen=True)
-class Span:
-    """What a rank or message did from `begin` to `end`, in seconds.
-
-    Its `kind` is "patch", "copy", "pack", "send", "unpack", "reduction" or "message".
-    """
-
-    rank: int
-    kind: str
-    name: str
-    begin: float
-    end: float
 
 
 @dataclass
@@ -56,13 +43,13 @@ class Prediction:
         Of one pass, after the first.
     ends : list of float
         When the last rank ended each pass.
-    spans : list of Span
+    spans : list of TraceEvent
         What the ranks that were asked for did, and their messages.
     """
 
     seconds: float
     ends: list[float]
-    spans: list[Span] = field(default_factory=list)
+    spans: list[TraceEvent] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -293,7 +280,7 @@ class _Run:
         self.joined: dict[int, int] = {}  # how many have come to a reduction, by sweep
         self.reduced: dict[int, float] = {}  # when its results are there
         self.waiting: dict[int, list[tuple[int, float]]] = {}  # who waits for them, since when
-        self.spans: list[Span] = []
+        self.spans: list[TraceEvent] = []
 
     def __call__(self, passes: int) -> Prediction:
         self.last = passes * self.sweeps
@@ -316,9 +303,7 @@ class _Run:
 
     def _note(self, rank: int, kind: str, name: str, begin: float, end: float) -> None:
         if rank in self.traced and end > begin:
-            self.spans.append(
-                Span(rank, kind, f"{self._share(rank).name}: {name}" if name else kind, begin, end)
-            )
+            self.spans.append(TraceEvent(rank, 0, kind, f"{self._share(rank).name}: {name}", begin, end))
 
     # --- what happens ---
 
@@ -339,7 +324,7 @@ class _Run:
             packed = done + _per_pass(send, share.sweep) / rates.packing
             self._note(rank, "pack", "pack", done, packed)
             done = packed + (0.0 if send.method == "colocated" else overhead)
-            self._note(rank, "send", "send", packed, done)
+            self._note(rank, "pack", "send", packed, done)
             self._at(packed, self._send, rank, sweep, n)
         self._note(rank, "copy", "copy", done, done + share.copying)
         self._at(done + share.copying, self._next, rank)
@@ -382,7 +367,7 @@ class _Run:
             return
         if receiver in self.traced:
             name = f"{self.shares[receiver][message.sweep % self.sweeps].name}: from rank {sender}"
-            self.spans.append(Span(receiver, "message", name, message.begin, message.least))
+            self.spans.append(TraceEvent(receiver, 1, "message", name, message.begin, message.least))
         self._at(message.least, self._arrive, receiver, message.sweep, message.number)
 
     def _arrive(self, rank: int, sweep: int, number: int, now: float) -> None:

@@ -88,11 +88,6 @@ class Selection:
     stride: Index
     shape: Index
 
-    @classmethod
-    def all(cls, points: Sequence[int]) -> Selection:
-        """Every point."""
-        return cls((0,) * len(points), (1,) * len(points), tuple(points))
-
     def elements(self, points: Box) -> Box:
         """The elements that lie in a box of points; perhaps none."""
         low, high = (

@@ -226,12 +226,10 @@ class Machine(_Part):
 
     @cached_property
     def _routes(self) -> dict[str, dict[str, Route]]:
-        return {}
+        return {start: self._widest(start) for start in (*self.devices, *self.network.cards)}
 
     def route(self, start: str, end: str) -> Route:
-        """The links from one part of a node to another, each with its two ends; empty where there is none."""
-        if start not in self._routes:
-            self._routes[start] = self._widest(start)
+        """Return the links from a device or card to another, each with its two ends; empty without links."""
         return self._routes[start].get(end, ())
 
     def _widest(self, start: str) -> dict[str, Route]:

@@ -9,7 +9,8 @@ from itertools import accumulate, pairwise
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.schedule import Schedule, Scratch, Sweep
+from halocline.compile.ir.statements import Slot
+from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
@@ -50,11 +51,11 @@ class WorkingSet:
     arrays : tuple of (bytes, layers)
         For each operand the bytes of an element and the layers (lower, upper) per axis that it is read at
         around a cell.
-    scratch : tuple of Scratch
+    scratch : tuple of Slot
     """
 
     arrays: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
-    scratch: tuple[Scratch, ...] = ()
+    scratch: tuple[Slot, ...] = ()
 
     @classmethod
     def of(cls, schedule: Schedule, sweep: Sweep) -> WorkingSet:

@@ -9,8 +9,8 @@ import pytest
 
 import halocline as hc
 from halocline.compile.compiler import arranged, compile_program
+from halocline.compile.ir.statements import Slot
 from halocline.compile.passes.scratch import stage_uses
-from halocline.compile.schedule import Scratch
 from halocline.errors import InputError
 from halocline.run.ranks.mpi import world
 from stage_chains import chain
@@ -127,7 +127,7 @@ def test_stages_of_a_chain_take_two_slots() -> None:
     # each as large as the largest of its stages
     assert [slot.extra for slot in slots] == [(found[0].extra), (found[1].extra)]
     (sweep,) = compile_program(program, grid).sweeps()
-    assert sweep.scratch == (Scratch(8, (12,)), Scratch(8, (10,)))
+    assert sweep.scratch == (Slot(0, 8, (12,)), Slot(1, 8, (10,)))
 
 
 def test_what_is_read_while_another_is_stored_keeps_its_memory() -> None:

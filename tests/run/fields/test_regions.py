@@ -18,6 +18,7 @@ import halocline as hc
 from halocline.archive.series import ROWS, rows_of
 from halocline.errors import InputError
 from halocline.io.section import cut
+from halocline.lang.location import location as location_name
 from halocline.run.fields.fields import location_and_dtype
 from halocline.run.fields.regions import INTERPOLATIONS
 from halocline.run.memory.store import FieldStore
@@ -53,7 +54,7 @@ def test_an_expression_has_the_location_of_its_fields() -> None:
             up, down = f[tuple(step)], f[tuple(-step)]
             staggered = [s and a != axis for a, s in enumerate(f.staggered)]
             for difference in (up - f, up - down):  # reads at explicit offsets
-                assert held(difference) == grid.location_of(staggered)
+                assert held(difference) == location_name(staggered)
     u, fx = fields["cell"], fields["face-x"]
     assert held(u + 0.5 * (fx[1, 0, 0] + fx)) == "cell"
 

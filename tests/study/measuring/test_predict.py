@@ -12,7 +12,7 @@ import equations
 from halocline.cli.app import run
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
-from halocline.run.domain.trace import TRACE_EVENTS
+from halocline.plan.trace import TRACE_EVENTS
 from halocline.study.measuring import predict
 from modelled_machine import machine
 

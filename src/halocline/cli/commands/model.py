@@ -169,7 +169,7 @@ def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
     from halocline.run.domain.trace import chrome_events
     from halocline.study.measuring import predict as study
 
-    trace_events = study.trace_events(predictions[-1].spans)
+    trace_events = predictions[-1].spans
     threads = dict.fromkeys(sorted({event.rank for event in trace_events}), 1)
     if asked.trace is not None:
         events = list(chrome_events(trace_events, threads))

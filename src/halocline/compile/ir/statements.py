@@ -5,29 +5,33 @@ Statements refer to values by number, and to arrays by name. Those in a `Body` a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import Field, dataclass, fields, replace
 from operator import is_
+from typing import Any, ClassVar, dataclass_transform
 
 Offset = tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True)
 class Statement:
-    """Base of all statements."""
+    """Base class of all statements, each of which is a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 Body = tuple[Statement, ...]
 
 
-@dataclass(frozen=True)
 class Let(Statement):
     """Values are computed here, in this order, for the statements that follow and those inside them."""
 
     values: tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Store(Statement):
     """A value goes to the present cell of an array; `origin` is the user's line."""
 
@@ -36,7 +40,6 @@ class Store(Statement):
     origin: str = ""
 
 
-@dataclass(frozen=True)
 class Reduce(Statement):
     """A value of each cell goes into reduction number `slot`. `place`: the axes that its points are staggered
     along."""
@@ -49,7 +52,6 @@ class Reduce(Statement):
     origin: str = ""
 
 
-@dataclass(frozen=True)
 class Stage(Statement):
     """A named intermediate, read by loads of its array; a pass stores it in a nest of its own, or computes
     it anew at each load. `storage` is what the user says: "auto", "inline" or "patch"."""
@@ -60,18 +62,31 @@ class Stage(Statement):
     origin: str = ""
 
 
-@dataclass(frozen=True)
 class Slot(Statement):
-    """Memory for stages, of which one after the other has it: for elements of `item` bytes at the points of a
-    patch, and `extra` more per axis. `planes`: a ring of this number along the first axis, instead of all."""
+    """Memory for stages, of which one after the other has it.
+
+    Attributes
+    ----------
+    number : int
+    item : int
+        Bytes of an element.
+    extra : tuple of int
+        Points along each axis beside those of the patch.
+    planes : int
+        Number of planes of a ring along the first axis; 0 for all of the patch and `extra`.
+    """
 
     number: int
     item: int
     extra: tuple[int, ...]
     planes: int = 0
 
+    def points(self, patch: Sequence[int]) -> tuple[int, ...]:
+        """Return the number of points along each axis for a patch."""
+        first, *rest = (n + e for n, e in zip(patch, self.extra, strict=True))
+        return (self.planes or first, *rest)
 
-@dataclass(frozen=True)
+
 class Allocate(Statement):
     """A stage lies in a slot: for the points of a patch, `extent` (lower, upper) more per axis, and `top`
     more at the upper walls; or a ring of its `planes`."""
@@ -130,7 +145,6 @@ class StageUse:
         return tuple(map(sum, self.layers))
 
 
-@dataclass(frozen=True)
 class Planes(Statement):
     """Nests go through a patch together along the first axis: of each the plane that is as far ahead as the
     nest says. From `before` planes below the patch to `after` above it, and `top` more at an upper wall."""
@@ -141,7 +155,6 @@ class Planes(Statement):
     top: int = 0
 
 
-@dataclass(frozen=True)
 class Nest(Statement):
     """The points of a patch, `extent` more around it and `top` more at upper walls; `cell`: only this one, by
     global index. `ahead`: how many planes ahead of the results, where nests go plane by plane. `whole`: rows
@@ -155,7 +168,6 @@ class Nest(Statement):
     whole: bool = False
 
 
-@dataclass(frozen=True)
 class Loop(Statement):
     """One after the other, the places of a nest along an axis of the generated code."""
 
@@ -163,7 +175,6 @@ class Loop(Statement):
     body: Body
 
 
-@dataclass(frozen=True)
 class Row(Statement):
     """Where the present row of an array begins, or the one at an offset along axes 0 and 1; to be written
     where it is a sink."""
@@ -173,7 +184,6 @@ class Row(Statement):
     sink: bool = False
 
 
-@dataclass(frozen=True)
 class Wrap(Statement):
     """Fill the ends of a row in the halo from its other end, where a subdomain spans the last axis."""
 
@@ -182,7 +192,6 @@ class Wrap(Statement):
     upper: int
 
 
-@dataclass(frozen=True)
 class Strip(Statement):
     """A vector loop over a stretch of the row.
 
@@ -198,7 +207,6 @@ class Strip(Statement):
     marks: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
 class Lanes(Statement):
     """As `Strip`, written with vectors: `ahead` computes `columns` a vector further along the row, from
     `first` vectors before the stretch on, so that "shifted" values are put together from vectors side by
@@ -212,7 +220,6 @@ class Lanes(Statement):
     span: str = "row"
 
 
-@dataclass(frozen=True)
 class Far(Statement):
     """Find out whether any of these angles of a stretch is out of reach of the quick functions."""
 
@@ -221,7 +228,6 @@ class Far(Statement):
     span: str = "row"
 
 
-@dataclass(frozen=True)
 class First(Statement):
     """The first thread of a group computes these values and leaves them in `array`; the others wait."""
 
@@ -230,7 +236,6 @@ class First(Statement):
     body: Body = ()
 
 
-@dataclass(frozen=True)
 class Either(Statement):
     """The first where the angles that `Far` has seen are near, else the second."""
 
@@ -238,7 +243,6 @@ class Either(Statement):
     far: Body
 
 
-@dataclass(frozen=True)
 class Mark(Statement):
     """Note for branch `number` whether a condition holds in some of the cells of a stretch, and whether it
     does not in some."""
@@ -247,7 +251,6 @@ class Mark(Statement):
     condition: int
 
 
-@dataclass(frozen=True)
 class Needed(Statement):
     """Only where some cell of the stretch takes the first side of branch `number`, or, where not `holds`, the
     second one."""
@@ -257,7 +260,6 @@ class Needed(Statement):
     body: Body
 
 
-@dataclass(frozen=True)
 class Branch(Statement):
     """Selections of one condition, each side of which is computed where it holds, or does not."""
 
@@ -267,7 +269,6 @@ class Branch(Statement):
     otherwise: Body
 
 
-@dataclass(frozen=True)
 class Pieces(Statement):
     """A row in pieces of `length`."""
 
@@ -275,7 +276,6 @@ class Pieces(Statement):
     length: int
 
 
-@dataclass(frozen=True)
 class Blocks(Statement):
     """A row in blocks of `length`, cut where its cells' numbers are multiples of that."""
 
@@ -283,7 +283,6 @@ class Blocks(Statement):
     length: int
 
 
-@dataclass(frozen=True)
 class Bands(Statement):
     """The rows of a nest in bands of `length`, cut where its cells' numbers are multiples of that: `fill`
     once for each band, and then the rows."""
@@ -293,7 +292,6 @@ class Bands(Statement):
     length: int
 
 
-@dataclass(frozen=True)
 class Lines(Statement):
     """A stretch in lines of the cache, of `length` elements: `whole` for those that are there in full, `rest`
     for the ends."""
@@ -304,14 +302,12 @@ class Lines(Statement):
     span: str = "row"
 
 
-@dataclass(frozen=True)
 class Buffer(Statement):
     """Room for a "band", "kept" or "result" array."""
 
     array: str
 
 
-@dataclass(frozen=True)
 class OpenSum(Statement):
     """Begin to add up reduction `slot`, as sum `number` of the nest."""
 
@@ -319,7 +315,6 @@ class OpenSum(Statement):
     slot: int
 
 
-@dataclass(frozen=True)
 class LaneSums(Statement):
     """Have sums added up in `length` places at once."""
 
@@ -327,7 +322,6 @@ class LaneSums(Statement):
     length: int
 
 
-@dataclass(frozen=True)
 class AddUp(Statement):
     """Add the present element of `array` to a sum; `lanes` where it adds up in several places."""
 
@@ -336,14 +330,12 @@ class AddUp(Statement):
     lanes: bool = False
 
 
-@dataclass(frozen=True)
 class TotalLanes(Statement):
     """Add the places of a sum together."""
 
     number: int
 
 
-@dataclass(frozen=True)
 class CloseSum(Statement):
     """Add a sum to its reduction; `array` holds the summands of the stretch."""
 
@@ -352,7 +344,6 @@ class CloseSum(Statement):
     array: str
 
 
-@dataclass(frozen=True)
 class Deposit(Statement):
     """What a piece, or a block of lines, holds goes into a reduction."""
 
@@ -361,7 +352,6 @@ class Deposit(Statement):
     array: str
 
 
-@dataclass(frozen=True)
 class Stream(Statement):
     """What a piece holds goes to its row of an array past the cache; `line`: as one line of it."""
 
@@ -370,7 +360,6 @@ class Stream(Statement):
     line: bool = False
 
 
-@dataclass(frozen=True)
 class Fetch(Statement):
     """Have the cache fetch elements `first` to `first` + `length` further along rows, one in each `step`."""
 
@@ -380,7 +369,6 @@ class Fetch(Statement):
     step: int
 
 
-@dataclass(frozen=True)
 class Fence(Statement):
     """Wait until what went past the cache is there."""
 
@@ -388,21 +376,18 @@ class Fence(Statement):
 # -- devices: threads, the memory of a group, marches along an axis ---------------------------------------
 
 
-@dataclass(frozen=True)
 class Threads(Statement):
     """Each thread is at a cell; along the axis that it marches along, at several."""
 
     march: int | None
 
 
-@dataclass(frozen=True)
 class Inside(Statement):
     """Only threads whose cells are in the box."""
 
     body: Body
 
 
-@dataclass(frozen=True)
 class March(Statement):
     """The cells of a thread, one after the other; of `unroll` the instructions follow each other."""
 
@@ -411,21 +396,18 @@ class March(Statement):
     body: Body
 
 
-@dataclass(frozen=True)
 class Share(Statement):
     """Room for a plane or tile in the memory that a group shares."""
 
     array: str
 
 
-@dataclass(frozen=True)
 class Gather(Statement):
     """All threads of a group read planes around them; none goes on before all are there."""
 
     planes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Point(Statement):
     """The address of the present cell in an array; to be written where it is a sink."""
 
@@ -433,54 +415,46 @@ class Point(Statement):
     sink: bool = False
 
 
-@dataclass(frozen=True)
 class Queue(Statement):
     """Registers that hold what an array has along the march."""
 
     array: str
 
 
-@dataclass(frozen=True)
 class Enter(Statement):
     """The queues of a thread as they are before its first cell, but for their last places."""
 
     queues: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Advance(Statement):
     """Read the last place of a queue."""
 
     array: str
 
 
-@dataclass(frozen=True)
 class Step(Statement):
     """What is in a queue moves on by a place."""
 
     array: str
 
 
-@dataclass(frozen=True)
 class Tile(Statement):
     """Each group has a tile; `cells` of it along three axes."""
 
     cells: tuple[int, int, int]
 
 
-@dataclass(frozen=True)
 class Cells(Statement):
     """The cells of a nest around the tile, shared out among the threads of the group."""
 
     body: Body
 
 
-@dataclass(frozen=True)
 class Barrier(Statement):
     """No thread of a group goes on before all are here."""
 
 
-@dataclass(frozen=True)
 class Reset(Statement):
     """Each thread begins its part of a reduction."""
 
@@ -488,7 +462,6 @@ class Reset(Statement):
     kind: str
 
 
-@dataclass(frozen=True)
 class Finish(Statement):
     """Each group leaves its part of the reductions of these kinds."""
 

@@ -10,11 +10,10 @@ long as the memory there is for them. Of statements: each is where its kind may 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, SELECTIONS, Array, Kernel, Value
+from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
 from halocline.lang.dtype import ITEMSIZE
 
 # operations by how many arguments they have
@@ -65,11 +64,10 @@ def verify(kernel: Kernel) -> None:
         raise InvalidKernel(f"kernel {kernel.comment!r}: {what}")
 
     statements = list(ir.flat(kernel.body))
-    known = _known_of(kernel)
-    _values(kernel, statements, known, fail)
+    _values(kernel, statements, fail)
     _arrays(kernel, statements, fail)
     _places(kernel, fail)
-    _stages(kernel, statements, known, fail)
+    _stages(kernel, statements, fail)
     _reductions(statements, fail)
     if any(isinstance(s, (ir.Let, ir.Strip, ir.Cells)) for s in statements) and _is_placed(
         kernel, statements
@@ -80,36 +78,12 @@ def verify(kernel: Kernel) -> None:
 Fail = Callable[[str], NoReturn]
 
 
-@dataclass
-class _Known:
-    """What is known of values and arrays: many passes leave them as they are, and they are looked at once."""
-
-    values: tuple[Value, ...]
-    arrays: tuple[Array, ...]
-    ndim: int
-    sound: set[int] = field(default_factory=set)  # values without a mistake, nor in what they are made of
-    loads: dict[tuple[int, ...], list[tuple[str, ir.Offset]]] = field(default_factory=dict)
-
-
-_last = _Known((), (), 0)
-
-
-def _known_of(kernel: Kernel) -> _Known:
-    """What is known of the values of a kernel."""
-    global _last
-    last = _last
-    if last.values is not kernel.values or last.arrays is not kernel.arrays or last.ndim != kernel.ndim:
-        last = _last = _Known(kernel.values, kernel.arrays, kernel.ndim)
-    return last
-
-
-def _values(kernel: Kernel, statements: Sequence[ir.Statement], known: _Known, fail: Fail) -> None:
+def _values(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
     values = kernel.values
-    for number in kernel.below(ir.used(statements), known.sound):
+    for number in kernel.below(ir.used(statements)):
         wrong = _mistake(kernel, number)
         if wrong:
             fail(f"value {number}, {values[number].op}: {wrong}")
-        known.sound.add(number)
     for statement in statements:
         if isinstance(statement, (ir.Store, ir.Reduce, ir.Stage)) and values[statement.value].condition:
             fail(
@@ -198,7 +172,7 @@ def _places(kernel: Kernel, fail: Fail) -> None:
     visit(kernel.body, ())
 
 
-def _stages(kernel: Kernel, statements: Sequence[ir.Statement], known: _Known, fail: Fail) -> None:
+def _stages(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
     """A stage is stored once, before it is read, and as far around as that; by another kernel of the sweep
     where there is just room for it."""
     staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
@@ -211,7 +185,7 @@ def _stages(kernel: Kernel, statements: Sequence[ir.Statement], known: _Known, f
         if not isinstance(statement, (ir.Nest, ir.Stage)):
             continue
         within = list(ir.flat((statement,)))
-        for name, offset in _loads(kernel, tuple(ir.used(within)), known) if staged else ():
+        for name, offset in kernel.loads(ir.used(within)) if staged else ():
             if name in staged and name not in made:
                 fail(f"stage {name!r} is read before it is stored")
             if name in staged and isinstance(statement, ir.Nest):
@@ -224,13 +198,6 @@ def _stages(kernel: Kernel, statements: Sequence[ir.Statement], known: _Known, f
             if name in made:
                 fail(f"stage {name!r} is stored twice")
             made[name] = statement
-
-
-def _loads(kernel: Kernel, wanted: tuple[int, ...], known: _Known) -> list[tuple[str, ir.Offset]]:
-    """As `Kernel.loads`."""
-    if wanted not in known.loads:
-        known.loads[wanted] = kernel.loads(wanted)
-    return known.loads[wanted]
 
 
 def _fits(kernel: Kernel, nest: ir.Nest, fail: Fail) -> None:

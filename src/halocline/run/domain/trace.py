@@ -4,40 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from halocline.compile.schedule import Schedule
+from halocline.plan.trace import TRACE_EVENTS, TraceEvent
 from halocline.run.host.files import write_file
 from halocline.run.ranks.communicator import Communicator
 
 MOST = 20_000  # events of each thread that are kept: the first ones
-TRACE_EVENTS = ("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message")
-
-
-@dataclass(frozen=True)
-class TraceEvent:
-    """Something that a thread or a message did.
-
-    Attributes
-    ----------
-    rank : int
-    lane : int
-        The thread; that after the last holds messages.
-    kind : str
-        One of TRACE_EVENTS.
-    name : str
-    begin, end : float
-        Seconds since all ranks began the first run that is traced.
-    """
-
-    rank: int
-    lane: int
-    kind: str
-    name: str
-    begin: float
-    end: float
 
 
 class Timeline:

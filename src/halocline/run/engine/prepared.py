@@ -151,12 +151,12 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
 
 
 @contextmanager
-def repeating(call: Callable[[], None], name: str) -> Iterator[None]:
-    """Call something a few times a second from a thread of that name."""
+def repeating(call: Callable[[], None], name: str, interval: float = INTERVAL) -> Iterator[None]:
+    """Call a function every `interval` seconds from a thread of that name."""
     done = threading.Event()
 
     def run() -> None:
-        while not done.wait(INTERVAL):
+        while not done.wait(interval):
             call()
 
     thread = threading.Thread(target=run, name=name, daemon=True)

@@ -46,7 +46,7 @@ from halocline.lang.grid import (
     component_values,
     unknown,
 )
-from halocline.lang.location import at_target
+from halocline.lang.location import at_target, location
 from halocline.lang.program import Program, own_name
 from halocline.lang.values import as_name, as_real, by_name, plain, real_array
 from halocline.run.devices.devices import OnDevice
@@ -155,7 +155,7 @@ def location_and_dtype(expression: Expr) -> tuple[str, str]:
         float32 where all fields in the expression are float32.
     """
     assert expression.grid is not None
-    return expression.grid.location_of(place_of(expression)), expression.precision or "float64"
+    return location(place_of(expression)), expression.precision or "float64"
 
 
 class Fields(Sealed):

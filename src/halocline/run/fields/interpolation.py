@@ -47,17 +47,26 @@ class Weights:
         return [(first, int(used[widest]) + 1), (int(used[widest + 1]), last + 1)]
 
     def apply(self, values: NDArray[Any], axis: int, runs: Sequence[Run], lo: int, hi: int) -> NDArray[Any]:
-        """New values from `lo` up to `hi` along an axis, of the old ones in these runs, which follow each
-        other in `values`. Term by term, so that no bit depends on how many are asked for."""
-        starts = np.array([first for first, _ in runs])
-        lengths = [end - first for first, end in runs]
-        shifts = starts - np.cumsum([0, *lengths[:-1]])
+        """Return the new values from `lo` up to `hi` along an axis.
+
+        The sum is formed term by term, so that no bit depends on the number of new values.
+
+        Parameters
+        ----------
+        values : array
+            Old values of the runs, one run after the other.
+        axis : int
+        runs : sequence of (int, int)
+            Runs of `needed`, or longer ones.
+        lo, hi : int
+        """
+        read = np.concatenate([np.arange(first, end) for first, end in runs])
         shape = [1] * values.ndim
         shape[axis] = hi - lo
         total: Any = 0.0
         for index, weight in zip(self.index[lo:hi].T, self.weight[lo:hi].T, strict=True):
-            there = index - shifts[np.searchsorted(starts, index, side="right") - 1]
-            total = total + weight.reshape(shape) * np.take(values, there, axis=axis)
+            there = np.take(values, np.searchsorted(read, index), axis=axis)
+            total = total + weight.reshape(shape) * there
         return np.asarray(total)
 
 

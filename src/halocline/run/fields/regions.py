@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -64,26 +64,40 @@ class Chosen:
 
 
 class Region:
-    """Part of a grid."""
+    """Part of a grid.
 
-    block = 1  # cells along each axis that are averaged
+    Attributes
+    ----------
+    block : int
+        Number of cells along each axis that are averaged.
+    fixed : collection of str
+        Axes along which the region has one coordinate; arrays lack them.
+    """
+
+    block = 1
+    fixed: Collection[str] = ()
 
     def check(self, grid: Grid) -> None:
         """Raise InputError where it is no part of this grid."""
 
+    def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
+        """Return the first point along an axis with these coordinates, and the number of points."""
+        return 0, len(line)
+
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
-        """The points of a field that lie in it."""
-        raise NotImplementedError
+        """Return the points of a field that lie in the region."""
+        lines = grid.positions(staggered)
+        first, shape = zip(*(self.interval(grid, axis, line) for axis, line in enumerate(lines)), strict=True)
+        parts = [line[f : f + n] for line, f, n in zip(lines, first, shape, strict=True)]
+        kept = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.fixed)
+        at = {name: float(parts[AXES.index(name)][0]) for name in self.fixed}
+        selection = Selection(first, (1,) * grid.ndim, shape)
+        return Chosen(selection, kept, tuple(parts[axis] for axis in kept), at)
 
 
 @dataclass(frozen=True)
 class Whole(Region):
     """All points."""
-
-    def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
-        """See Region."""
-        lines = grid.positions(staggered)
-        return Chosen(Selection.all(grid.points(staggered)), tuple(range(grid.ndim)), lines, {})
 
 
 class _AlongAxes(Region):
@@ -118,6 +132,10 @@ class Slice(_AlongAxes):
         No axis, or an unknown one; with a grid: a place outside of it, or along all axes.
     """
 
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        self.fixed = tuple(self.values)
+
     def check(self, grid: Grid) -> None:
         """See Region."""
         for axis, value in self.values.items():
@@ -130,18 +148,11 @@ class Slice(_AlongAxes):
         if len(self.values) == grid.ndim:
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
 
-    def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
+    def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
         """See Region."""
-        lines, points = grid.positions(staggered), grid.points(staggered)
-        first, shape = [0] * grid.ndim, list(points)
-        found: dict[str, float] = {}
-        for name, value in self.values.items():
-            axis = AXES.index(name)
-            first[axis], shape[axis] = nearest(lines[axis], value, period(grid, axis)), 1
-            found[name] = float(lines[axis][first[axis]])
-        kept = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.values)
-        selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
-        return Chosen(selection, kept, tuple(lines[axis] for axis in kept), found)
+        if AXES[axis] not in self.values:
+            return 0, len(line)
+        return nearest(line, self.values[AXES[axis]], period(grid, axis)), 1
 
 
 class Box(_AlongAxes):
@@ -180,22 +191,17 @@ class Box(_AlongAxes):
             if not len(_within(grid.positions()[number], *given)):
                 raise InputError(f"Box: {axis} is {shown(ends)}; no cell of {grid!r} lies there")
 
-    def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
+    def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
         """See Region."""
-        lines, points = grid.positions(staggered), grid.points(staggered)
-        first, shape = [0] * grid.ndim, list(points)
-        for name, ends in self.values.items():
-            axis = AXES.index(name)
-            inside = _within(lines[axis], *ends)
-            if not len(inside):
-                raise InputError(
-                    f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces "
-                    f"along {name} is to be written: expected a box that holds some of its points"
-                )
-            first[axis], shape[axis] = int(inside[0]), len(inside)
-        ranges = zip(lines, first, shape, strict=True)
-        selection = Selection(tuple(first), (1,) * grid.ndim, tuple(shape))
-        return Chosen(selection, tuple(range(grid.ndim)), tuple(l[f : f + n] for l, f, n in ranges), {})
+        name = AXES[axis]
+        ends = self.values.get(name, (-math.inf, math.inf))
+        inside = _within(line, *ends)
+        if not len(inside):
+            raise InputError(
+                f"Box: {name} is {shown(ends)}; no face of {grid!r} lies there, and a field on faces "
+                f"along {name} is to be written: expected a box that holds some of its points"
+            )
+        return int(inside[0]), len(inside)
 
 
 class Coarsen(Region):

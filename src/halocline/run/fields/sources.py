@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -262,23 +261,21 @@ class Reader:
                 values = weights.apply(values, axis, runs[axis], lo[axis], hi[axis])
         return values
 
-    def _joined(self, runs: Sequence[Sequence[Run]]) -> NDArray[Any]:
-        """What the source holds in these runs along each axis of the field, which follow each other there."""
-        if all(len(each) == 1 for each in runs):
-            return self._box([each[0] for each in runs])
-        whole: NDArray[Any] | None = None
-        for box in product(*runs):
-            values = self._box(box)
-            if whole is None:
-                whole = np.empty([sum(end - first for first, end in each) for each in runs], values.dtype)
-            # behind the runs that come before it along each axis
-            behind = [
-                sum(end - first for first, end in each[: each.index(run)])
-                for each, run in zip(runs, box, strict=True)
-            ]
-            whole[tuple(slice(b, b + n) for b, n in zip(behind, values.shape, strict=True))] = values
-        assert whole is not None
-        return whole
+    def _joined(self, runs: Sequence[Sequence[Run]], box: tuple[Run, ...] = ()) -> NDArray[Any]:
+        """Return the values of the source in these runs along each axis of the field, one after the other.
+
+        Parameters
+        ----------
+        runs : sequence of sequence of (int, int)
+            Runs along each axis.
+        box : tuple of (int, int)
+            Single runs of the first axes.
+        """
+        axis = len(box)
+        if axis == len(runs):
+            return self._box(box)
+        parts = [self._joined(runs, (*box, run)) for run in runs[axis]]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
     def _box(self, box: Sequence[Run]) -> NDArray[Any]:
         """A box of the source, given and returned with the axes of the field."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any
 
 from halocline.errors import RunError
 from halocline.run.devices.topology import nvml_running
+from halocline.run.engine.prepared import repeating
 from halocline.run.ranks.communicator import Communicator
 
 POWERCAP = Path("/sys/class/powercap")
@@ -76,18 +76,15 @@ class EnergyMeter:
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
-        """Count what is taken inside the block."""
+        """Count the energy that is taken inside the block."""
         counters = partial(gpus, self.identities, self.nvml)
-        watches = [
-            _Watch(processors if self.reads else list),
-            _Watch(counters if self.identities else list),
-        ]
-        try:
+        with (
+            _counting(processors if self.reads else list) as of_processors,
+            _counting(counters if self.identities else list) as of_devices,
+        ):
             yield
-        finally:
-            spent = [watch.end() for watch in watches]
-        for part, joules in zip(self._parts, spent, strict=True):
-            self._parts[part].append(joules)
+        for part, joules in zip(self._parts, (of_processors, of_devices), strict=True):
+            self._parts[part].append(_sum(joules))
 
     @property
     def total(self) -> Energy | None:
@@ -102,37 +99,28 @@ class EnergyMeter:
         return Energy(sum(counted.values()), tuple(counted))
 
 
-class _Watch:
-    """Adds up what counters report from now on, and reads them as often as they may begin anew."""
+@contextlib.contextmanager
+def _counting(read: Callable[[], list[Counter]]) -> Iterator[list[float | None]]:
+    """Yield the energies of the parts of the block, in joules, which are complete after it.
 
-    def __init__(self, read: Callable[[], list[Counter]]) -> None:
-        self.read = read
-        self.at, self.last = perf_counter(), read()
-        self.joules: float | None = 0.0
-        self.ended = threading.Event()
-        self.thread: threading.Thread | None = None
-        if self.last:
-            often = min(counter.most for counter in self.last) / (MOST_POWER * 1e6) / 4
-            self.thread = threading.Thread(target=self._go_on, args=(min(often, 3600.0),), daemon=True)
-            self.thread.start()
+    A part ends before a counter may begin anew twice. Its energy is None where there are no counters, or
+    where one was not read in time.
+    """
+    parts: list[float | None] = []
+    at, last = perf_counter(), read()
 
-    def _go_on(self, seconds: float) -> None:
-        while not self.ended.wait(seconds):
-            self._add()
+    def add() -> None:
+        nonlocal at, last
+        before, began = last, at
+        last, at = read(), perf_counter()
+        parts.append(_spent(before, last, at - began))
 
-    def _add(self) -> None:
-        before, began = self.last, self.at
-        self.last, self.at = self.read(), perf_counter()
-        spent = _spent(before, self.last, self.at - began)
-        self.joules = None if spent is None or self.joules is None else self.joules + spent
-
-    def end(self) -> float | None:
-        """Joules since the start; None where there are no counters, or one was not read in time."""
-        self.ended.set()
-        if self.thread is not None:
-            self.thread.join()
-        self._add()
-        return self.joules
+    often = min((counter.most for counter in last), default=0) / (MOST_POWER * 1e6) / 4
+    try:
+        with repeating(add, "halocline-energy", min(often, 3600.0)) if last else contextlib.nullcontext():
+            yield parts
+    finally:
+        add()
 
 
 def processors(folder: Path = POWERCAP) -> list[Counter]:

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,38 +86,23 @@ def _slurm_time_left(job: str) -> float | None:
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
-class Alarm:
-    """A time of the wall clock at which a run pauses; `Requests.alarm` makes it.
-
-    Attributes
-    ----------
-    rang : bool
-        Whether the run has paused since the time had come; the same on all ranks.
-    """
-
-    def __init__(self) -> None:
-        self.due = math.inf
-        self.rang = False
-
-    def wind(self, seconds: float) -> None:
-        """Ring after these seconds; never where they are infinite."""
-        self.due, self.rang = time.monotonic() + seconds, False
-
-
 class Requests:
-    """Requests to one run. All ranks follow what any of them sees.
+    """Requests to one run. All ranks follow a request that any of them receives.
 
     Parameters
     ----------
     comm : Communicator
     engine : callable
         Returns the native engine that runs now, or None; called from another thread.
+    next_pause : callable
+        Returns the time of rank 0's monotonic clock at which the run pauses for an event, or None for a run
+        without such events; called from another thread.
     stop_file : path, optional
         The run stops where it exists.
     time_limit : str, optional
-        Of the process. Where not given, the end of the job as the batch system has it.
+        Time limit of the process; by default the end of the job in the batch system.
     ends : bool
-        Whether the run is to stop before its time is up, and where a signal asks for it.
+        True for a run that stops before its time is up, and at a signal.
 
     Attributes
     ----------
@@ -129,63 +114,51 @@ class Requests:
         self,
         comm: Communicator,
         engine: Callable[[], Any],
+        next_pause: Callable[[], float | None],
         stop_file: Path | None = None,
         time_limit: str | None = None,
         *,
         ends: bool,
     ) -> None:
-        self.comm, self.engine, self.stop_file = comm, engine, stop_file
+        self.comm, self.engine, self.next_pause, self.stop_file = comm, engine, next_pause, stop_file
         self.ends, self.margin = ends, MARGIN
         self._end = end_of_time(time_limit) if ends and comm.rank == 0 else None  # of the monotonic clock
-        self._alarms: list[Alarm] = []
-
-    def alarm(self) -> Alarm:
-        """A new alarm; all ranks call this, in the same order."""
-        self._alarms.append(Alarm())
-        return self._alarms[-1]
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Ask the engine for a pause where there is a reason."""
-        watched = self.ends or (self.comm.rank == 0 and self._alarms)
-        with repeating(self._look, "halocline-requests") if watched else nullcontext():
+        watched = self.ends or (self.comm.rank == 0 and self.next_pause() is not None)
+        with repeating(self._ask, "halocline-requests") if watched else nullcontext():
             yield
 
-    def _look(self) -> None:
+    def _ask(self) -> None:
         engine = self.engine()
-        if engine is not None and self._due():
+        if engine is not None and self._is_due():
             engine.request_pause()
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         if self._signal():
             return True
-        now = time.monotonic()
-        return self.comm.rank == 0 and (
-            bool(self._why_stop(now)) or any(each.due <= now for each in self._alarms)
-        )
+        now, pause = time.monotonic(), self.next_pause()
+        is_pause = pause is not None and pause <= now
+        return self.comm.rank == 0 and (is_pause or bool(self._why_stop(now)))
 
     def _signal(self) -> int:
         return native().noted_signal() if self.ends else 0
 
     def _why_stop(self, now: float) -> str:
-        """What the first rank sees."""
+        """Return the reason of rank 0 to stop, or an empty string."""
         if self.stop_file is not None and self.stop_file.exists():
             return f"the file {self.stop_file} is there"
         if self._end is not None and now >= self._end - self.margin:
             return "its time is nearly up"
         return ""
 
-    def ring(self) -> None:
-        """Let alarms ring whose time has come. All ranks call this."""
-        if self._alarms:
-            now = time.monotonic()
-            rang = self.comm.bcast([each.due <= now for each in self._alarms])
-            for alarm, each in zip(self._alarms, rang, strict=True):
-                alarm.rang = each
-
     def agreed(self) -> str | None:
-        """Why the run is to stop, "" for Ctrl-C; None where it is not. All ranks call this. A signal counts
-        until `forget`."""
+        """Return the reason to stop, "" for Ctrl-C; None where there is no reason. All ranks call this.
+
+        A signal counts until `forget`.
+        """
         if not self.ends:
             return None
         number = self.comm.most(self._signal())
@@ -195,10 +168,11 @@ class Requests:
         return why or None
 
     def forget(self) -> None:
-        """The run has done what a signal asked for."""
+        """Forget the signal that the run has followed."""
         native().forget_signal()
 
 
+@dataclass(eq=False)
 class Occasion:
     """Recurring event of a run.
 
@@ -213,30 +187,29 @@ class Occasion:
     exact : bool
         True to shorten steps so that they end at the multiples; otherwise the event follows the first step
         that reaches one.
-    alarm : Alarm, optional
-        Alarm of an event of wall-clock time.
     last_recorded : callable, optional
         Returns the last step at which the steps themselves acted. The event occurs only where they did not.
     at_end : bool
         True to act at the end of the run too, where the event has not just occurred.
     at_stop : bool
         True to do so also where the program itself ends the run.
+    now : callable
+        Returns the time of a monotonic clock, the same on all ranks.
+
+    Attributes
+    ----------
+    due : float
+        Next simulated time, step or time of the clock at which the event occurs.
     """
 
-    def __init__(
-        self,
-        every: Every,
-        act: Callable[[], None],
-        *,
-        exact: bool = False,
-        alarm: Alarm | None = None,
-        last_recorded: Callable[[], int] | None = None,
-        at_end: bool = False,
-        at_stop: bool = False,
-    ) -> None:
-        self.every, self.act, self.exact, self.alarm = every, act, exact, alarm
-        self.last_recorded, self.at_end, self.at_stop = last_recorded, at_end, at_stop
-        self._due: float = math.inf  # time or step; infinite for wall-clock time
+    every: Every
+    act: Callable[[], None]
+    exact: bool = False
+    last_recorded: Callable[[], int] | None = None
+    at_end: bool = False
+    at_stop: bool = False
+    now: Callable[[], float] = time.monotonic
+    due: float = math.inf
 
     def begin(self, clock: Clock, until: float) -> None:
         """Wait for the first multiple after the present time or step.
@@ -260,34 +233,33 @@ class Occasion:
         if self.last_recorded is not None:
             return Limits(until, until, clock.step + MOST_ROWS)
         if self.every.time is None:
-            return Limits(until, until, self._due)
+            return Limits(until, until, math.inf if self.every.steps is None else self.due)
         if self.exact:
-            return Limits(min(until, self._due), until)
-        return clock.limits(self._due).within(Limits(until, until))
+            return Limits(min(until, self.due), until)
+        return clock.limits(self.due).within(Limits(until, until))
 
     def happen(self, clock: Clock) -> bool:
         """Act where the event is due, and return whether it was. All ranks call this."""
-        if self.alarm is not None:
-            due = self.alarm.rang
+        if self.every.seconds is not None:
+            due = self.now() >= self.due
         elif self.every.steps is not None:
             if self.last_recorded is not None:
-                self._due = max(self._due, _next(self.last_recorded(), self.every.steps))
-            due = clock.step >= self._due
+                self.due = max(self.due, _next(self.last_recorded(), self.every.steps))
+            due = clock.step >= self.due
         else:
-            due = clock.has_reached(self._due)
+            due = clock.has_reached(self.due)
         if due:
             self.act()
             self._wait(clock)
         return due
 
     def _wait(self, clock: Clock) -> None:
-        if self.alarm is not None:
-            assert self.every.seconds is not None
-            self.alarm.wind(self.every.seconds)
+        if self.every.seconds is not None:
+            self.due = self.now() + self.every.seconds
         elif self.every.steps is not None:
-            self._due = _next(clock.step, self.every.steps)
+            self.due = _next(clock.step, self.every.steps)
         elif self.every.time is not None:
-            self._due = clock.next_multiple(self.every.time)
+            self.due = clock.next_multiple(self.every.time)
 
 
 def _next(step: int, interval: int) -> int:
@@ -384,11 +356,12 @@ class Course:
         stop_file = time_limit = None
         if checkpoints is not None:
             stop_file, time_limit = checkpoints.stop_file, checkpoints.how.time_limit
-        comm = session.fields.domain.comm
+        self.comm = comm = session.fields.domain.comm
         self.requests = Requests(
-            comm, lambda: session.prepared.made, stop_file, time_limit, ends=checkpoints is not None
-        )
-        self._look = self.requests.alarm() if files.stores else None
+            comm, lambda: session.prepared.made, self._next_pause, stop_file, time_limit,
+            ends=checkpoints is not None,
+        )  # fmt: skip
+        self._publish_due = math.inf  # time at which readers see rows, and a checkpoint becomes the newest
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
@@ -411,17 +384,23 @@ class Course:
 
     def add(self, every: Every, act: Callable[[], None], **how: Any) -> None:
         """Add a recurring event; see `Occasion`."""
-        self.occasions.append(self._occasion(every, act, **how))
+        self.occasions.append(Occasion(every, act, now=self._now, **how))
 
-    def _occasion(self, every: Every, act: Callable[[], None], **how: Any) -> Occasion:
-        alarm = None if every.seconds is None else self.requests.alarm()
-        return Occasion(every, act, alarm=alarm, **how)
+    def _now(self) -> float:
+        """Return the time of the monotonic clock of rank 0. All ranks call this."""
+        return self.comm.bcast(time.monotonic())
+
+    def _next_pause(self) -> float | None:
+        """Return the time of rank 0's clock at which the run pauses; None for a run without such pauses."""
+        dues = [self._publish_due] if self.stores else []
+        return min(dues + [event.due for event in self._all if event.every.seconds is not None], default=None)
 
     def run(self, until: float, last: float, on_progress: Callable[[int], None] | None = None) -> Outcome:
         """Run to a time or a step; see `Simulation.run`."""
         checkpoints = self.checkpoints
         if checkpoints is not None and checkpoints.how.every is not None:
-            self._saving = self._occasion(Every.parse("every", checkpoints.how.every), self._checkpoint)
+            every = Every.parse("every", checkpoints.how.every)
+            self._saving = Occasion(every, self._checkpoint, now=self._now)
         for occasion in self._all:
             occasion.begin(self.session.clock, until)
         total: Outcome | None = None
@@ -438,7 +417,6 @@ class Course:
                 total = outcome if total is None else total.followed_by(outcome)
                 clock = self.session.clock
                 is_stopped = outcome.reason not in ("completed", "paused")
-                self.requests.ring()
                 self._publish()
                 is_over = is_stopped or clock.step >= last or clock.has_reached(until)
                 past_events = [event for event in self.occasions if event.happen(clock)]
@@ -466,7 +444,7 @@ class Course:
             try:
                 yield
             except (Exception, KeyboardInterrupt) as error:
-                alone = self.session.fields.domain.comm.size == 1
+                alone = self.comm.size == 1
                 agreed = isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
                 if alone or agreed:
                     self._save_what_is_under_way()
@@ -484,25 +462,23 @@ class Course:
         self._patience = PUBLISH
 
     def _publish(self) -> None:
-        """Let readers see rows, and name a checkpoint that is whole the newest, when the time has come."""
-        if self._look is not None and self._look.rang:
-            self._look.wind(math.inf)
+        """Let readers see rows, and name a complete checkpoint the newest, when it is time for that."""
+        if self._publish_due < math.inf and self._publish_due <= self._now():
+            self._publish_due = math.inf
             for store in self.stores:
                 store.poll()
             self._patience *= 2
 
     def _look_after_files(self) -> None:
         """Set the time at which rows are published, and a checkpoint is named the newest."""
-        if self._look is None:
-            return
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
-        if self._look.due == math.inf:
+        if self._publish_due == math.inf:
             # the engine has rows of its own that `count` does not include
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
-                self._look.wind(PUBLISH)
+                self._publish_due = self._now() + PUBLISH
             elif self.checkpoints is not None and self.checkpoints.is_open:
-                self._look.wind(self._patience)
+                self._publish_due = self._now() + self._patience
 
     def _finish(self) -> None:
         """Leave a last checkpoint, and wait until all is on disk."""
@@ -517,7 +493,7 @@ class Course:
             try:
                 store.finish()
             except HaloclineError as error:  # on all ranks; the first error counts
-                if self.session.fields.domain.comm.rank == 0:
+                if self.comm.rank == 0:
                     log.warning("%s", error)
 
     def _wait_for_writers(self) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
@@ -100,8 +99,7 @@ class FailureReplay:
         self._file.seek(0)
         for f in self._copied:
             for _, view in self.store.pieces(f):
-                for part in _parts(view):
-                    self._file.write(np.ascontiguousarray(part).data)
+                np.save(self._file, view)
         self._file.flush()
 
     def _restore(self) -> None:
@@ -118,9 +116,7 @@ class FailureReplay:
                 for f in self._copied:
                     with self.store.writing(f) as pieces:
                         for _, view in pieces:
-                            for part in _parts(view):
-                                values = np.frombuffer(self._file.read(part.nbytes), part.dtype)
-                                part[...] = values.reshape(part.shape)
+                            view[...] = np.load(self._file)
         self.fields.values.clear()
         self.fields.values.update(self._values)
 
@@ -254,11 +250,6 @@ class FailureReplay:
 
     def _known(self) -> dict[str, float]:
         return {"dt": 1.0, **self.session.fields.values}  # before the first step it has none
-
-
-def _parts(view: NDArray[Any]) -> Iterable[NDArray[Any]]:
-    """Return an array in parts that are small beside it."""
-    return view if view.ndim > 1 else (view,)
 
 
 def _longer(error: HaloclineError, explanation: str) -> HaloclineError:

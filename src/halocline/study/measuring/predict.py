@@ -12,16 +12,16 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.io.table import Table, table_of
-from halocline.model import Rates, Span, execute, memory_of_node, step_time
+from halocline.model import Rates, execute, memory_of_node, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.growth import grown
 from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
+from halocline.plan.trace import TraceEvent
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 from halocline.problems.problem import problem_of
 from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
-from halocline.run.domain.trace import TraceEvent
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Predicted:
         Relative to the first of the study: speed-up over the ratio of ranks, or for weak scaling the ratio of
         times.
     cells_per_second : float
-    spans : list of Span
+    spans : list of TraceEvent
         What the ranks that were asked for did, on the last number of nodes.
     """
 
@@ -62,7 +62,7 @@ class Predicted:
     bound: str
     efficiency: float
     cells_per_second: float
-    spans: list[Span] = field(default_factory=list, repr=False)
+    spans: list[TraceEvent] = field(default_factory=list, repr=False)
 
 
 Case = tuple[Schedule, tuple[int, ...]]
@@ -222,15 +222,6 @@ def predict(
         if on_progress is not None:
             on_progress(len(made))
     return made
-
-
-def trace_events(spans: Sequence[Span]) -> list[TraceEvent]:
-    """What a prediction says that ranks do, as a trace of a run has it: one thread each, and messages."""
-    kinds = {"send": "pack"}  # a run has no other word for it
-    return [
-        TraceEvent(s.rank, int(s.kind == "message"), kinds.get(s.kind, s.kind), s.name, s.begin, s.end)
-        for s in spans
-    ]
 
 
 def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
