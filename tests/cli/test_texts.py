@@ -31,9 +31,9 @@ def test_overlap_is_on_off_or_chosen() -> None:
 
 
 def test_a_part_of_a_step_leaves_no_result() -> None:
-    check_part("compute", {"--json": None})
+    check_part("compute", {"json": None})
     with pytest.raises(InputError, match="--only all: expected "):
         check_part("all", {})
     for value, text in ((True, "--check: with"), ("a.csv", "--check a.csv: with")):
         with pytest.raises(InputError, match=f"{text} --only compute .* leave --check out"):
-            check_part("compute", {"--check": value})
+            check_part("compute", {"check": value})

@@ -14,7 +14,7 @@ from halocline.errors import InputError
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"reads": "fast"}, "'fast' are unknown; known are direct, queue, planes"),
+        ({"reads": "fast"}, "'fast' is unknown; known: direct, queue, planes"),
         ({"group": (64, 8)}, "at most 256 threads"),
         ({"march": 0}, "positive"),
         ({"stages": "heap"}, "'heap': expected group or memory"),

@@ -141,7 +141,7 @@ def test_results_are_awaited_before_they_are_used() -> None:
 
 def test_wrong_time_steps_are_told() -> None:
     grid = hc.Grid((16, 16), periodic=True)
-    with pytest.raises(InputError, match="time_step 'late' is unknown; known are exact, delayed"):
+    with pytest.raises(InputError, match="time_step 'late' is unknown; known: exact, delayed"):
         wave_on(grid, dt=0.1, time_step="late")
     with pytest.raises(InputError, match=r"time_step is 'delayed', but dt is 0\.1; expected a function"):
         wave_on(grid, dt=0.1, time_step="delayed")

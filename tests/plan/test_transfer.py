@@ -68,7 +68,7 @@ def test_methods_are_named_in_any_order() -> None:
     assert chosen_methods("rma, self") == ("self", "rma", "mpi")
     assert chosen_methods(("mpi", "peer")) == ("peer", "mpi")
     assert chosen_methods(list(METHODS)) == tuple(METHODS)
-    with pytest.raises(InputError, match="transfer method 'smoke' is unknown; known are self, peer, "):
+    with pytest.raises(InputError, match="transfer method 'smoke' is unknown; known: self, peer, "):
         chosen_methods("self,smoke")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halocline.errors import InputError
+from halocline.lang.grid import unknown
 
 LARGEST_GROUP = 256  # threads
 READS = ("direct", "queue", "planes")
@@ -61,9 +62,7 @@ class Strategy:
                 f"device kernels with {self}: expected positive numbers, at most {LARGEST_GROUP} threads"
             )
         if self.reads not in READS:
-            raise InputError(
-                f"device kernels that read {self.reads!r} are unknown; known are {', '.join(READS)}"
-            )
+            raise unknown("strategy of device kernels", self.reads, READS)
 
     def __str__(self) -> str:
         groups = "" if self.group is None else f", groups of {self.group[0]} x {self.group[1]}"

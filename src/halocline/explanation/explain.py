@@ -21,8 +21,9 @@ from halocline.explanation.device import (
     ranks_of_node,
     shared_here,
 )
-from halocline.explanation.facts import UNABLE, Explanation
+from halocline.explanation.facts import UNABLE, Explained
 from halocline.explanation.steps import steps_of
+from halocline.explanation.text import lines
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.plan.layout import Layout
@@ -38,6 +39,13 @@ from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 from halocline.words import shown
+
+
+class Explanation(Explained):
+    """Program on one rank, which ``print`` shows as text."""
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self, self.bound()))
 
 
 def explain_program(

@@ -17,7 +17,7 @@ from halocline.lang.boundary import with_wall_values
 from halocline.lang.callables import name_of
 from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, text, walk
-from halocline.lang.grid import Field, Grid, Vector
+from halocline.lang.grid import Field, Grid, Vector, unknown
 from halocline.lang.location import at_target
 from halocline.lang.origin import Line, returned_lines, worded
 from halocline.lang.values import as_quantity, by_name
@@ -125,7 +125,7 @@ def stepping(
     InputError
     """
     if not isinstance(time_step, str) or time_step not in TIME_STEPS:
-        raise InputError(f"time_step {time_step!r} is unknown; known are {', '.join(TIME_STEPS)}")
+        raise unknown("time_step", time_step, TIME_STEPS)
     if time_step == "delayed" and not callable(dt):
         raise InputError(
             f"time_step is 'delayed', but dt is {shown(dt)}; expected a function of fields, which is reduced"

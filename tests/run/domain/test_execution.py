@@ -14,9 +14,9 @@ from halocline.run.domain.execution import Execution
     ("options", "words"),
     [
         ({"patch": "large"}, "patch 'large': expected cells, 'tune' or 'caches'"),
-        ({"schedule": "random"}, "schedule 'random' is unknown; known are guided, static, dynamic"),
-        ({"halo": "wide"}, "halo 'wide' is unknown; known are "),
-        ({"packing": "some"}, "packing 'some' is unknown; known are all, last, none"),
+        ({"schedule": "random"}, "schedule 'random' is unknown; known: guided, static, dynamic"),
+        ({"halo": "wide"}, "halo 'wide' is unknown; known: "),
+        ({"packing": "some"}, "packing 'some' is unknown; known: all, last, none"),
         ({"overlap": "on"}, "overlap 'on': expected \"auto\", True or False"),
         ({"gpudirect": 1}, "gpudirect 1: expected True or False"),
         ({"gpudirect": True}, "gpudirect needs communication; without that, name gpu_aware"),

@@ -11,7 +11,6 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
 from halocline.cli.options import problem, whole
-from halocline.errors import InputError
 
 app = group(__doc__)
 
@@ -54,6 +53,7 @@ def exchange(
 
     execution = execution_of(values)
     spread(ranks)
+    from halocline.lang.grid import unknown
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring.command import ran_on
     from halocline.study.measuring.exchange import measure, weak_shape
@@ -62,7 +62,7 @@ def exchange(
     check_files(json)
     growth = {"strong": 1, "weak": world().size}
     if scaling not in growth:
-        raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(growth)}")
+        raise unknown("scaling", scaling, list(growth))
     shape = weak_shape(n, growth[scaling], dim)
     with progress(f"{counted(fields, 'field')}, radius {radius}", f"of {repeat} runs") as on_progress:
         timing = measure(

@@ -9,7 +9,7 @@ from math import log
 from halocline.errors import InputError
 from halocline.lang import program
 from halocline.lang.expression import Expr
-from halocline.lang.grid import AXES, near
+from halocline.lang.grid import AXES, near, unknown
 from halocline.run.simulation.settings import Setting, setting
 
 ACCELERATION = "length/time²"
@@ -176,9 +176,7 @@ class Physics:
 
     def __post_init__(self) -> None:
         if self.conductivity not in CONDUCTIVITIES:
-            raise InputError(
-                f"conductivity {self.conductivity!r} is unknown; known are {', '.join(CONDUCTIVITIES)}"
-            )
+            raise unknown("conductivity", self.conductivity, CONDUCTIVITIES)
         if not self.entropy and (self.cooling or self.conductivity != "constant"):
             what = "cooling" if self.cooling else f"conductivity {self.conductivity!r}"
             raise InputError(f"{what} acts on the entropy, but entropy is False; leave one of them out")

@@ -12,6 +12,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.io.table import Table, table_of
+from halocline.lang.grid import unknown
 from halocline.model import Rates, execute, memory_of_node, step_time
 from halocline.plan.fit import least_thickness
 from halocline.plan.growth import grown
@@ -133,7 +134,7 @@ def predict(
     InputError
     """
     if scaling not in SCALINGS:
-        raise InputError(f"scaling {scaling!r} is unknown; known are {', '.join(SCALINGS)}")
+        raise unknown("scaling", scaling, SCALINGS)
     per_node = machine.device.count if ranks_per_node is None else ranks_per_node
     RANKS_PER_NODE.check("ranks per node", per_node)
     if overlap not in (True, False, "auto"):
