@@ -33,8 +33,8 @@ def test_fields_are_those_that_the_file_has_made() -> None:
 def test_the_state_is_written_with_the_places_of_points(tmp_path: Path) -> None:
     sim = simulation()
     observer = SimpleNamespace(problem=sim)
-    result = Result(None, None, None, sim, None, (), observer, Names())
-    assert result.fields_of_problem is sim
+    result = Result(None, None, None, observer, Names())
+    assert result.simulation is sim
     result.write_state(tmp_path / "state.npz")
     with np.load(tmp_path / "state.npz") as state:
         assert len(state.files) == 4

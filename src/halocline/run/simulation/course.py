@@ -94,9 +94,6 @@ class Requests:
     comm : Communicator
     engine : callable
         Returns the native engine that runs now, or None; called from another thread.
-    next_pause : callable
-        Returns the time of rank 0's monotonic clock at which the run pauses for an event, or None for a run
-        without such events; called from another thread.
     stop_file : path, optional
         The run stops where it exists.
     time_limit : str, optional
@@ -114,32 +111,39 @@ class Requests:
         self,
         comm: Communicator,
         engine: Callable[[], Any],
-        next_pause: Callable[[], float | None],
         stop_file: Path | None = None,
         time_limit: str | None = None,
         *,
         ends: bool,
     ) -> None:
-        self.comm, self.engine, self.next_pause, self.stop_file = comm, engine, next_pause, stop_file
+        self.comm, self.engine, self.stop_file = comm, engine, stop_file
         self.ends, self.margin = ends, MARGIN
         self._end = end_of_time(time_limit) if ends and comm.rank == 0 else None  # of the monotonic clock
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Ask the engine for a pause where there is a reason."""
-        watched = self.ends or (self.comm.rank == 0 and self.next_pause() is not None)
-        with repeating(self._ask, "halocline-requests") if watched else nullcontext():
+    def listening(self, next_pause: Callable[[], float | None]) -> Iterator[None]:
+        """Ask the engine for a pause where there is a reason.
+
+        Parameters
+        ----------
+        next_pause : callable
+            Returns the time of rank 0's monotonic clock at which the run pauses for an event, or None for a
+            run without such events; called from another thread.
+        """
+        watched = self.ends or (self.comm.rank == 0 and next_pause() is not None)
+        ask = partial(self._ask, next_pause)
+        with repeating(ask, "halocline-requests") if watched else nullcontext():
             yield
 
-    def _ask(self) -> None:
+    def _ask(self, next_pause: Callable[[], float | None]) -> None:
         engine = self.engine()
-        if engine is not None and self._is_due():
+        if engine is not None and self._is_due(next_pause()):
             engine.request_pause()
 
-    def _is_due(self) -> bool:
+    def _is_due(self, pause: float | None) -> bool:
         if self._signal():
             return True
-        now, pause = time.monotonic(), self.next_pause()
+        now = time.monotonic()
         is_pause = pause is not None and pause <= now
         return self.comm.rank == 0 and (is_pause or bool(self._why_stop(now)))
 
@@ -262,6 +266,11 @@ class Occasion:
             self.due = clock.next_multiple(self.every.time)
 
 
+def _first_clock(comm: Communicator) -> float:
+    """Return the time of the monotonic clock of rank 0. All ranks call this."""
+    return comm.bcast(time.monotonic())
+
+
 def _next(step: int, interval: int) -> int:
     """Return the first multiple of an interval after a step."""
     return (step // interval + 1) * interval
@@ -358,9 +367,9 @@ class Course:
             stop_file, time_limit = checkpoints.stop_file, checkpoints.how.time_limit
         self.comm = comm = session.fields.domain.comm
         self.requests = Requests(
-            comm, lambda: session.prepared.made, self._next_pause, stop_file, time_limit,
-            ends=checkpoints is not None,
-        )  # fmt: skip
+            comm, lambda: session.prepared.made, stop_file, time_limit, ends=checkpoints is not None
+        )
+        self._now = partial(_first_clock, comm)
         self._publish_due = math.inf  # time at which readers see rows, and a checkpoint becomes the newest
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
@@ -385,10 +394,6 @@ class Course:
     def add(self, every: Every, act: Callable[[], None], **how: Any) -> None:
         """Add a recurring event; see `Occasion`."""
         self.occasions.append(Occasion(every, act, now=self._now, **how))
-
-    def _now(self) -> float:
-        """Return the time of the monotonic clock of rank 0. All ranks call this."""
-        return self.comm.bcast(time.monotonic())
 
     def _next_pause(self) -> float | None:
         """Return the time of rank 0's clock at which the run pauses; None for a run without such pauses."""
@@ -440,7 +445,7 @@ class Course:
         """Turn requests to end the run into pauses of the engine, and save files where the run fails."""
         # where there is a checkpoint to leave, a signal is a request like others, for whole steps
         signals = stopping_on() if self.checkpoints is None else noting((*STOPPING, signal.SIGUSR1))
-        with signals, self.requests.listening():
+        with signals, self.requests.listening(self._next_pause):
             try:
                 yield
             except (Exception, KeyboardInterrupt) as error:
