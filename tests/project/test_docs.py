@@ -22,8 +22,10 @@ from halocline.problems.names import Names
 from halocline.problems.problem import Problem
 from hang import HANG
 from loops import some
+from source import LAYERS, MODULES
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+ARCHITECTURE = ROOT / "docs" / "reference" / "architecture.md"
 LANGUAGE = ROOT / "docs" / "reference" / "language.md"
 COMMAND = ROOT / "docs" / "reference" / "command.md"
 RESULTS = ROOT / "docs" / "reference" / "results.md"
@@ -93,6 +95,33 @@ def test_one_equation_names_a_file_for_each_station():
         assert ((ROOT if name.startswith("native/") else SOURCE) / name).is_file(), name
     stations = re.findall(r"^\| (.+?) \| `", text, re.MULTILINE)
     assert len(stations) == text.count("\n## ") == 13
+
+
+def rows_of(text: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table below a heading, without its head."""
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+) \|$", section, re.MULTILINE)
+    return [re.split(r" \| ", row) for row in rows[2:]]
+
+
+def test_the_architecture_names_all_layers_in_their_order():
+    rows = rows_of(ARCHITECTURE.read_text(), "Layers")
+    layers = [layer for layer in LAYERS if layer not in MODULES]
+    assert [row[0].strip("`") for row in rows] == layers
+    for layer, _, first in rows:
+        assert (SOURCE / layer.strip("`") / first.strip("`")).is_file(), first
+    sections = re.findall(r"^## (.+)$", (ARCHITECTURE.parent / "modules.md").read_text(), re.MULTILINE)
+    assert sections == [*layers, "engine"]
+
+
+def test_files_to_change_exist():
+    rows = rows_of(ARCHITECTURE.read_text(), "To change something")
+    assert len(rows) >= 12
+    for change, *cells in rows:
+        paths = [re.findall(r"`([\w/.-]+(?:/|\.(?:py|md|hpp|cpp)))`", cell) for cell in cells]
+        assert all(paths), f"{change}: a column names no file"
+        for path in some(path for column in paths for path in column):
+            assert (SOURCE / path).exists() or (ROOT / path).exists(), f"{change}: {path}"
 
 
 def test_every_printing_block_shows_its_output(blocks):
