@@ -260,7 +260,7 @@ OVERWRITE = keeping("--overwrite", help="Remove what another run left under the 
 
 @dataclass
 class Keeping:
-    """Options of output and checkpoints, which `halocline.cli.keeping.kept` takes.
+    """Options of output and checkpoints, which `halocline.cli.texts.keeping_of` takes.
 
     Attributes
     ----------

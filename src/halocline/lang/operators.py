@@ -394,7 +394,7 @@ def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> 
         return _first(difference, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
     # differences across the later axis of differences across the earlier one: along a row these are shifts of
-    # one another, and those of the first derivative (compile/lanes.py)
+    # one another, and those of the first derivative (compile/passes/lanes.py)
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):

@@ -24,7 +24,7 @@ from halocline.run.devices.links import Ends
 from halocline.run.domain.domain import SharedMemoryPeers
 from halocline.run.memory.store import FieldStore
 
-AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row: passes/whole.py
+AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row (passes/loops.py)
 
 
 def build_engine(
