@@ -1,6 +1,7 @@
 """Fourteen programs with two versions of Halocline, in turn: what a change of the compiler is worth.
 
---before names the Python of the other version: the environment of another checkout, after `make build` there.
+--before names the Python of the other version, in the environment that `make build` makes in another
+checkout. It runs the programs as that checkout states them.
 Prints million cells a second on one core of both, and their ratio: above 1 this version is faster.
 """
 
@@ -13,6 +14,7 @@ from measure import competitor, in_turn, median, parser, ratio, save
 from programs_halocline import PROGRAMS
 
 HERE = Path(__file__).parent
+PROGRAM = "programs_halocline.py"
 
 
 def main() -> int:
@@ -20,11 +22,14 @@ def main() -> int:
     made = parser(__doc__ or "", cases=",".join(name.replace(", ", "/") for name in PROGRAMS))
     made.add_argument("--before", type=Path, required=True, help="the Python of the other version")
     options = made.parse_args()
+    theirs = options.before.absolute().parents[2] / "benchmarks" / PROGRAM  # for their interface
     rows = []
     for case in options.cases.split(","):
         name = case.replace("/", ", ")
-        command = (HERE / "programs_halocline.py", name)
-        with competitor(sys.executable, *command) as now, competitor(options.before, *command) as before:
+        with (
+            competitor(sys.executable, HERE / PROGRAM, name) as now,
+            competitor(options.before, theirs, name) as before,
+        ):
             times = in_turn({"now": now, "before": before}, options.repeats)
         row = {
             "program": name,
