@@ -38,7 +38,7 @@ class Scheme(Protocol):
 
 
 class Counting(Protocol):
-    """What adds something up after each step; see halocline.run.output.output.
+    """Quantity that sums values after each step; see halocline.run.output.output.
 
     Attributes
     ----------

@@ -412,7 +412,7 @@ _SUMS = ("add", "sub", "sum2")
 
 
 def check_linear(result: Any, unknown: Any, name: str) -> Expr:
-    """What an operator made of `unknown`, a field or a stage; `name` is what the user calls it.
+    """Return the expression that an operator makes of `unknown`, a field or a stage; `name` is its name.
 
     Raises
     ------

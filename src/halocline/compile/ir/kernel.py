@@ -287,7 +287,7 @@ class Kernel:
 
 
 def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
-    """What a grid has per axis, on three axes."""
+    """Return values per axis of a grid for three axes, with `fill` for those that it lacks."""
     return (*(fill,) * (3 - ndim), *values)
 
 

@@ -434,7 +434,7 @@ class Advance(Statement):
 
 
 class Step(Statement):
-    """What is in a queue moves on by a place."""
+    """Move of the values of a queue by one place."""
 
     array: str
 

@@ -130,6 +130,6 @@ def _lets(
 
 
 def _left(kernel: Kernel, number: int) -> bool:
-    """Whether a value is loaded from what an earlier loop has kept."""
+    """Return True for a value that is loaded from an array which an earlier loop has kept."""
     value = kernel.values[number]
     return value.op == "load" and kernel.array[value.attribute[0]].kind == "kept"

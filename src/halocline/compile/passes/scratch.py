@@ -73,8 +73,10 @@ def rooms(kernel: Kernel) -> tuple[ir.Slot | ir.Allocate, ...]:
 
 
 def planes(kernel: Kernel) -> Kernel:
-    """How many planes each nest is ahead of the results, as few as can be. Along a single axis there are no
-    planes, and without stages nothing is to be kept between nests."""
+    """Return the planes by which each nest is ahead of the results, as few as possible.
+
+    Along a single axis there are no planes, and without stages nests keep nothing for each other.
+    """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     if kernel.ndim == 1 or not any(_stages(kernel, nest) for nest in nests):
         return kernel
@@ -94,8 +96,10 @@ def _stages(kernel: Kernel, nest: ir.Nest) -> list[str]:
 
 
 def rings(kernel: Kernel) -> dict[str, int]:
-    """How many planes of each stage there are at a time, a power of two: from the oldest one that is read to
-    that which is stored. 0: all of them."""
+    """Return the planes of each stage that exist at a time, a power of two; 0 for all of them.
+
+    They reach from the oldest plane that is read to the one that is stored.
+    """
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
     newest = {array: nest.ahead for nest in nests for array in _stages(kernel, nest)}
     oldest: dict[str, int] = {}

@@ -273,7 +273,7 @@ class _Printer(KernelPrinter):
     # --- values ---
 
     def edges(self, axis: int) -> tuple[str, str]:
-        """Where the nest begins and ends along an axis."""
+        """Return the bounds of the nest along an axis."""
         (lower, upper), ndim = self.extent[axis], self.kernel.ndim
         lo = f"box->lo[{axis}]" + (f" - {lower}" if lower else "")
         hi = f"box->hi[{axis}]" + (f" + {upper}" if upper else "")
@@ -286,13 +286,13 @@ class _Printer(KernelPrinter):
         return lo, hi
 
     def whole(self, lo: str, hi: str) -> str:
-        """How many elements there are from `lo` to `hi`, and more up to the end of a vector."""
+        """Return the elements from `lo` to `hi`, rounded up to whole vectors."""
         stored = (s.array for s in ir.flat(self.nest.body) if isinstance(s, ir.Store))
         item = min(ITEMSIZE[self.kernel.array[name].dtype] for name in stored)
         return f"hc_whole({hi} - ({lo}), {item})"
 
     def span(self, span: str) -> tuple[str, str]:
-        """Where a stretch begins and ends."""
+        """Return the bounds of a stretch."""
         named = {"row": self.bounds, "band": ("b0", "b1"), "piece": ("k0", "k1"), "block": ("c0", "c1")}
         return named[span] if span != "line" else ("k0", f"k0 + {self.length}")
 

@@ -274,8 +274,10 @@ class _Printer(KernelPrinter):
     # --- values ---
 
     def end(self, axis: int) -> str:
-        """Where the box ends along an axis. While kernels skip no result is in it; a group may still march,
-        and compute what lies around."""
+        """Return the end of the box along an axis.
+
+        The box holds no results while kernels skip; a group may still march and compute around it.
+        """
         return "end" if axis == 2 else f"f.hi[{axis}]"
 
     def name_of(self, array: Array) -> str:
@@ -305,7 +307,7 @@ class _Printer(KernelPrinter):
         return self.in_memory(array, offset)
 
     def in_memory(self, array: Array, offset: ir.Offset) -> str:
-        """How an array is read at an offset from the present cell."""
+        """Return the text that reads an array at an offset from the present cell."""
         name = self.name_of(array)
         if array.kind == "tile":
             _, d1, d2 = array.shape

@@ -270,7 +270,7 @@ def gain(stages: int) -> float:
 
 
 class Results:
-    """What is known of the flow from the literature, as numbers over the grid.
+    """Numbers of the flow over the grid that the literature publishes.
 
     Lengths are in units of the width between hot and cold wall, velocities in α over that, heat fluxes in
     those of conduction at rest.
@@ -329,15 +329,15 @@ class Results:
         return total(self._halfway(0) * (carried - conducted) * scale)
 
     def _from_wall(self, axis: int) -> Expr:
-        """How far points are from the lower wall."""
+        """Return the distance of points from the lower wall."""
         return as_expr(self.cavity.T.coordinates[axis] - self.grid.origin[axis])
 
     def _is(self, axis: int, place: float) -> Expr:
-        """Whether a point is the one of this number along an axis."""
+        """Return a condition that selects the points with this number along an axis."""
         return binary("eq", index(self.grid, axis), place)
 
     def _last(self, axis: int, before: float) -> Expr:
-        """Whether a point is this far before the last one along an axis."""
+        """Return a condition that selects the points at this distance before the last one along an axis."""
         return binary("eq", index(self.grid, axis) + before, self.grid.cells(axis) - 1.0)
 
     def _halfway(self, axis: int) -> Expr:
@@ -348,7 +348,7 @@ class Results:
         return found
 
     def _between(self, axis: int, f: Expr | float) -> Expr:
-        """What a quantity is halfway between two walls; elsewhere nothing, as beside these."""
+        """Return a quantity halfway between two walls, and 0 elsewhere."""
         apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         here = as_expr(f)
         middle = where(binary("eq", apart, 0.0), here, 0.5 * (here + shift(here, axis)))

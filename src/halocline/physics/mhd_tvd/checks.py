@@ -154,7 +154,7 @@ def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> f
 
 
 def turned(values: NDArray[np.float64]) -> float:
-    """How far values are from those turned by half a turn about the middle of the grid, over the greatest."""
+    """Return the greatest difference of values from those turned by 180 degrees, over the greatest value."""
     import numpy as np
 
     return float(np.abs(values - values[(slice(None, None, -1),) * values.ndim]).max() / np.abs(values).max())

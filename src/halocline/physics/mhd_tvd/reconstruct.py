@@ -43,7 +43,7 @@ def central(a: Expr, b: Expr, beta: Expr) -> Expr:
 
 
 def _limited(a: Expr, b: Expr, most: Expr, wanted: Expr) -> Expr:
-    """What is wanted, but no more than the most; 0 where the signs of both numbers differ."""
+    """Return a slope, limited to the greatest one; 0 where the signs of both differences differ."""
     chosen: Expr = where(a * b > 0.0, where(magnitude(most) < magnitude(wanted), most, wanted), 0.0)
     return chosen
 

@@ -45,7 +45,7 @@ SOCKETS = 32e9
 
 @dataclass(frozen=True)
 class Gpu:
-    """What NVML says of one GPU.
+    """One GPU, as NVML describes it.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Topology:
 
 @dataclass(frozen=True)
 class Link:
-    """What joins two GPUs.
+    """Link between two GPUs.
 
     Attributes
     ----------
@@ -107,8 +107,11 @@ class Link:
 
 
 def link(topology: Topology, a: int, b: int) -> Link:
-    """What joins the GPUs at the places a and b: NVLinks from one to the other, else their NVLinks to
-    switches, else the way through the host."""
+    """Return the link between the GPUs at the places a and b.
+
+    It consists of NVLinks from one to the other, else of their NVLinks to switches, else of the way through
+    the host.
+    """
     one, other = topology.gpus[a], topology.gpus[b]
     rate = min(_nvlink(one), _nvlink(other))
     if count := one.nvlinks.get(other.address, 0):
@@ -158,7 +161,7 @@ def _pcie(gpu: Gpu) -> float:
 
 
 def _near(topology: Topology, place: int, level: int) -> int:
-    """How many GPUs a level holds that this one is below, itself included."""
+    """Return the number of GPUs below the level that this one is below, itself included."""
     others = (name for at, name in enumerate(topology.ancestors[place]) if at != place)
     return 1 + sum(LEVELS.index(name) <= level for name in others)
 
@@ -167,7 +170,7 @@ def _near(topology: Topology, place: int, level: int) -> int:
 
 
 def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> tuple[Topology | None, str]:
-    """What NVML says of the GPUs of this node.
+    """Return the GPUs of this node, as NVML describes them.
 
     Parameters
     ----------
@@ -259,7 +262,7 @@ def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
 
 
 def _ends(nvml: Any, handle: Any, addresses: set[str]) -> Iterator[str]:
-    """Where each active NVLink of a GPU leads."""
+    """Yield the far end of each active NVLink of a GPU."""
     for number in range(nvml.NVML_NVLINK_MAX_LINKS):
         if not _answer(nvml, nvml.nvmlDeviceGetNvLinkState, handle, number):
             continue
@@ -285,7 +288,7 @@ def _ancestor(nvml: Any, a: Any, b: Any) -> str:
 
 
 def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
-    """What NVML answers, or None where it does not know this of that GPU."""
+    """Return the answer of NVML, or None where it has none for that GPU."""
     try:
         return ask(*arguments)
     except nvml.NVMLError:

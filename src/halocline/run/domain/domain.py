@@ -46,7 +46,7 @@ SPINS = {"passive": 20, "usual": 1000, "active": 2**32 - 1}
 
 @dataclass(frozen=True)
 class SharedMemoryPeers:
-    """What a rank reads of the other processes of its node.
+    """Memory of the other processes of a node that a rank reads.
 
     Attributes
     ----------
@@ -132,8 +132,11 @@ def device_methods(comm: Communicator, how: Execution, devices: Sequence[Any]) -
 
 
 def _can_share(comm: Communicator, how: Execution) -> bool:
-    """Whether the processes of all nodes can read each other's memory, without loss to kernels: these are
-    slower where shared memory has no huge pages (docs/performance.md). A user who asks for it gets it."""
+    """Return True where the processes of all nodes can read each other's memory, without loss to kernels.
+
+    Kernels are slower where shared memory has no huge pages (docs/performance.md). A user who names the
+    method gets it anyway.
+    """
     mine = True
     try:
         counters = native().Counters(1)
@@ -161,8 +164,11 @@ def default_threads(comm: Communicator) -> int:
 
 
 def spins(threads: int, comm: Communicator) -> int:
-    """How often a thread that waits may look again at once: as OMP_WAIT_POLICY says, else rarely where a node
-    has more threads than cores, since it must leave its core to the one it waits for."""
+    """Return the number of times that a waiting thread looks again at once.
+
+    OMP_WAIT_POLICY decides. By default it is small where a node has more threads than cores, since a thread
+    must leave its core to the one that it waits for.
+    """
     policy = os.environ.get("OMP_WAIT_POLICY", "").lower()
     if policy in ("passive", "active"):
         return SPINS[policy]

@@ -107,8 +107,11 @@ def rank_plan(store: FieldStore, schedule: Schedule, transfers: Transfers, patch
 
 
 def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
-    """How the grid is cut, and how messages go: found with the first program of a domain, before anything is
-    compiled, so that wrong cuts and patches are known early."""
+    """Return the transfers between the subdomains of a domain, with the cut of its grid.
+
+    The first program of a domain decides both before anything is compiled, so that wrong cuts and patches are
+    errors early.
+    """
     domain: Domain = store.domain
     comm = domain.comm
     comm.check_same(

@@ -35,7 +35,7 @@ NO_STEP = "no step"  # reason of a run without a step
 
 @dataclass(frozen=True, repr=False)
 class Outcome:
-    """What a run did.
+    """Outcome of a run.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def repeating(call: Callable[[], None], name: str, interval: float = INTERVAL) -
 
 
 def has_loop(schedule: Schedule) -> bool:
-    """Whether the program has a loop, whose passes can be timed."""
+    """Return True for a program with a loop, whose passes can be timed."""
     return any(isinstance(operation, Loop) for operation in schedule.operations)
 
 

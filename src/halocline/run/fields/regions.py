@@ -28,8 +28,7 @@ def dimensions(staggered: Sequence[bool]) -> tuple[str, ...]:
 
 
 def axis_attributes(grid: Grid, axis: int) -> dict[str, Any]:
-    """Of the coordinates along an axis: which one it is, and after what length it repeats, or where its walls
-    are."""
+    """Return attributes of the coordinates along an axis: its name, and its period or its walls."""
     ends = {"period": grid.extent[axis]} if grid.periodic[axis] else {"walls": grid.walls[axis]}
     return {"axis": AXES[axis].upper(), **ends}
 

@@ -1,4 +1,4 @@
-"""What the caches of this machine mean for plans and kernels."""
+"""This machine: its processors and caches, and their consequences for plans and kernels."""
 
 from __future__ import annotations
 
@@ -273,6 +273,5 @@ def caches() -> Caches:
 
 
 def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
-    """Whether the fields of a node are too many for its last-level cache, so that results had better go past
-    it."""
+    """Return True where the fields of a node exceed its last-level cache, so that stores bypass it."""
     return plan.memory * ranks_of_node > last_level_cache()

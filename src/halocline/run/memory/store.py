@@ -24,7 +24,7 @@ from halocline.run.ranks.communicator import Communicator
 
 
 def _lack(comm: Communicator, needed: int, what: str) -> str:
-    """What to say where this node has no `needed` bytes for each of its ranks; "" where it has."""
+    """Return the message for a node without `needed` bytes for each of its ranks; "" where it has them."""
     ranks = comm.ranks_of_node
     available = min(native().available_memory(), ranks * native().available_to_process())
     if ranks * needed <= available:

@@ -157,7 +157,7 @@ class Statistics:
             self.values[name] = own[1] / self.weight if count == 2 else own[0] * (self.weight / self.weight)
 
     def known(self, facts: Mapping[str, Any]) -> bool:
-        """Whether a checkpoint with these facts has them."""
+        """Return True for the facts of a checkpoint that holds the sums."""
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:

@@ -1,4 +1,4 @@
-"""What each part of the exchange is worth: the same halos with one thing changed at a time.
+"""The worth of each part of the exchange: the same halos with one thing changed at a time.
 
 The transfer methods are those of C. Pearson et al., Node-Aware Stencil Communication for Heterogeneous
 Supercomputers (2020), Figs. 10 to 12: +remote, +colo, +peer, +self.

@@ -110,7 +110,7 @@ def _machine(
 
 
 def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
-    """What a task of `halocline.study.measuring.paces` measures on so many ranks.
+    """Return the measurements of a task of `halocline.study.measuring.paces` on some ranks.
 
     Raises
     ------
