@@ -341,9 +341,8 @@ def test_what_means_nothing_is_told_once(
 
 
 @pytest.mark.ranks(2)
+@pytest.mark.usefixtures("opencl")
 def test_ranks_on_devices_tell_that_there_are_no_mailboxes(caplog: pytest.LogCaptureFixture) -> None:
-    if len(native.devices("opencl")) < 2:
-        pytest.skip("no two OpenCL devices")
     say_once.cache_clear()
     sim = heat(device="opencl", methods="rma")
     assert sim.domain.transfers is not None

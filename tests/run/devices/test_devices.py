@@ -39,11 +39,10 @@ def test_the_devices_of_a_run_in_words():
 
 
 @pytest.mark.ranks(2)
+@pytest.mark.usefixtures("opencl")
 def test_ranks_tell_the_same_devices_and_must_choose_the_same(monkeypatch: pytest.MonkeyPatch):
     from halocline.run.ranks.mpi import world
 
-    if len(native.devices("opencl")) < 2:
-        pytest.skip("no two OpenCL devices")
     comm = world()
     sim = heat(device="opencl")
     assert comm.allgather(sim.devices) == [sim.devices] * 2
