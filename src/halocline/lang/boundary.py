@@ -16,7 +16,8 @@ higher order make the matrices of symmetric operators unsymmetric.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -451,6 +452,19 @@ def with_wall_values(
                 last = graph.as_expr(0.0) if side < 0 else field.grid.cells(axis)
                 value = graph.where(graph.binary("eq", graph.index(field.grid, axis), last), wall, value)
     return value
+
+
+def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
+    """Yield the ghost values of a field at a wall, as far as its condition knows that many layers.
+
+    A condition of the user's may know fewer layers than a program may read. Where it fails at one that is
+    read, the analysis of halos, which asks for just these, meets the same error.
+    """
+    condition = field.boundary.get(SIDES[2 * axis + (side > 0)])
+    if condition is not None:
+        for layer in range(layers):
+            with suppress(InputError):
+                yield condition.ghost(Ghost(field, axis, side, layer))
 
 
 def has_wall_values(field: Field) -> bool:

@@ -17,7 +17,7 @@ from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
-from halocline.lang.boundary import BoundaryCondition, Periodic, Value, resolve_sides
+from halocline.lang.boundary import BoundaryCondition, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, locations, sorted_places, staggering
@@ -533,8 +533,7 @@ class Field(Sealed, Assignable):
         homogeneous : bool
             With the values and derivatives at the walls set to zero, as for corrections and residuals.
         """
-        boundary: Any = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
-        boundary = {side: c for side, c in boundary.items() if not isinstance(c, Periodic)}
+        boundary = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
 
         def make(free: str) -> Field:
             return Field(self.grid, free, self.location, self.dtype, boundary or None)
