@@ -102,19 +102,13 @@ class Grid(Sealed):
         if not 1 <= len(counts) <= 3:
             raise InputError(f"shape {shown(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
+            what = f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells"
             if whole(n) is None:
-                raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; expected a whole number"
-                )
+                raise InputError(f"{what}; expected a whole number")
             if int(n) < 1:
-                raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at least 1 is needed"
-                )
+                raise InputError(f"{what}; at least 1 is needed")
             if int(n) > POINTS.most:
-                raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at most "
-                    f"{POINTS.most} can be numbered"
-                )
+                raise InputError(f"{what}; at most {POINTS.most} can be numbered")
         self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
         self.extent = per_axis(extent, self.ndim, "extent", as_quantity, "a number", default=1.0)
