@@ -10,8 +10,9 @@ import halocline as hc
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.explanation.matrix import traffic
-from halocline.plan import Transfers, lay_out
+from halocline.plan.layout import lay_out
 from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import Transfers
 from halocline.study.measuring.exchange import exchange_schedule
 
 

@@ -19,9 +19,9 @@ from halocline.lang.boundary import Ghost
 from halocline.lang.callables import arguments_taken
 from halocline.lang.expression import bare, place_of
 from halocline.lang.program import bind
-from halocline.lang.stepping import program_of
 from halocline.problems.result import difference
 from loops import some
+from stepped_programs import program_of
 
 
 def forms(count: int, core: Callable[..., Any]) -> dict[str, Callable[..., Any]]:

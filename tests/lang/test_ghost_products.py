@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import halocline as hc
-from halocline.lang.stepping import program_of
+from stepped_programs import program_of
 
 
 def notices(right_side: Callable[..., Any], order: int = 2, **of_grid: Any) -> list[str]:

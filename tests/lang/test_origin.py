@@ -12,9 +12,10 @@ from halocline.lang.equations import equations
 from halocline.lang.expression import as_expr
 from halocline.lang.origin import Line, returned_lines, worded
 from halocline.lang.program import Assign, AssignScalar
-from halocline.lang.stepping import Recorded, program_of, stepping
+from halocline.lang.stepping import Recorded, stepping
 from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
+from stepped_programs import program_of
 from sweep_labels import check, framework_text, labels_of, programs
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))

@@ -21,7 +21,7 @@ from halocline.errors import InputError
 from halocline.lang import equations, trace
 from halocline.lang.expression import IN_PLACE
 from halocline.lang.program import Assign, Program
-from halocline.lang.stepping import program_of
+from stepped_programs import program_of
 
 # -- assignments that assign nothing -------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
 
 FIRST_USES = """
 import halocline as hc
-from halocline.lang.stepping import program_of
+from halocline.lang.stepping import stepping
 grid = hc.Grid(8, periodic=True)
 grid.field("u")
 assert "numpy.random" not in __import__("sys").modules
@@ -286,7 +286,7 @@ def draws(u):
 )
 def test_loading_a_generator_draws_no_number(loaded: str, function: str, words: str) -> None:
     text = f"{FIRST_USES}\n{'import numpy as np' if loaded else ''}\n"
-    text += f"program_of(grid, {function}, scheme=hc.Euler(), dt=0.1)"
+    text += f"stepping(grid, {function}, scheme=hc.Euler(), dt=0.1)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert (words in done.stderr) if words else done.returncode == 0, done.stderr
 

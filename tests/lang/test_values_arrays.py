@@ -15,9 +15,9 @@ from arguments import WRONG_ARRAYS, WRONG_FUNCTIONS, Heat, U, line, memory
 from halocline.errors import InputError
 from halocline.lang import trace
 from halocline.lang.boundary import Ghost
-from halocline.lang.stepping import program_of
 from halocline.lang.values import as_real, real_array
 from halocline.solvers.linear import check_limits
+from stepped_programs import program_of
 
 NO_NUMBERS: list[Any] = [
     None, "1", "x", b"1", 1j, np.complex128(1.0), np.array(1j), np.str_("1"), np.ma.masked, [1.0], np.ones(1),

@@ -15,8 +15,8 @@ import halocline as hc
 from halocline.compile.compiler import arranged
 from halocline.errors import InputError
 from halocline.lang.program import Program
-from halocline.lang.stepping import program_of
 from halocline.lang.trace import tracing
+from stepped_programs import program_of
 
 GRID = hc.Grid((6, 5))
 OTHER = hc.Grid((4, 3))

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from halocline.compile.footprint import Footprint
 from halocline.errors import InputError
-from halocline.plan import STRATEGIES, Traffic, decompose
+from halocline.plan import Traffic, decompose
+from halocline.plan.decompose import STRATEGIES
 from work import lines
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "decompositions.json").read_text())

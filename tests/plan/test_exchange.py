@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from executed_plans import check, cube, make_schedule, one_field, plan_subdomain, star
 from halocline.compile.footprint import Footprint
-from halocline.plan import Box, decompose
+from halocline.plan import decompose
+from halocline.plan.box import Box
 
 
 def test_two_ranks_along_a_periodic_axis_are_neighbours_twice():

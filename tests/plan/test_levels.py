@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halocline.errors import InputError
-from halocline.plan import decompose, decompose_levels, flow
+from halocline.plan import decompose, flow
+from halocline.plan.levels import decompose_levels
 from halocline.plan.traffic import Traffic
 
 

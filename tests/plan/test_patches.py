@@ -16,8 +16,13 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot
 from halocline.compile.schedule import Loop
 from halocline.errors import InputError
-from halocline.plan import Box, Caches, Layout, Transfers, decompose, plan_rank
+from halocline.plan import decompose
 from halocline.plan import rank as planning
+from halocline.plan.box import Box
+from halocline.plan.layout import Layout
+from halocline.plan.patches import Caches
+from halocline.plan.rank import plan_rank
+from halocline.plan.transfer import Transfers
 
 
 def cells_of(plan):

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from executed_plans import Program, check, cube, make_schedule, one_field, plan_subdomain, segment, star
 from halocline.compile.footprint import Footprint
-from halocline.plan import Traffic, decompose, least_thickness
+from halocline.plan import Traffic, decompose
+from halocline.plan.fit import least_thickness
 from work import lines
 
 # --- random programs on random subdomains ---
@@ -177,13 +178,17 @@ from pathlib import Path
 import halocline as hc
 import numpy  # counts as memory, not as planning
 from halocline.compile.compiler import compile_program
-from halocline.lang.stepping import program_of
-from halocline.plan import Traffic, Transfers, lay_out, least_thickness, plan_rank
+from halocline.lang.stepping import stepping
+from halocline.plan import Traffic
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import lay_out
+from halocline.plan.rank import plan_rank
+from halocline.plan.transfer import Transfers
 
 grid = hc.Grid((4160,) * 3, periodic=True)
 T = grid.field("T")
 heat = lambda kappa: {T: kappa * hc.laplacian(T)}
-program = program_of(grid, heat, parameters={"kappa": 1.0}, scheme=hc.RK3(), dt=1e-9, order=6)
+program = stepping(grid, heat, parameters=["kappa"], scheme=hc.RK3(), dt=1e-9, order=6).program
 schedule = compile_program(program, grid)
 traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
 sys.path.insert(0, sys.argv[1])

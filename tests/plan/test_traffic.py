@@ -5,7 +5,8 @@ from __future__ import annotations
 from executed_plans import one_field, star
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Loop, Schedule
-from halocline.plan import Traffic, decompose, least_thickness
+from halocline.plan import Traffic, decompose
+from halocline.plan.fit import least_thickness
 
 
 def test_traffic_counts_what_loops_repeat():

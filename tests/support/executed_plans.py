@@ -10,8 +10,10 @@ import numpy as np
 
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import FieldInfo, Fill, Schedule, Sweep
-from halocline.plan import Box, Layout, Transfers
 from halocline.plan import rank as planning
+from halocline.plan.box import Box
+from halocline.plan.layout import Layout
+from halocline.plan.transfer import Transfers
 
 ITEMSIZE = {"float64": 8, "float32": 4}
 UNSET = -1

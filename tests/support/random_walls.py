@@ -14,9 +14,13 @@ import halocline as hc
 from halocline.compile.compiler import compile_program
 from halocline.compile.schedule import Fill, Schedule, Sweep
 from halocline.errors import InputError
-from halocline.plan import Box, Layout, Transfers, decompose, least_thickness
+from halocline.plan import decompose
 from halocline.plan import rank as planning
+from halocline.plan.box import Box
+from halocline.plan.fit import least_thickness
+from halocline.plan.layout import Layout
 from halocline.plan.rank import SubdomainPlan, SweepPlan
+from halocline.plan.transfer import Transfers
 from halocline.run.ranks.mpi import world
 
 Array = np.ndarray[Any, Any]

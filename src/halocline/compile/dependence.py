@@ -8,15 +8,14 @@ that overwrites what a later one, of another sweep, still reads as it was, and w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from itertools import product
 
 from halocline.compile.footprint import Offset
-from halocline.errors import InputError
 from halocline.lang import program as lang
-from halocline.lang.boundary import SIDES, Ghost, Periodic
+from halocline.lang.boundary import known_ghosts
 from halocline.lang.expression import Expr, constant, postorder, replace_leaves, walk
 from halocline.lang.grid import Field
 from halocline.lang.origin import Line
@@ -126,9 +125,10 @@ class Walls:
         farther = 0
         waiting = [field]
         while waiting:
-            for axis, ghosts in self._ghosts(waiting.pop(), layers):
+            present = waiting.pop()
+            for axis, side in product(range(field.grid.ndim), (-1, 1)):
                 along = 0
-                for leaf in walk(ghosts):
+                for leaf in walk(known_ghosts(present, axis, side, layers)):
                     if leaf.op == "scalar":
                         found.add(leaf.attribute[0])
                     elif leaf.op == "read":
@@ -139,22 +139,6 @@ class Walls:
                             waiting.append(other)
                 farther += along
         return frozenset(found), farther
-
-    def _ghosts(self, field: Field, layers: int) -> list[tuple[int, list[Expr]]]:
-        """The ghost values of a field at every wall, each with its axis.
-
-        A condition of the user's may know fewer layers than a program may read. Where it fails at one that
-        is read, the analysis of halos, which asks for just these, meets the same error.
-        """
-        found: list[tuple[int, list[Expr]]] = []
-        for n, side in enumerate(SIDES):
-            condition = field.boundary.get(side)
-            if condition is not None and not isinstance(condition, Periodic):
-                found.append((n // 2, []))
-                for layer in range(layers):
-                    with suppress(InputError):
-                        found[-1][1].append(condition.ghost(Ghost(field, n // 2, 2 * (n % 2) - 1, layer)))
-        return found
 
 
 def layers(program: lang.Program) -> int:
@@ -205,11 +189,13 @@ class Uses:
         for expression in lang.expressions_of(statement):
             if isinstance(statement, lang.Repeat) and expression.condition:
                 continue  # which takes the values at its test
+            memo: dict[Expr, Expr] = {}  # a number in the place of each reduction
             # the cells of a reduction see the sweep, whatever statement it stands in
             for current in walk((expression,)):
                 if current.op == "reduce":
                     yield from self._in_kernel(current.args[0], current.attribute[2])
-            for leaf in walk((_without_reductions(expression),)):
+                    memo[current] = constant(0.0)
+            for leaf in walk((replace_leaves(expression, lambda leaf: leaf, memo),)):
                 if leaf.op == "scalar":
                     name, version = leaf.attribute
                     yield Use(name, version, in_kernel=False)
@@ -235,12 +221,6 @@ class Uses:
                 if inner not in self._stages:
                     self._stages[inner] = list(dict.fromkeys(self._in_kernel(inner.definition, ())))
         return self._stages[stage]
-
-
-def _without_reductions(root: Expr) -> Expr:
-    """A scalar expression with a number in the place of each reduction."""
-    memo = {node: constant(0.0) for node in walk((root,)) if node.op == "reduce"}
-    return replace_leaves(root, lambda leaf: leaf, memo)
 
 
 class LostError(Exception):

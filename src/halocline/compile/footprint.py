@@ -42,20 +42,16 @@ class Footprint:
         An access at (1, -1) shifts the subdomain's box by one cell along both axes: the shifted box
         covers part of two sides and of the corner between them.
         """
-        farthest: dict[Direction, tuple[int, ...]] = {}  # of the offsets to one side, edge or corner
-        for offset in offsets:
-            towards = tuple((o > 0) - (o < 0) for o in offset)
-            distance = tuple(map(abs, offset))
-            old = farthest.get(towards)
-            farthest[towards] = distance if old is None else tuple(map(max, old, distance))
-        widths = []
-        for towards, distance in farthest.items():
-            for direction in product(*((0,) if t == 0 else (0, t) for t in towards)):
-                if any(direction):
-                    widths.append(
-                        (direction, tuple(w if d else 0 for w, d in zip(distance, direction, strict=True)))
-                    )
-        return cls.of(widths)
+        # the farthest offset to each side, edge or corner
+        farthest = cls.of(
+            (tuple((o > 0) - (o < 0) for o in offset), tuple(map(abs, offset))) for offset in offsets
+        )
+        return cls.of(
+            (direction, tuple(w if d else 0 for w, d in zip(distance, direction, strict=True)))
+            for towards, distance in farthest
+            for direction in product(*({0, t} for t in towards))
+            if any(direction)
+        )
 
     def __iter__(self) -> Iterator[tuple[Direction, tuple[int, ...]]]:
         return iter(self.segments)
@@ -83,11 +79,8 @@ class Footprint:
 
     def layers(self, ndim: int) -> tuple[tuple[int, int], ...]:
         """The allocated halo (lower, upper) of each axis that holds every segment."""
-        lower, upper = [0] * ndim, [0] * ndim
-        for direction, width in self.segments:
-            for axis in range(ndim):
-                if direction[axis] < 0:
-                    lower[axis] = max(lower[axis], width[axis])
-                elif direction[axis] > 0:
-                    upper[axis] = max(upper[axis], width[axis])
-        return tuple(zip(lower, upper, strict=True))
+
+        def widest(axis: int, side: int) -> int:
+            return max((width[axis] for d, width in self.segments if d[axis] * side > 0), default=0)
+
+        return tuple((widest(axis, -1), widest(axis, 1)) for axis in range(ndim))

@@ -267,8 +267,7 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     moved = chain.from_iterable(halo.exchange.values() for halo in halos)
     widest = max((max(width) for footprint in moved for _, width in footprint), default=0)
-    directions = [d for d in product((-1, 0, 1), repeat=ndim) if any(d)]
-    whole = Footprint.of((d, tuple(widest * abs(o) for o in d)) for d in directions)
+    whole = Footprint.from_offsets(product((-widest, widest), repeat=ndim))
     for halo in halos:
         if halo.exchange:
             # what the sweep computes in the halo must not be overwritten there

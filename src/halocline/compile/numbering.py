@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from halocline.compile.footprint import Footprint
@@ -18,7 +18,7 @@ from halocline.compile.lower import (
     sweeps,
 )
 from halocline.compile.passes.operands import doubled, second
-from halocline.compile.printers.spelling import Names, identifier, identifiers
+from halocline.compile.printers.spelling import Names, identifiers
 from halocline.compile.schedule import AROUND, FieldInfo
 from halocline.compile.sweep import SweepNests
 from halocline.lang.expression import walk
@@ -89,11 +89,8 @@ def numbered(program: Program, found: Sweeps, wraps: bool) -> Numbering:
             buffers.setdefault(second(name), len(buffers))
     scalars = _scalars(program, found, wraps)
     names = identifiers(scalars)
-    taken, arrays = set(names.values()), {}
-    for f in fields:
-        arrays[f.name] = identifier(f.name, taken)
-        arrays[second(f.name)] = f"{arrays[f.name]}_next"
-        taken.add(arrays[f.name])
+    arrays = identifiers((f.name for f in fields), names.values())
+    arrays |= {second(name): f"{spelled}_next" for name, spelled in arrays.items()}
     return Numbering(fields, buffers, scalars, Names(arrays, names, scalars))
 
 
@@ -128,16 +125,11 @@ def _scalars(program: Program, found: Sweeps, wraps: bool) -> dict[str, int]:
 def field_infos(numbering: Numbering, found: Sweeps) -> tuple[FieldInfo, ...]:
     """The arrays of the program by number, with the halo that all sweeps together need."""
     ndim = found.grid.ndim
-    layers = {f.name: [(0, 0)] * ndim for f in numbering.fields}
-
-    def widened(halo: SweepHalo) -> Iterator[tuple[Field, Footprint]]:
-        yield from (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items())
-
-    for sweep in sweeps(found.operations):
-        for f, footprint in widened(found.halos[sweep]):
-            pairs = zip(layers[f.name], footprint.layers(ndim), strict=True)
-            layers[f.name] = [(max(a, c), max(b, d)) for (a, b), (c, d) in pairs]
-    infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, tuple(layers[f.name])) for f in numbering.fields}
+    widest = dict.fromkeys(numbering.fields, Footprint())
+    for halo in (found.halos[sweep] for sweep in sweeps(found.operations)):
+        for f, footprint in (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items()):
+            widest[f] |= footprint
+    infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, p.layers(ndim)) for f, p in widest.items()}
     twice = [infos[f.name] for f in numbering.fields if second(f.name) in numbering.buffers]
     twice.sort(key=lambda info: numbering.buffers[second(info.name)])
     return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in twice))

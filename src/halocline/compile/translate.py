@@ -10,7 +10,7 @@ from halocline.compile.dependence import stages_below
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table
 from halocline.compile.lower import SweepGraph
-from halocline.lang.expression import SELECTIONS, Expr, text, walk
+from halocline.lang.expression import Expr, text, walk
 from halocline.lang.grid import Field, Grid
 from halocline.lang.origin import Line
 from halocline.lang.program import Stage as NamedStage
@@ -23,8 +23,6 @@ class Translation:
         self.grid = grid
         self.table = Table(b"" if grid is None else grid.digest)
         self._numbers: dict[Expr, int] = {}
-        # the precision of each value; None for numbers and coordinates, which adapt to what they meet
-        self._dtypes: list[str | None] = []
         self._stages: dict[NamedStage, str] = {}
 
     def value(self, root: Expr) -> int:
@@ -37,29 +35,20 @@ class Translation:
     def _add(self, current: Expr) -> int:
         table, args = self.table, tuple(self._numbers[arg] for arg in current.args)
         attribute, depth = current.attribute, max((table.values[arg].depth for arg in args), default=0)
-        dtype: str | None = None
         if current.op == "read":
             field, _, offset = current.attribute
-            attribute, depth, dtype = (self.field(field), offset), POINT, field.dtype
+            attribute, depth = (self.field(field), offset), POINT
         elif current.op == "stage":
             stage, offset = current.attribute
             attribute, depth = (self._stages[stage], offset), POINT
-            dtype = self._dtypes[self._numbers[stage.definition]]
         elif current.op == "scalar":
             attribute = current.attribute[0]
         elif current.op == "index":
             assert self.grid is not None
             depth = 1 + int(current.attribute[0]) + 3 - self.grid.ndim
-        elif current.op == "cast":
-            dtype = str(current.attribute)
-        elif current.op not in ("random", "lookup"):
-            chosen = [self._dtypes[arg] for arg in args[current.op in SELECTIONS :]]
-            dtype = max((d for d in chosen if d is not None), default=None)  # "float64" > "float32"
         op = "load" if current.op in ("read", "stage") else current.op
-        number = table.add(op, args, attribute, dtype or "float64", depth, current.digest)
-        if number == len(self._dtypes):
-            self._dtypes.append(dtype)
-        return number
+        # numbers and coordinates, which have no precision, adapt to what they meet
+        return table.add(op, args, attribute, current.precision or "float64", depth, current.digest)
 
     def field(self, field: Field) -> str:
         """The array of a field."""

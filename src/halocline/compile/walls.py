@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -12,7 +11,7 @@ from itertools import product
 from halocline.compile.footprint import Direction, Footprint, Offset
 from halocline.compile.passes.reach import Points
 from halocline.errors import InputError
-from halocline.lang.boundary import SIDES, Ghost
+from halocline.lang.boundary import SIDES, Ghost, known_ghosts
 from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field
 
@@ -177,10 +176,11 @@ def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
     ndim = f.grid.ndim
     fills = []
     for axis, side in product(range(ndim), (-1, 1)):
-        beyond = [(d, w) for d, w in around if d[axis] == WALL * side]
+        beyond = Footprint(tuple((d, w) for d, w in around if d[axis] == WALL * side))
         if not beyond:
             continue
-        depth = max(w[axis] for _, w in beyond)
+        along = [*beyond.layers(ndim)]
+        depth, along[axis] = max(along[axis]), (0, 0)
         name = _side(axis, side)
         if name not in f.boundary:
             raise InputError(
@@ -188,12 +188,6 @@ def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
                 "which has no boundary condition: give one "
                 f"(boundary={{'{name}': hc.Value(0)}} or so), or make axis {name[0]} periodic"
             )
-        along = [(0, 0)] * ndim
-        for other in range(ndim):
-            if other != axis:
-                lower = max((w[other] for d, w in beyond if d[other] < 0), default=0)
-                upper = max((w[other] for d, w in beyond if d[other] > 0), default=0)
-                along[other] = lower, upper
         ghosts = (f.boundary[name].ghost(Ghost(f, axis, side, layer)) for layer in range(depth))
         fills.append(WallFill(f, axis, side, depth, tuple(along), tuple(ghosts)))
     return _covering(f, fills, orders)
@@ -219,26 +213,16 @@ def _order_of_axes(f: Field, layers: int) -> list[int]:
     """
     after: dict[int, set[int]] = {axis: set() for axis in range(f.grid.ndim)}
     for axis, side in product(after, (-1, 1)):
-        for ghost in _formulas(f, axis, side, layers):
-            for leaf in walk((ghost,)):
-                if leaf.op == "read" and leaf.attribute[0] is f:
-                    past = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
-                    after[axis] |= past - {axis}
+        for leaf in walk(known_ghosts(f, axis, side, layers)):
+            if leaf.op == "read" and leaf.attribute[0] is f:
+                past = {n for n, o in enumerate(leaf.attribute[2]) if o and not f.grid.periodic[n]}
+                after[axis] |= past - {axis}
     order: list[int] = []
     while len(order) < len(after):
         left = [axis for axis in after if axis not in order]
         ready = [axis for axis in left if after[axis] <= {*order}]
         order.append((ready or left)[0])  # where none is ready `ordered` finds out what waits for what
     return order
-
-
-def _formulas(f: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
-    """The ghost values at a wall, as far as its condition knows that many layers."""
-    condition = f.boundary.get(_side(axis, side))
-    if condition is not None and not f.grid.periodic[axis]:
-        for layer in range(layers):
-            with suppress(InputError):
-                yield condition.ghost(Ghost(f, axis, side, layer))
 
 
 def ordered(fills: Sequence[WallFill]) -> list[WallFill]:

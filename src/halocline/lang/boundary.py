@@ -16,7 +16,8 @@ higher order make the matrices of symmetric operators unsymmetric.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -121,27 +122,21 @@ class Ghost:
 
     def at_wall(self, value: Any) -> Expr:
         """Return `value`, a number, scalar or function of the coordinates, at the wall."""
-        if callable(value) and not isinstance(value, Operators):
-            what = f"the boundary value of field {self.field.name!r}"
-            value = trace.trace_function(value, self.field.coordinates, what)
         name = f"field {self.field.name!r}"
+        what = f"the boundary value of {name}"
+        if callable(value) and not isinstance(value, Operators):
+            value = trace.trace_function(value, self.field.coordinates, what)
         wall = at_target(graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
         if wall.op == "const" and not math.isfinite(wall.attribute):
-            raise InputError(
-                f"the boundary value of field {self.field.name!r} is {wall.attribute}; expected a finite "
-                "number"
-            )
+            raise InputError(f"{what} is {wall.attribute}; expected a finite number")
         for current in graph.walk((wall,)):
             if current.op in ("read", "stage"):
-                raise InputError(
-                    f"the boundary value of field {self.field.name!r} reads a field; use hc.BoundaryKernel "
-                    "for that"
-                )
+                raise InputError(f"{what} reads a field; use hc.BoundaryKernel for that")
             places = graph.walk(current.args) if current.op == "random" else ()
             if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
                 raise InputError(
-                    f"the boundary value of field {self.field.name!r} takes random numbers by the place "
-                    "across the wall, where no cell is: count along the wall, grid.cell_number(axes=...)"
+                    f"{what} takes random numbers by the place across the wall, where no cell is: count "
+                    "along the wall, grid.cell_number(axes=...)"
                 )
         return self._moved(wall, self._inward)
 
@@ -453,6 +448,19 @@ def with_wall_values(
     return value
 
 
+def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
+    """Yield the ghost values of a field at a wall, as far as its condition knows that many layers.
+
+    A condition of the user's may know fewer layers than a program may read. Where it fails at one that is
+    read, the analysis of halos, which asks for just these, meets the same error.
+    """
+    condition = field.boundary.get(SIDES[2 * axis + (side > 0)])
+    if condition is not None:
+        for layer in range(layers):
+            with suppress(InputError):
+                yield condition.ghost(Ghost(field, axis, side, layer))
+
+
 def has_wall_values(field: Field) -> bool:
     """Whether some of its points have values that its conditions give."""
     nothing = graph.as_expr(math.nan)
@@ -499,25 +507,19 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
                 f"field {name!r}: side {side!r} lies on a periodic axis and takes no "
                 f"{type(condition).__name__}"
             )
-        _check_wall(name, side, condition)
         result[side] = condition
     if OTHER in boundary:
-        condition, remaining_walls = boundary[OTHER], [side for side in walls if side not in boundary]
+        condition = boundary[OTHER]
         if not walls and not isinstance(condition, Periodic):
             raise InputError(
                 f"field {name!r}: all axes are periodic, and their sides take no "
                 f"{type(condition).__name__}; leave the boundary out, or make a grid with walls"
             )
-        for side in remaining_walls:
-            _check_wall(name, side, condition)
-            result[side] = condition
+        result |= {side: condition for side in walls if side not in boundary}
+    for side, condition in result.items():
+        if isinstance(condition, Periodic):
+            raise InputError(
+                f"field {name!r}: side {side!r} is periodic but its axis is not; write "
+                f"hc.Grid(..., periodic={side[0]!r}), or another condition such as hc.Value(0)"
+            )
     return result
-
-
-def _check_wall(name: str, side: str, condition: BoundaryCondition) -> None:
-    """Raise InputError where the condition of a wall is `Periodic`."""
-    if isinstance(condition, Periodic):
-        raise InputError(
-            f"field {name!r}: side {side!r} is periodic but its axis is not; write "
-            f"hc.Grid(..., periodic={side[0]!r}), or another condition such as hc.Value(0)"
-        )

@@ -29,7 +29,7 @@ Offset = tuple[int, ...]
 Operand: TypeAlias = "Operators | int | float"
 
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-SELECTIONS = ("where", "branch")
+SELECTIONS = ("where", "branch")  # the second need not compute the side that is not taken
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
 
 

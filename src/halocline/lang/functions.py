@@ -228,10 +228,6 @@ def _entry(value: Any, position: int) -> float:
     return number
 
 
-def _square(x: Any) -> Expr:
-    return graph.power(x, 2)
-
-
 # tanh a = a - a z P(z) / Q(z) with z = a a: Lambert's continued fraction a / (1 + z / (3 + z / (5 + ...))) up
 # to 13, rearranged; below 0.625 its error is 7e-18 of the value
 _TANH_ABOVE = (675675.0, 45045.0, 594.0, 1.0)
@@ -299,7 +295,7 @@ UFUNCS: Mapping[str, Callable[..., Any]] = {
     "fabs": abs,
     "sign": sign,
     "sqrt": sqrt,
-    "square": _square,
+    "square": lambda a: graph.power(a, 2),
     "reciprocal": lambda a: graph.binary("div", 1.0, a),
     "exp": exp,
     "log": log,

@@ -17,7 +17,7 @@ from halocline.lang.advice import missing_attribute
 from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
-from halocline.lang.boundary import BoundaryCondition, Periodic, Value, resolve_sides
+from halocline.lang.boundary import BoundaryCondition, Value, resolve_sides
 from halocline.lang.dtype import dtype_name
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, locations, sorted_places, staggering
@@ -102,19 +102,13 @@ class Grid(Sealed):
         if not 1 <= len(counts) <= 3:
             raise InputError(f"shape {shown(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
+            what = f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells"
             if whole(n) is None:
-                raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; expected a whole number"
-                )
+                raise InputError(f"{what}; expected a whole number")
             if int(n) < 1:
-                raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at least 1 is needed"
-                )
+                raise InputError(f"{what}; at least 1 is needed")
             if int(n) > POINTS.most:
-                raise InputError(
-                    f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells; at most "
-                    f"{POINTS.most} can be numbered"
-                )
+                raise InputError(f"{what}; at most {POINTS.most} can be numbered")
         self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
         self.extent = per_axis(extent, self.ndim, "extent", as_quantity, "a number", default=1.0)
@@ -533,8 +527,7 @@ class Field(Sealed, Assignable):
         homogeneous : bool
             With the values and derivatives at the walls set to zero, as for corrections and residuals.
         """
-        boundary: Any = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
-        boundary = {side: c for side, c in boundary.items() if not isinstance(c, Periodic)}
+        boundary = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
 
         def make(free: str) -> Field:
             return Field(self.grid, free, self.location, self.dtype, boundary or None)

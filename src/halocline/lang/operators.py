@@ -10,7 +10,7 @@ operand without a location is taken as one in cells where all its fields lie in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from math import comb, factorial
@@ -135,6 +135,11 @@ def _grid(expression: Expr, what: str) -> Grid:
     return expression.grid
 
 
+def _total(terms: Iterable[Expr]) -> Expr:
+    """Return the sum of some terms, in their order."""
+    return sum(terms, graph.constant(0.0))
+
+
 def _at(e: Expr, *steps: tuple[int, int]) -> Expr:
     """Return an expression at a neighbour, which is a number of steps away along some axes."""
     offset = [0] * _grid(e, "a shift").ndim
@@ -219,13 +224,13 @@ def derivative(
 def _first(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
     """Return the central first derivative."""
     note_difference(grid, axis, place, order // 2)
-    total = graph.constant(0.0)
     if grid.maps[axis] is not None:
         return (_at(e, (axis, 1)) - _at(e, (axis, -1))) * (1.0 / sum(_distances(grid, axis, order, place)))
     scale = 1.0 / grid.h(axis)
-    for k, weight in enumerate(first_coefficients(order), 1):
-        total = total + (_at(e, (axis, k)) - _at(e, (axis, -k))) * (float(weight) * scale)
-    return total
+    return _total(
+        (_at(e, (axis, k)) - _at(e, (axis, -k))) * (float(weight) * scale)
+        for k, weight in enumerate(first_coefficients(order), 1)
+    )
 
 
 def _staggered(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Expr:
@@ -435,10 +440,9 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
     It lies in cells where each component lies on the faces of its axis.
     """
-    total = graph.constant(0.0)
-    for axis, component in enumerate(_vector(v, "div")):
-        total = total + derivative(component, axis, order=order)
-    return total
+    return _total(
+        derivative(component, axis, order=order) for axis, component in enumerate(_vector(v, "div"))
+    )
 
 
 def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
@@ -447,13 +451,10 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     It is formed by second and mixed derivatives, at the locations of the components of `v`.
     """
     components = list(pad(_vector(v, "grad_div"), 3))
-    sums = []
-    for i in range(3):
-        total = graph.constant(0.0)
-        for j, component in enumerate(components):
-            total = total + derivative(component, i, j, order=order)
-        sums.append(total)
-    return Vector(sums)
+    return Vector(
+        _total(derivative(component, i, j, order=order) for j, component in enumerate(components))
+        for i in range(3)
+    )
 
 
 @by_component
@@ -509,14 +510,13 @@ def hyperdiffusion(f: Any) -> Any:
     """The sum of the sixth derivatives along all axes, each from seven points; of a vector, by component."""
     if isinstance(f, (tuple, list)):
         return Vector(hyperdiffusion(c) for c in f)
-    e, total = graph.as_expr(f), graph.constant(0.0)
+    e = graph.as_expr(f)
     if not e.varies:
-        return total
+        return graph.constant(0.0)
     grid = _grid(e, "hyperdiffusion")
     for axis in range(grid.ndim):
         check_even(grid, axis, "a sixth derivative")
-        total = total + difference(e, axis, 6) * (1.0 / grid.h(axis) ** 6)
-    return total
+    return _total(difference(e, axis, 6) * (1.0 / grid.h(axis) ** 6) for axis in range(grid.ndim))
 
 
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
@@ -543,24 +543,21 @@ def cross(a: Sequence[Operand], b: Sequence[Operand]) -> Vector:
 def inner(a: Sequence[Operand], b: Sequence[Operand]) -> Expr:
     """The pointwise product of two vectors, summed over components."""
     count = max(len(_vector(a, "dot")), len(_vector(b, "dot")))
-    total = graph.constant(0.0)
-    for p, q in zip(pad(a, count), pad(b, count), strict=True):
-        total = total + graph.as_expr(p) * graph.as_expr(q)
-    return total
+    pairs = zip(pad(a, count), pad(b, count), strict=True)
+    return _total(graph.as_expr(p) * graph.as_expr(q) for p, q in pairs)
 
 
 def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple[Vector, Vector, Vector]:
     """S_ij = (d_j u_i + d_i u_j) / 2 - delta_ij div(u) / 3, three rows of three."""
     v = list(pad(_vector(u, "traceless_strain"), 3))
     third = div(u, order=order) * (1.0 / 3.0)
-    rows = []
-    for i in range(3):
-        row = []
-        for j in range(3):
-            entry = 0.5 * (derivative(v[i], j, order=order) + derivative(v[j], i, order=order))
-            row.append(entry - third if i == j else entry)
-        rows.append(Vector(row))
-    return rows[0], rows[1], rows[2]
+
+    def entry(i: int, j: int) -> Expr:
+        shear = 0.5 * (derivative(v[i], j, order=order) + derivative(v[j], i, order=order))
+        return shear - third if i == j else shear
+
+    x, y, z = (Vector(entry(i, j) for j in range(3)) for i in range(3))
+    return x, y, z
 
 
 def _vector(v: Any, what: str) -> Sequence[Any]:

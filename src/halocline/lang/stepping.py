@@ -20,7 +20,7 @@ from halocline.lang.expression import Expr, as_expr, text, walk
 from halocline.lang.grid import Field, Grid, Vector, unknown
 from halocline.lang.location import at_target
 from halocline.lang.origin import Line, returned_lines, worded
-from halocline.lang.values import as_quantity, by_name
+from halocline.lang.values import as_quantity
 from halocline.words import shown
 
 TIME_STEPS = ("exact", "delayed")
@@ -299,14 +299,6 @@ def _own_scalars_unset(
             f"program {name} sets t, which advances by dt after each step, whatever the program sets; leave "
             "out either dt= or this statement"
         )
-
-
-def program_of(
-    grid: Grid, function: Callable[..., Any] | lang.ProgramFunction, **options: Any
-) -> lang.Program:
-    """The program that a simulation would run; takes what `halocline.Simulation` does, but how it runs."""
-    names = tuple(by_name(options.pop("parameters", None) or {}, "parameter"))
-    return stepping(grid, function, parameters=names, **options).program
 
 
 def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple[lang.Program, Expr]:

@@ -57,17 +57,12 @@ class ChunkGrid:
 
     def over(self, box: Box) -> Iterator[Index]:
         """The chunks that share elements with a box, in order."""
-        if box:
-            yield from product(
-                *(range(l // c, -(-h // c)) for l, h, c in zip(box.lo, box.hi, self.chunk, strict=True))
-            )
+        ends = zip(box.lo, box.hi, self.chunk, strict=True)
+        return product(*(range(l // c, -(-h // c)) for l, h, c in ends)) if box else iter(())
 
     def starting_in(self, box: Box) -> Iterator[Index]:
         """The chunks whose first element is in a box, in order."""
-        if box:
-            yield from product(
-                *(range(-(-l // c), -(-h // c)) for l, h, c in zip(box.lo, box.hi, self.chunk, strict=True))
-            )
+        return (chunk for chunk in self.over(box) if self.box(chunk).lo in box)
 
 
 @dataclass(frozen=True)

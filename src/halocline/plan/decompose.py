@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isqrt, prod
 from operator import index
 
@@ -285,15 +286,11 @@ def _choose(
 def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
     """The parts of least cost; ties go to less work, then to whole rows."""
 
-    best: Parts | None = None
-    least: tuple[int, int, Parts] = (0, 0, ())
-    for parts in problem.factorisations():
-        value = cost(parts)
-        if best is not None and value > least[0]:
-            continue
+    def rank(parts: Parts) -> tuple[int, int, Parts]:
         work = prod([-(-n // p) for n, p in zip(problem.shape, parts, strict=True)])
-        if best is None or (value, work, parts[::-1]) < least:
-            best, least = parts, (value, work, parts[::-1])
+        return cost(parts), work, parts[::-1]
+
+    best = min(problem.factorisations(), key=rank, default=None)
     if best is None:
         raise problem.impossible()
     return best
@@ -333,11 +330,7 @@ def _bisected(shape: tuple[int, ...], parts: Parts) -> Order:
 
 def _longest(shape: Sequence[int], parts: Sequence[int], axes: Sequence[int]) -> int:
     """The axis along which subdomains are longest; the first of equal ones."""
-    best = axes[0]
-    for axis in axes[1:]:
-        if shape[axis] * parts[best] > shape[best] * parts[axis]:
-            best = axis
-    return best
+    return max(axes, key=lambda axis: Fraction(shape[axis], parts[axis]))
 
 
 def _morton(problem: _Problem) -> tuple[Parts, Order]:

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
+from halocline.compile.footprint import Footprint
 from halocline.compile.ir.statements import Slot
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
@@ -60,17 +61,9 @@ class WorkingSet:
     @classmethod
     def of(cls, schedule: Schedule, sweep: Sweep) -> WorkingSet:
         """The working set of a sweep of `schedule`."""
-        none = ((0, 0),) * schedule.ndim
-        return cls(
-            tuple(
-                (
-                    ITEMSIZE[schedule.fields[field].dtype],
-                    sweep.reads[field].layers(schedule.ndim) if field in sweep.reads else none,
-                )
-                for field in sweep.operands
-            ),
-            sweep.scratch,
-        )
+        items = [ITEMSIZE[schedule.fields[field].dtype] for field in sweep.operands]
+        layers = [sweep.reads.get(field, Footprint()).layers(schedule.ndim) for field in sweep.operands]
+        return cls(tuple(zip(items, layers, strict=True)), sweep.scratch)
 
     def bytes(self, patch: Sequence[int]) -> int:
         """Bytes that are to stay in cache: of each operand the planes in reach, and the scratch arrays."""

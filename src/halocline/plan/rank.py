@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial, reduce
-from itertools import chain
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.footprint import Direction
+from halocline.compile.footprint import Direction, Footprint
 from halocline.compile.schedule import FieldInfo, Loop, Operation, Schedule, Sweep
 from halocline.errors import HaloclineError
 from halocline.lang.blocks import Blocks
@@ -397,10 +396,8 @@ def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
 
 def _wrapped(schedule: Schedule) -> tuple[int, int]:
     """How many cells kernels fill beyond the ends of rows that they wrap around themselves."""
-    widths = [
-        sweep.reads[field].layers(schedule.ndim)[-1] for sweep in schedule.sweeps() for field in sweep.wraps
-    ]
-    return max((lower for lower, _ in widths), default=0), max((upper for _, upper in widths), default=0)
+    reads = (sweep.reads[field] for sweep in schedule.sweeps() for field in sweep.wraps)
+    return reduce(or_, reads, Footprint()).layers(schedule.ndim)[-1]
 
 
 def _near(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
@@ -440,7 +437,8 @@ def _sweep(
             segment = subdomain.segment(points, direction, width)
             messages = arriving.get((subdomain.across(direction), field), ())
             bits = [i for i, box in messages if box.intersect(segment)]
-            above = _with_top(segment, subdomain.cells, points)
+            # one more layer above where there are more points than cells
+            above = segment.grow([(0, p - c) for p, c in zip(points.hi, subdomain.shape, strict=True)])
             boxes = [box for rim in rims.get(field, ()) if (box := rim.intersect(above))]
             if not (bits or boxes):
                 continue
@@ -467,11 +465,6 @@ def _sweep(
     )
 
 
-def _with_top(segment: Box, cells: Box, points: Box) -> Box:
-    """`segment` with one more layer above where there are more points than cells."""
-    return segment.grow([(0, p - c) for p, c in zip(points.hi, cells.hi, strict=True)])
-
-
 def _halos(
     schedule: Schedule,
     sweep: Sweep,
@@ -495,16 +488,11 @@ def _halos(
         yield HaloBox(box, top, needs(receives, read), waits)
 
 
-def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> list[tuple[int, int]]:
+def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> Layers:
     """How deep messages reach into the halo (lower, upper) of each axis."""
-    depth = [[0, 0] for _ in range(schedule.ndim)]
-    for message in chain.from_iterable(moved.receives for moved in exchanges):
-        for _, box in message.parts:
-            for axis, d in enumerate(message.direction):
-                if d:
-                    side = int(d > 0)
-                    depth[axis][side] = max(depth[axis][side], box.shape[axis])
-    return [(lower, upper) for lower, upper in depth]
+    messages = [message for moved in exchanges for message in moved.receives]
+    segments = ((message.direction, box.shape) for message in messages for _, box in message.parts)
+    return Footprint.of(segments).layers(schedule.ndim)
 
 
 def _field(subdomain: Subdomain, field: FieldInfo, blocks: Blocks | None) -> FieldPlan:

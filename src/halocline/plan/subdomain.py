@@ -34,15 +34,10 @@ class Subdomain:
     @cached_property
     def walls(self) -> tuple[tuple[bool, bool], ...]:
         """Per axis, whether its (lower, upper) end is a wall of the grid."""
+        cut, box = self.decomposition, self.box
         return tuple(
             (not wraps and lo == 0, not wraps and hi == n)
-            for wraps, lo, hi, n in zip(
-                self.decomposition.periodic,
-                self.box.lo,
-                self.box.hi,
-                self.decomposition.shape,
-                strict=True,
-            )
+            for wraps, lo, hi, n in zip(cut.periodic, box.lo, box.hi, cut.shape, strict=True)
         )
 
     def active(self, blocks: Blocks | None) -> bool:
@@ -81,12 +76,8 @@ class Subdomain:
 
         There are as many as cells, and one more at an upper wall that the points are staggered along.
         """
-        return self.cells.grow(
-            [
-                (0, staggered and wall)
-                for staggered, (_, wall) in zip(field.staggered, self.walls, strict=True)
-            ]
-        )
+        upper = zip(field.staggered, self.walls, strict=True)
+        return self.cells.grow([(0, staggered and wall) for staggered, (_, wall) in upper])
 
     def segment(self, points: Box, direction: Direction, width: tuple[int, ...]) -> Box:
         """The halo segment in `direction` of the owned `points` (or cells)."""

@@ -54,14 +54,8 @@ class Traffic:
         layers = per_axis(radius, ndim, "radius", _layers, "a whole number of layers, or (lower, upper)")
         if any(min(pair) < 0 for pair in layers):
             raise InputError(f"radius {radius!r} is negative")
-        segments = []
-        for direction in product((-1, 0, 1), repeat=ndim):
-            width = tuple(
-                l[0] if d < 0 else l[1] if d > 0 else 0 for d, l in zip(direction, layers, strict=True)
-            )
-            if all(w for w, d in zip(width, direction, strict=True) if d):
-                segments.append((direction, width))
-        return cls.of([(Footprint.of(s for s in segments if any(s[0])), 1)], ndim)
+        corners = product(*((-lower, upper) for lower, upper in layers))
+        return cls.of([(Footprint.from_offsets(corners), 1)], ndim)
 
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Traffic:

@@ -9,7 +9,7 @@ statement as it stands.
 docs/reference/kernels.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
 
 Generated code has three axes; those of a grid are the last of them. Passes replace values in a table by
-others (`substituted`), and statements refer to the new ones (`renumbered`).
+others (`substituted`), and statements refer to the new ones (`renumbered`); `substituted_in` does both.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from typing import Any
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.statements import Body, Offset, roots
+from halocline.lang.expression import COMMUTATIVE, COMPARISONS
 
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-SELECTIONS = ("where", "branch")  # the second need not compute the side that is not taken
 CONDITIONS = (*COMPARISONS, "and", "or", "not")
 ANGULAR = ("sin", "cos")
-COMMUTATIVE = ("add", "mul", "min", "max", "eq", "ne", "and", "or")
+ELEMENTARY = frozenset({"exp", "log", "pow", "random", *ANGULAR})  # functions with code of their own
 POINT = 3  # the depth of what differs from cell to cell of a row
 
 
@@ -314,6 +313,12 @@ def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int])
         value = table.values[number]
         made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
     return [made[number] for number in heads]
+
+
+def substituted_in(table: Table, body: ir.Body, instead: Mapping[int, int]) -> ir.Body:
+    """A body whose statements use values in which some stand for others; see `renumbered`."""
+    wanted = roots(body)
+    return renumbered(body, dict(zip(wanted, substituted(table, wanted, instead), strict=True)))
 
 
 def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
+from halocline.compile.ir.kernel import POINT, Kernel, Value
 from halocline.lang.dtype import ITEMSIZE
+from halocline.lang.expression import COMPARISONS, SELECTIONS
 
 # operations by how many arguments they have
 ARGUMENTS = {
     0: {"const", "scalar", "index", "load", "shifted", "invariant"},
     1: {"neg", "abs", "sign", "sqrt", "exp", "log", "sin", "cos", "not", "cast", "lookup"},
     2: {
-        "add", "sub", "mul", "div", "pow", "min", "max", "sum2",
-        "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
+        "add", "sub", "mul", "div", "pow", "min", "max", "sum2", "and", "or", *COMPARISONS,
     },
     3: {"fma", "where", "branch", "random"},
 }  # fmt: skip

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, renumbered, substituted
+from halocline.compile.ir.kernel import ELEMENTARY, POINT, Array, Kernel, Table, substituted_in
 from halocline.compile.passes.pieces import PIECE
 
 WIDTH = PIECE
-COSTLY = frozenset({"div", "sqrt", "pow", "exp", "log", "sin", "cos", "random"})
+COSTLY = {"div", "sqrt", *ELEMENTARY}
 
 
 def bands(kernel: Kernel) -> Kernel:
@@ -43,11 +43,10 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest
         loads[value] = table.add("load", (), (name, ()), dtype, POINT)
         rooms += (ir.Buffer(name),)
         fill += (ir.Store(name, value),)
-    instead = dict(zip(wanted, substituted(table, wanted, loads), strict=True))
 
     def change(statement: ir.Statement) -> ir.Body:
         if isinstance(statement, ir.Strip):
-            statement = replace(statement, body=renumbered(statement.body, instead))
+            statement = replace(statement, body=substituted_in(table, statement.body, loads))
         return (statement,)
 
     outside = tuple(s for s in nest.body if not isinstance(s, ir.Loop))

@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, below, renumbered, substituted
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, below, substituted, substituted_in
 from halocline.compile.passes.inline import EXPENSIVE
 
 PIECE = 128  # elements of a row that are decided at a time: measured, 64 and 256 are slower
@@ -122,8 +122,8 @@ class _Loops:
                 stores = tuple(map(self._store, results.values(), inside))
                 made += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
                 heads |= results
-        last = substituted(self.table, wanted, {**loads, **heads, found.condition: again})
-        body = renumbered(statement.body, dict(zip(wanted, last, strict=True)))
+        instead = {**loads, **heads, found.condition: again}
+        body = substituted_in(self.table, statement.body, instead)
         return made + self.several(replace(statement, body=body))
 
     def _shared(self, found: Group, wanted: Collection[int]) -> dict[int, int]:

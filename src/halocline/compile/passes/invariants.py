@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import Array, Kernel, Table, renumbered, substituted
+from halocline.compile.ir.kernel import Array, Kernel, Table, substituted_in
 from halocline.compile.passes.order import Steps, registers
 from halocline.lang.dtype import ITEMSIZE
 
@@ -45,10 +45,10 @@ def invariants(kernel: Kernel, room: int) -> Kernel:
         n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
         for place, n in enumerate(taken)
     }
-    made = dict(zip(wanted, substituted(table, wanted, instead), strict=True))
     array = Array(NAME, DTYPE, "invariants", shape=(len(taken),))
     body: ir.Body = tuple(s for s in kernel.body if s is not nest)
-    body += (ir.Share(NAME), ir.First(NAME, tuple(taken)), replace(nest, body=renumbered(nest.body, made)))
+    nest = replace(nest, body=substituted_in(table, nest.body, instead))
+    body += (ir.Share(NAME), ir.First(NAME, tuple(taken)), nest)
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Kernel, Table, below, renumbered
+from halocline.compile.ir.kernel import POINT, Kernel, Table, below, substituted_in
 
 # Operations that vectors have; loads from fields alone, which go on beyond the ends of a row.
 OPERATIONS = {"load", "add", "sub", "mul", "neg", "fma"}
@@ -50,15 +50,12 @@ def lanes(kernel: Kernel) -> Kernel:
         found = columns(table, group)
         if found is None:
             return (statement,)
-        made = {
+        shifted = {
             number: table.copy(replace(table.values[number], op="shifted", attribute=at), ())
             for number, at in found.shifted.items()
         }
-        for number in below(table.values, group, made):
-            value = table.values[number]
-            made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
         dtype = table.values[group[0]].dtype
-        body = renumbered(statement.body, made)
+        body = substituted_in(table, statement.body, shifted)
         return (ir.Lanes(body, tuple(found.ahead), found.first, dtype, span=statement.span),)
 
     body = ir.rewritten(kernel.body, change)

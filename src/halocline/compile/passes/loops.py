@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Kernel, padded
+from halocline.compile.ir.kernel import ELEMENTARY, POINT, Kernel, padded
 
 
 def loops(kernel: Kernel) -> Kernel:
@@ -58,12 +58,8 @@ def _wraps(kernel: Kernel, wanted: list[int]) -> ir.Body:
     return tuple(ir.Wrap(array, max(0, -min(found)), max(0, *found)) for array, found in steps.items())
 
 
-# Operations that do no harm to numbers that mean nothing: none of them looks into a table.
-HARMLESS = {
-    "const", "scalar", "invariant", "load", "index", "neg", "abs", "sign", "sqrt", "cast", "not", "add",
-    "sub", "mul", "div", "fma", "sum2", "min", "max", "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
-    "where", "branch",
-}  # fmt: skip
+# Operations that look into a table. Numbers that mean nothing do no harm in the others.
+TABLED = {"lookup", *ELEMENTARY}
 
 
 def whole(kernel: Kernel) -> Kernel:
@@ -84,7 +80,7 @@ def _may(kernel: Kernel, nest: ir.Nest) -> bool:
         return False
     precisions = {a.dtype for a in read} | {kernel.array[name].dtype for name in stored}
     precisions |= {v.dtype for v in values if v.args}
-    return len(precisions) == 1 and all(v.op in HARMLESS for v in values)
+    return len(precisions) == 1 and not any(v.op in TABLED for v in values)
 
 
 def _stored(nest: ir.Nest) -> list[str]:

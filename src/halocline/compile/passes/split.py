@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, renumbered, substituted
+from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, substituted, substituted_in
 
 LOADS = 64  # values that one loop may load; measured: docs/performance.md
 ROWS = 12  # that a loop of a group may load from: registers for their addresses; measured there too
@@ -50,9 +50,7 @@ def _strips(kernel: Kernel, table: Table, nest: int, strip: ir.Strip) -> ir.Body
             loads[value] = table.add("load", (), (name, ()), dtype, POINT)
         keeping |= loads
         strips += (ir.Strip(stores),)
-    wanted = ir.roots(strip.body)
-    last = dict(zip(wanted, substituted(table, wanted, keeping), strict=True))
-    return (*strips, replace(strip, body=renumbered(strip.body, last)))
+    return (*strips, replace(strip, body=substituted_in(table, strip.body, keeping)))
 
 
 def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:

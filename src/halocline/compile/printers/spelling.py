@@ -10,7 +10,8 @@ from functools import cached_property
 from hashlib import blake2b
 
 from halocline.compile.ir import statements as ir
-from halocline.compile.ir.kernel import ANGULAR, SELECTIONS, Array, Kernel, Value, padded, padded_extent
+from halocline.compile.ir.kernel import ANGULAR, ELEMENTARY, Array, Kernel, Value, padded, padded_extent
+from halocline.lang.expression import SELECTIONS, SIGNS
 from halocline.lang.trace import OWN
 
 
@@ -63,13 +64,13 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
     return name
 
 
-def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """The C++ names of several things, all different."""
+def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """The C++ names of several things, all different, and none of those that are taken."""
     found: dict[str, str] = {}
-    taken: set[str] = set()
+    known = set(taken)
     for name in names:
-        found[name] = identifier(name, taken)
-        taken.add(found[name])
+        found[name] = identifier(name, known)
+        known.add(found[name])
     return found
 
 
@@ -104,13 +105,9 @@ _RESERVED = frozenset(
 
 C_TYPES = {"float64": "double", "float32": "float"}
 VARIABLES = ("i", "j", "k")
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+",
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
-    "and": "&", "or": "|",  # bitwise: both sides are evaluated, which is what vectorises
-}  # fmt: skip
-_ELEMENTARY = {"exp", "log", "sin", "cos", "pow", "random"}
-_CALLS = {*_ELEMENTARY, "min", "max", "abs", "sign"}
+# "and" and "or" are bitwise: both sides are evaluated, which is what vectorises
+INFIX = {**SIGNS, "sum2": "+"}
+_CALLS = {*ELEMENTARY, "min", "max", "abs", "sign"}
 
 # A kernel with more elementary functions calls them, where other kernels have their arithmetic inline. The
 # time that g++ takes for the registers of a loop grows as the square of its operations; for 80 cosines it is
@@ -162,7 +159,7 @@ DEVICE = Dialect(
 
 def cpu_dialect(kernels: Iterable[Kernel]) -> Dialect:
     """Return the dialect of a function of the CPU that computes some kernels."""
-    found = sum(k.values[n].op in _ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
+    found = sum(k.values[n].op in ELEMENTARY for k in kernels for n in k.below(ir.roots(k.body)))
     return replace(CPU, calls=found > MOST_INLINE)
 
 
@@ -221,7 +218,7 @@ def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: 
     if value.op in _CALLS:
         reach = "_near" if near and value.op in ANGULAR else ""
         name = f"hc_{value.op}{f}{reach}"
-        if dialect.calls and value.op in _ELEMENTARY:
+        if dialect.calls and value.op in ELEMENTARY:
             name = _called(out, name, value)
         return f"{name}({', '.join(args)})"
     return f"{args[0]} {INFIX[value.op]} {args[1]}"
@@ -387,9 +384,7 @@ class KernelPrinter:
 
     def temporary(self) -> str:
         """A new name of a value."""
-        name = f"t{len(self.used)}"
-        self.used.add(name)
-        return name
+        return self.named(f"t{len(self.used)}")
 
     def declared(self, value: Value, name: str, spelled: str) -> str:
         """Declare a variable."""

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halocline.compile.compiler import arranged
-from halocline.compile.ir.kernel import POINT, SELECTIONS, Kernel, Value
+from halocline.compile.ir.kernel import ELEMENTARY, POINT, Kernel, Value
 from halocline.compile.ir.statements import Reduce, Store, roots
 from halocline.compile.lower import AwaitGraph, ScalarGraph, SweepGraph
 from halocline.compile.passes.contract import contract
 from halocline.compile.translate import translate_scalar
+from halocline.lang.expression import SELECTIONS
 from halocline.lang.grid import Field
 from halocline.lang.program import Program
 from halocline.native import native
@@ -38,7 +39,7 @@ NUMPY = {
     "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
     "ne": "not_equal", "and": "logical_and", "or": "logical_or", "not": "logical_not",
 }  # fmt: skip
-NATIVE = ("sqrt", "abs", "sign", "exp", "log", "sin", "cos", "min", "max", "pow", "fma", "random")
+NATIVE = ("sqrt", "abs", "sign", "min", "max", "fma", *ELEMENTARY)
 LEAVES = ("const", "scalar", "index", "load", "cast")
 OPERATIONS = {*NUMPY, *NATIVE, *LEAVES, *SELECTIONS, "lookup"}
 
