@@ -172,9 +172,7 @@ def throughput(repeats: int, folder: Path, compression: str) -> dict[str, Any]:
         shutil.rmtree(folder / "ours.zarr", ignore_errors=True)
         how = hc.Output(folder / "ours.zarr", every=hc.steps(1), compression=compression)
         began = perf_counter()
-        store = OutputStore(
-            how, sim, sim.program, "heat", run="of a benchmark", owner="ours", number=0, timed=True
-        )
+        store = OutputStore(how, sim._session, "heat", run="of a benchmark", owner="ours", number=0)
         store.check()
         store.lock()
         store.contents.prepare()

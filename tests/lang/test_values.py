@@ -20,6 +20,7 @@ from halocline.lang.trace import tracing
 from halocline.lang.values import as_name, as_quantity, as_real, json_value, plain
 from halocline.run.output.every import Every
 from halocline.run.simulation.course import run_bounds
+from halocline.run.simulation.observers import RunArguments
 
 INTEGERS: list[Callable[[int], Any]] = [np.int64, np.int32, np.int8, np.uint16, np.array]
 REALS: list[Callable[[float], Any]] = [
@@ -64,8 +65,8 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
         threads=n, subdomains_per_rank=n, mailboxes=n, ranks_per_node=n, patch=n, decomposition=(n, n)
     ),
     "Execution by axis": lambda n: hc.Execution(patch={"x": n}, decomposition={"x": n}),
-    "steps": lambda n: run_bounds(None, n, None, exact=False, called=False, timed=True),
-    "every": lambda n: run_bounds(None, 8, n, exact=False, called=True, timed=True),
+    "steps": lambda n: run_bounds(RunArguments(steps=n), timed=True),
+    "every": lambda n: run_bounds(RunArguments(None, 8, n, callback=print), timed=True),
     "Output": lambda n: (interval(hc.Output("a", every=n)), hc.Output("a", io_threads=n)),
     "Checkpoint": lambda n: (interval(hc.Checkpoint("a", every=n)), hc.Checkpoint("a", keep=n, io_threads=n)),
     "Coarsen": lambda n: checked(hc.Coarsen(n)),
@@ -83,8 +84,8 @@ WHOLE: dict[str, Callable[[Any], Any]] = {
 }
 REAL: dict[str, Callable[[Any], Any]] = {
     "Grid": lambda x: facts(hc.Grid((4, 4), extent=(x, 1.0), origin={"x": x})),
-    "until": lambda x: run_bounds(x, None, None, exact=False, called=False, timed=True),
-    "every": lambda x: run_bounds(1.0, None, x, exact=True, called=True, timed=True),
+    "until": lambda x: run_bounds(RunArguments(x), timed=True),
+    "every": lambda x: run_bounds(RunArguments(1.0, None, x, True, print), timed=True),
     "Output": lambda x: interval(hc.Output("a", every=x)),
     "Checkpoint": lambda x: interval(hc.Checkpoint("a", every=x)),
     "Slice": lambda x: checked(hc.Slice(x=x)),

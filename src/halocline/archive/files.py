@@ -301,7 +301,8 @@ class FolderLock:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # else the process before has just freed and removed the file
-                is_current = os.path.samestat(os.fstat(file.fileno()), self.path.stat())
+                if os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+                    self._file = file
             except BlockingIOError:
                 file.seek(0)
                 who = file.read().strip() or "another process"
@@ -310,13 +311,11 @@ class FolderLock:
                     f"{what} in {folder}: {who} writes there now; wait until it ends, or choose another path"
                 ) from None
             except FileNotFoundError:
-                is_current = False
+                pass
             except OSError:  # the file system has no locks
                 file.close()
                 return
-            if is_current:
-                self._file = file
-            else:
+            if self._file is None:
                 file.close()
         with contextlib.suppress(OSError):  # a full disk: it is locked all the same
             self._file.truncate(0)

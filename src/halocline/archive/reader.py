@@ -579,10 +579,6 @@ class Store:
         info = self.arrays[name]
         return self._read(info, (0,) * len(info.shape), info.shape)
 
-    def bytes(self, name: str) -> int:
-        """Return the size of an array on disk, in bytes."""
-        return folder_bytes(self.path / name)
-
     def _read(
         self, info: ArrayInfo, lo: Sequence[int], hi: Sequence[int], time: int | None = None
     ) -> NDArray[Any]:

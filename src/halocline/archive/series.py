@@ -161,7 +161,8 @@ class Series:
         """
         row_count = 0
         if store.arrays:  # else the process that made the store died early
-            group, expected = self.path / arrays.GROUP, self._all(self._shown(store))
+            shown = store.arrays[STEP].times if STEP in store.arrays else 0  # times that readers see
+            group, expected = self.path / arrays.GROUP, self._all(shown)
             if {*store.arrays} != {*expected}:
                 raise damaged(
                     group, f"it has arrays {', '.join(store.arrays)}; expected {', '.join(expected)}"
@@ -228,10 +229,6 @@ class Series:
                 if number * spec.chunk[0] >= count:
                     file.unlink(missing_ok=True)
         return count
-
-    def _shown(self, store: Store) -> int:
-        """Return the number of times that readers see."""
-        return store.arrays[STEP].times if STEP in store.arrays else 0
 
     def _count(self, store: Store, step: int) -> int:
         """Return the number of times up to a step, of those that readers see."""

@@ -170,14 +170,10 @@ class Planes(Panel):
         return (SPACE_ALONE if alone else SPACE,) * 2
 
     def draw(self, canvas: Canvas, ax: Any, size: tuple[float, float], *, bar: bool) -> str:
-
-        scale = _Scale.of(
-            np.concatenate([np.ravel(section.values) for section in self.sections]), self.levels
-        )
+        all_values = [np.ravel(section.values) for section in self.sections]
+        scale = _Scale.of(np.concatenate(all_values), self.levels)
         # corner_mask: half of a cell with one NaN would be drawn, beyond the border
-        colours: dict[str, Any] = {
-            "cmap": _colours(COLOURS), "extend": scale.extend, "corner_mask": False
-        }  # fmt: skip
+        colours: dict[str, Any] = {"cmap": _colours(COLOURS), "extend": scale.extend, "corner_mask": False}
         ax.computed_zorder = False  # the order of the planes counts
         filled = None
         for order, section in enumerate(self.sections):
@@ -239,9 +235,8 @@ class _Scale:
             return cls(levels, extend, note)
         if is_constant:
             low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
-        return cls(
-            np.asarray(MaxNLocator(wanted, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)), note=note
-        )
+        ticks = MaxNLocator(wanted, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+        return cls(np.asarray(ticks), note=note)
 
 
 def _draw_streamlines(ax: Axes, lines: Streamlines, size: tuple[float, float]) -> None:

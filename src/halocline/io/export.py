@@ -71,12 +71,8 @@ def export(
     if times is not None and not len(times):
         raise InputError(f"{store.path} holds no time yet")
     at = [0.0] if times is None else [float(t) for t in times]
-    wanted = [target, target.with_suffix(".h5")] if target.suffix == ".xdmf" else [target]
-    parts = target.with_suffix("")
-    if target.suffix == ".pvd":
-        wanted.append(parts)
-    if target.suffix == ".vtr":
-        wanted = list(_files(target, groups).values())
+    beside = target.with_suffix(".h5" if target.suffix == ".xdmf" else "")
+    wanted = _files(target, groups) if target.suffix == ".vtr" else [target, beside]
     for path in wanted:
         if path.exists() and not overwrite:
             raise InputError(
@@ -85,20 +81,23 @@ def export(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == ".xdmf":
-            return _xdmf(store, target, groups, at)
-        if target.suffix == ".vtr":
-            return _last(store, target, groups, len(at) - 1)
-        files: list[tuple[float, int, str]] = []
-        with whole(target) as collection, whole_folder(parts) as folder:
-            for n, time in enumerate(at):
-                for part, (space, infos) in enumerate(groups.items()):
-                    file = folder / f"{'_'.join(space)}_{n:06}.vtr"
-                    _grid(store, file, space, infos, n)
-                    files.append((time, part, f"{parts.name}/{file.name}"))
-                if on_progress is not None:
-                    on_progress(n + 1)
-            vtk.write_collection(collection, files)
-        return [target, parts]
+            _xdmf(store, target, beside, groups, at)
+        elif target.suffix == ".vtr":
+            with ExitStack() as stack:  # write all files or none
+                for file, infos in zip(wanted, groups.values(), strict=True):
+                    _grid(store, stack.enter_context(whole(file)), infos, len(at) - 1)
+        else:
+            files: list[tuple[float, int, str]] = []
+            with whole(target) as collection, whole_folder(beside) as folder:
+                for n, time in enumerate(at):
+                    for part, (space, infos) in enumerate(groups.items()):
+                        file = folder / f"{'_'.join(space)}_{n:06}.vtr"
+                        _grid(store, file, infos, n)
+                        files.append((time, part, f"{beside.name}/{file.name}"))
+                    if on_progress is not None:
+                        on_progress(n + 1)
+                vtk.write_collection(collection, files)
+        return wanted
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
 
@@ -168,35 +167,26 @@ def _axes(info: ArrayInfo) -> list[str | float]:
     return [*info.space, *[0.0] * (3 - len(info.space))]
 
 
-def _files(target: Path, groups: Groups) -> dict[tuple[str, ...], Path]:
-    """The file of each group."""
+def _files(target: Path, groups: Groups) -> list[Path]:
+    """Return the file of each group."""
     if len(groups) == 1:
-        return dict.fromkeys(groups, target)
-    return {space: target.with_name(f"{target.stem}_{'_'.join(space)}.vtr") for space in groups}
+        return [target]
+    return [target.with_name(f"{target.stem}_{'_'.join(space)}.vtr") for space in groups]
 
 
-def _last(store: Store, target: Path, groups: Groups, n: int) -> list[Path]:
-    files = _files(target, groups)
-    with ExitStack() as stack:  # write all files or none
-        for space, infos in groups.items():
-            _grid(store, stack.enter_context(whole(files[space])), space, infos, n)
-    return list(files.values())
-
-
-def _grid(store: Store, file: Path, space: tuple[str, ...], infos: Sequence[ArrayInfo], n: int) -> None:
+def _grid(store: Store, file: Path, infos: Sequence[ArrayInfo], n: int) -> None:
     """Write the arrays of a group at one time."""
     lines = [store.coordinates(d, infos[0]) if isinstance(d, str) else np.array([d]) for d in _axes(infos[0])]
     vtk.write_grid(file, lines, [(info, _slabs(store, info, n)) for info in infos])
 
 
-def _xdmf(store: Store, target: Path, groups: Groups, at: Sequence[float]) -> list[Path]:
+def _xdmf(store: Store, target: Path, beside: Path, groups: Groups, at: Sequence[float]) -> None:
     all_infos = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in all_infos for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
-    with whole(target) as description, whole(target.with_suffix(".h5")) as data:
+    with whole(target) as description, whole(beside) as data:
         xdmf.write_data(data, all_infos, at, lines, partial(_slabs, store))
-        description.write_text(xdmf.described(target.with_suffix(".h5").name, at, groups, lines, axes))
-    return [target, target.with_suffix(".h5")]
+        description.write_text(xdmf.described(beside.name, at, groups, lines, axes))
 
 
 def _slabs(store: Store, info: ArrayInfo, n: int) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -23,7 +23,37 @@ def described(path: Path) -> dict[str, Any]:
         Nothing that Halocline wrote, or it is damaged.
     """
     with _readable(path):
-        return _described(path)
+        if not is_file(path / "zarr.json") and (folders(path) or is_file(path / POINTER)):
+            return _checkpoints(path)
+        store = Store(path)
+        if "identity" in store.facts:
+            return _checkpoint(path)
+        times, steps = store.times, store.steps
+        parts = store.facts.get("parts") or [store.facts]  # of the runs that went on with it, the newest last
+        _check(store)
+        return {
+            "kind": "output",
+            "path": str(path),
+            "title": store.attributes.get("title"),
+            "source": store.attributes.get("source"),
+            "history": store.attributes.get("history"),
+            "parameters": parts[-1].get("parameters", {}),
+            "region": store.facts.get("contents", {}).get("region"),
+            "equations": store.attributes.get("equations", store.facts.get("equations")),
+            "times": None if times is None or store.axis != TIME else [_number(t) for t in times],
+            "steps": None if steps is None else [int(s) for s in steps],
+            "arrays": {
+                name: {
+                    "dimensions": list(info.dimensions),
+                    "shape": list(info.shape),
+                    "dtype": info.dtype,
+                    "chunk": list(info.chunk),
+                    "units": info.units or None,
+                    "bytes": folder_bytes(path / name),
+                }
+                for name, info in store.variables.items()
+            },
+        }
 
 
 @contextmanager
@@ -45,40 +75,6 @@ def _readable(path: Path) -> Iterator[None]:
         ) from None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{path / 'zarr.json'} is damaged: {error}") from None
-
-
-def _described(path: Path) -> dict[str, Any]:
-    if not is_file(path / "zarr.json") and (folders(path) or is_file(path / POINTER)):
-        return _checkpoints(path)
-    store = Store(path)
-    if "identity" in store.facts:
-        return _checkpoint(path)
-    times, steps = store.times, store.steps
-    parts = store.facts.get("parts") or [store.facts]  # of the runs that went on with it, the newest last
-    _check(store)
-    return {
-        "kind": "output",
-        "path": str(path),
-        "title": store.attributes.get("title"),
-        "source": store.attributes.get("source"),
-        "history": store.attributes.get("history"),
-        "parameters": parts[-1].get("parameters", {}),
-        "region": store.facts.get("contents", {}).get("region"),
-        "equations": store.attributes.get("equations", store.facts.get("equations")),
-        "times": None if times is None or store.axis != TIME else [_number(t) for t in times],
-        "steps": None if steps is None else [int(s) for s in steps],
-        "arrays": {
-            name: {
-                "dimensions": list(info.dimensions),
-                "shape": list(info.shape),
-                "dtype": info.dtype,
-                "chunk": list(info.chunk),
-                "units": info.units or None,
-                "bytes": store.bytes(name),
-            }
-            for name, info in store.variables.items()
-        },
-    }
 
 
 def _check(store: Store) -> None:
@@ -113,7 +109,7 @@ def _checkpoint(path: Path) -> dict[str, Any]:
                 "dtype": info.dtype,
                 "location": facts["fields"][name]["location"],
                 "checksum": facts["fields"][name]["checksum"],
-                "bytes": store.bytes(name),
+                "bytes": folder_bytes(path / name),
             }
             for name, info in store.variables.items()
         },

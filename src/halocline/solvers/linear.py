@@ -495,7 +495,7 @@ class LinearProblem(Sealed):
             iterating,
             self.method,
             dict(self.parameters),
-            output=() if arguments.output is None else arguments.output,
+            output=arguments.output,
             checkpoint=arguments.checkpoint,
             also=facts,
         )
@@ -509,9 +509,8 @@ class LinearProblem(Sealed):
         reason = outcome.reason
         if reason != "interrupted":
             reason = ("converged" if converged else "rounding limit") if is_small else "iteration limit"
-        results = {**vars(outcome), "reason": reason}
         solution = Solution(
-            **results,
+            **{**vars(outcome), "reason": reason},
             converged=converged,
             iterations=iterating.step,
             residuals=np.sqrt(squares),
@@ -742,6 +741,3 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     late = {k: options.pop(k) for k in LinearProblem.solve.__kwdefaults__ or () if k in options}
     check_limits(late.get("rtol", 1e-6), late.get("max_iterations"), late.get("start", "zero"))
     return LinearProblem(operator, unknown_field, rhs, **options).solve(**late)
-
-
-__all__ = ["LinearProblem", "Solution", "solve"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -44,11 +44,6 @@ class OnDevice:
     name: str
     driver: str
 
-    @classmethod
-    def of(cls, rank: int, subdomain: int, device: Any) -> OnDevice:
-        """Of a native device."""
-        return cls(rank, subdomain, label(device), device.name, device.driver)
-
 
 def label(device: Any) -> str:
     """How a user names a device."""
@@ -77,44 +72,33 @@ def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
     return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
 
 
-@dataclass
-class DevicesInUse:
-    """Devices that the programs of this process run on.
-
-    Attributes
-    ----------
-    places : dict of OnDevice to None
-        Locations of the subdomains of this rank.
-    """
-
-    places: dict[OnDevice, None] = field(default_factory=dict)
-
-    def __call__(self, comm: Communicator) -> list[OnDevice]:
-        """Return the locations of all ranks; all ranks call this."""
-        return sorted({place for each in comm.allgather(list(self.places)) for place in each}, key=astuple)
-
-
 DEVICE_VARIABLE = "HALOCLINE_DEVICE"
 
-# Each wants to know what the programs of this process run on, the innermost last.
-_records: list[DevicesInUse] = []
+# Locations of the subdomains that the programs of this process have in each block of `devices_in_use`.
+_records: list[set[OnDevice]] = []
 
 
 def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
     """Where the subdomains of all ranks lie; all ranks call this."""
-    mine = [OnDevice.of(comm.rank, n, device) for n, device in zip(subdomains, devices, strict=True)]
-    for record in _records:
-        record.places.update(dict.fromkeys(mine))
+    mine = [
+        OnDevice(comm.rank, n, label(device), device.name, device.driver)
+        for n, device in zip(subdomains, devices, strict=True)
+    ]
+    for places in _records:
+        places.update(mine)
     return tuple(place for each in comm.allgather(mine) for place in each)
 
 
 @contextmanager
-def devices_in_use() -> Iterator[DevicesInUse]:
-    """Notes where subdomains lie in all runs meanwhile."""
-    record = DevicesInUse()
-    _records.append(record)
+def devices_in_use() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
+    """Note where subdomains lie in all runs of the block.
+
+    Yield a function that returns these locations on all ranks, in order; all ranks call it.
+    """
+    places: set[OnDevice] = set()
+    _records.append(places)
     try:
-        yield record
+        yield lambda comm: sorted({p for own in comm.allgather(places) for p in own}, key=astuple)
     finally:
         _records.pop()
 

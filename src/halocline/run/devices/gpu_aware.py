@@ -11,9 +11,9 @@ import ctypes
 import os
 import time
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
+from halocline.native import native
 from halocline.run.ranks.communicator import Communicator
 
 SECONDS = 20.0  # for the messages that verify
@@ -42,12 +42,12 @@ def claimed(library: str) -> bool:
     return False
 
 
-def why_not_aware(native: ModuleType, comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool]:
+def why_not_aware(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool]:
     """Why MPI is not given addresses of devices, "" where it can be; and whether that is news, since the
     library says that it takes them. All ranks call this."""
     if comm.mpi is None or comm.size == 1:
         return "there is one rank", False
-    library = native.mpi_library()
+    library = native().mpi_library()
     if not all(comm.allgather(all(d.interface == "cuda" for d in devices))):
         return "MPI knows nothing of OpenCL devices", False
     if not all(comm.allgather(claimed(library))):

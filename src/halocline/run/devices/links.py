@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any, TypeVar
 
+from halocline.native import native
 from halocline.plan.rank import RankPlan
 from halocline.run.ranks.communicator import Communicator
 
@@ -18,7 +18,7 @@ Key = tuple[int, int, int]
 PROBE = 256  # bytes
 
 
-def why_no_links(native: ModuleType, comm: Communicator, devices: Sequence[Any]) -> str:
+def why_no_links(comm: Communicator, devices: Sequence[Any]) -> str:
     """Why the ranks of a node cannot see the memory of each other's devices; "" where they can on all nodes.
     All ranks call this: each copies a little out of every other one's memory, and compares."""
     own, mine = list(dict.fromkeys(devices)), ""
@@ -44,7 +44,7 @@ def why_no_links(native: ModuleType, comm: Communicator, devices: Sequence[Any])
         try:
             for number, (identity, memory, event) in enumerate(theirs):
                 for device in own:
-                    mine = mine or _difference(native, device, identity, memory, event, rank, number)
+                    mine = mine or _difference(device, identity, memory, event, rank, number)
         except (RuntimeError, MemoryError) as error:
             mine = str(error)
     # no rank frees memory that others still read
@@ -53,13 +53,11 @@ def why_no_links(native: ModuleType, comm: Communicator, devices: Sequence[Any])
     return reasons[0] if reasons else ""
 
 
-def _difference(
-    native: ModuleType, device: Any, identity: str, memory: bytes, event: bytes, rank: int, number: int
-) -> str:
+def _difference(device: Any, identity: str, memory: bytes, event: bytes, rank: int, number: int) -> str:
     """What is wrong with another rank's memory as a device here sees it; "" for nothing."""
     import numpy as np
 
-    there = through(native, device, identity, lambda each: each.attach(memory, PROBE))
+    there = through(device, identity, lambda each: each.attach(memory, PROBE))
     own, queue = device.allocate(PROBE), device.queue()
     found = np.zeros(PROBE, np.uint8)
     queue.wait(device.attach_event(event))
@@ -77,7 +75,7 @@ def _pattern(rank: int, number: int) -> Any:
     return ((np.arange(PROBE) * 7 + rank * 31 + number * 101 + 1) % 256).astype(np.uint8)
 
 
-def through(native: ModuleType, device: Any, identity: str, attach: Callable[[Any], T]) -> T:
+def through(device: Any, identity: str, attach: Callable[[Any], T]) -> T:
     """What `attach` makes of the device with which `device` gets at memory that another process shares:
     itself, else the one that the memory lies on, where this process sees it.
 
@@ -89,7 +87,7 @@ def through(native: ModuleType, device: Any, identity: str, attach: Callable[[An
     try:
         return attach(device)
     except RuntimeError:
-        for other in native.devices(device.interface):
+        for other in native().devices(device.interface):
             if other.identity == identity and other.index != device.index:
                 return attach(other)
         raise
@@ -98,9 +96,8 @@ def through(native: ModuleType, device: Any, identity: str, attach: Callable[[An
 class Ends:
     """The ends of the colocated messages of this rank; all ranks make it, for one engine."""
 
-    def __init__(
-        self, native: ModuleType, comm: Communicator, plan: RankPlan, devices: Sequence[Any]
-    ) -> None:
+    def __init__(self, comm: Communicator, plan: RankPlan, devices: Sequence[Any]) -> None:
+        code = native()
         wanted: dict[Key, tuple[Any, bool, int]] = {}
         for own, device in zip(plan.subdomains, devices, strict=True):
             for sweep in own.sweeps:
@@ -112,11 +109,11 @@ class Ends:
         self._links: dict[Key, Any] = {}
         own_ends: dict[Key, tuple[str, int, bytes]] = {}
         counters: Any = None
-        lines = native.Link.LINES
+        lines = code.Link.LINES
         with comm.agreement("share memory of devices with other processes of the node"):
-            counters = native.Counters(max(1, lines * len(wanted)))
+            counters = code.Counters(max(1, lines * len(wanted)))
             for n, (key, (device, receives, size)) in enumerate(wanted.items()):
-                link = native.Link(device, receives, size, counters, n * lines)
+                link = code.Link(device, receives, size, counters, n * lines)
                 self._links[key] = link
                 own_ends[key] = device.identity, n * lines, link.handle()
         everyone = comm.allgather_of_node((comm.rank, counters.handle(), own_ends))
@@ -129,14 +126,10 @@ class Ends:
                 rank = homes[key[0] if receives else key[1]]
                 handle, theirs = ranks[rank]
                 if rank not in seen:
-                    seen[rank] = native.Counters.attach(handle)
+                    seen[rank] = code.Counters.attach(handle)
                 identity, first, shared = theirs[key]
-                attach = partial(_attach, link, shared, seen[rank], first)
-                through(native, device, identity, attach)
+                attach = partial(link.attach, handle=shared, counters=seen[rank], first=first)
+                through(device, identity, attach)
 
     def __getitem__(self, key: Key) -> Any:
         return self._links[key]
-
-
-def _attach(link: Any, shared: bytes, counters: Any, first: int, device: Any) -> None:
-    link.attach(device, shared, counters, first)

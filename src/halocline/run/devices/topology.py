@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -248,16 +249,13 @@ def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
     generation = _answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle)
     lanes = _answer(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, handle)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    nvlinks: dict[str, int] = {}
-    for end in _ends(nvml, handle, addresses):
-        nvlinks[end] = nvlinks.get(end, 0) + 1
     return Gpu(
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
         name=_text(nvml.nvmlDeviceGetName(handle)),
         address=_address(nvml.nvmlDeviceGetPciInfo(handle)),
         capability=(int(major), int(minor)),
         pcie=(int(generation), int(lanes)) if generation and lanes else None,
-        nvlinks=nvlinks,
+        nvlinks=dict(Counter(_ends(nvml, handle, addresses))),
     )
 
 

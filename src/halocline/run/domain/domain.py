@@ -121,11 +121,11 @@ def device_methods(comm: Communicator, how: Execution, devices: Sequence[Any]) -
             report("transfer method %s is not taken between devices: %s", method, why)
         return tuple(name for name in methods if name != method)
 
-    if "colocated" in methods and (why := why_no_links(native(), comm, devices)):
+    if "colocated" in methods and (why := why_no_links(comm, devices)):
         news = all(device.shares for device in devices) and comm.ranks_of_node > 1
         methods = without("colocated", why, news)
     if "gpu_aware" in methods:
-        why, news = why_not_aware(native(), comm, devices)
+        why, news = why_not_aware(comm, devices)
         if why:
             methods = without("gpu_aware", why, news)
     return methods

@@ -120,28 +120,22 @@ class Execution:
             object.__setattr__(self, option.name, plain(getattr(self, option.name)))
         if self.trace is not None:
             as_path(self.trace, "trace")
-        for name, numbers in (
-            ("threads", THREADS),
-            ("subdomains_per_rank", SUBDOMAINS),
-            ("ranks_per_node", RANKS_PER_NODE),
-            ("mailboxes", MAILBOXES),
-        ):
-            number = getattr(self, name)
-            if number is not None or name not in ("threads", "ranks_per_node"):
-                numbers.check(name, number)
+        if self.threads is not None:
+            THREADS.check("threads", self.threads)
+        SUBDOMAINS.check("subdomains_per_rank", self.subdomains_per_rank)
+        if self.ranks_per_node is not None:
+            RANKS_PER_NODE.check("ranks_per_node", self.ranks_per_node)
+        MAILBOXES.check("mailboxes", self.mailboxes)
         object.__setattr__(self, "device", str(chosen_devices(self.device)))
         self._communicate()
         if self.methods is not None:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
-        for name, known in (
-            ("kernels", WORDS),
-            ("schedule", SCHEDULES),
-            ("halo", HALOS),
-            ("packing", tuple(PACKING)),
-        ):
-            chosen(name, getattr(self, name), known)
+        chosen("kernels", self.kernels, WORDS)
+        chosen("schedule", self.schedule, SCHEDULES)
+        chosen("halo", self.halo, HALOS)
+        chosen("packing", self.packing, tuple(PACKING))
         if not isinstance(self.overlap, bool) and self.overlap != "auto":
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 
@@ -186,39 +180,29 @@ class Execution:
     @property
     def ignored(self) -> tuple[str, ...]:
         """What was chosen and means nothing to what computes: a notice for each."""
-        if self.devices.interface == "cpu":
-            said = [*self._never_taken(UNFIT_ON_HOST, ""), *self._never_packed()]
-            if self.kernels != AUTO:
-                said.append(f"kernels {self.kernels}: ignored, since the device is cpu")
-            return tuple(said)
-        said = [*self._never_taken(UNFIT_ON_DEVICES, " between devices"), *self._never_packed()]
-        if (self.threads or 1) > 1:
+        on_host = self.devices.interface == "cpu"
+        unfit, between = (UNFIT_ON_HOST, "") if on_host else (UNFIT_ON_DEVICES, " between devices")
+        said = [
+            f"transfer method {name} is not taken{between}: {why}"
+            for name, why in unfit.items()
+            if name in (self.methods or ())
+        ]
+        others = [name for name in self.allowed_methods if name not in BY_MPI]
+        if self.packing != "all" and others:  # messages are to be sent as they lie, but do not go by MPI
+            first = "comes" if len(others) == 1 else "come"
+            said.append(
+                f"packing {self.packing} is for messages by MPI, and {', '.join(others)} {first} first: take "
+                "methods mpi to see what it does"
+            )
+        if on_host and self.kernels != AUTO:
+            said.append(f"kernels {self.kernels}: ignored, since the device is cpu")
+        if not on_host and (self.threads or 1) > 1:
             said.append(
                 f"threads {self.threads}: ignored, since one thread of each rank looks after its devices"
             )
-        if self.schedule != SCHEDULES[0]:
+        if not on_host and self.schedule != SCHEDULES[0]:
             said.append(f"schedule {self.schedule}: ignored, since no threads share out the work of devices")
         return tuple(said)
-
-    def _never_taken(self, unfit: Mapping[str, str], between: str) -> list[str]:
-        """A notice for each of these transfer methods that the user named."""
-        named = self.methods or ()
-        return [
-            f"transfer method {name} is not taken{between}: {why}"
-            for name, why in unfit.items()
-            if name in named
-        ]
-
-    def _never_packed(self) -> list[str]:
-        """A notice where messages are to be sent as they lie, but do not go by MPI."""
-        others = [name for name in self.allowed_methods if name not in BY_MPI]
-        if self.packing == "all" or not others:
-            return []
-        first = "comes" if len(others) == 1 else "come"
-        return [
-            f"packing {self.packing} is for messages by MPI, and {', '.join(others)} {first} first: take "
-            "methods mpi to see what it does"
-        ]
 
     @property
     def patch_shape(self) -> int | Sequence[int] | Mapping[str, int] | None:

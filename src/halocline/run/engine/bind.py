@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,7 @@ def build_engine(
         domain.how.schedule,
     )
     neighbours = {number: n for n, number in enumerate(peers.homes)}
-    HostBinder(code, plan, neighbours).append(engine, schedule.operations)
+    HostBinder(plan, neighbours).append(engine, schedule.operations)
     return engine
 
 
@@ -91,7 +90,6 @@ class Binder(ABC):
 
     Parameters
     ----------
-    native : module
     plan : RankPlan
     neighbours : mapping of int to int
         The engine's number of each subdomain of another process whose memory this one reads.
@@ -99,10 +97,8 @@ class Binder(ABC):
         The ends of colocated messages between devices.
     """
 
-    def __init__(
-        self, native: ModuleType, plan: RankPlan, neighbours: Mapping[int, int], ends: Ends | None = None
-    ) -> None:
-        self.native, self.plan, self.neighbours, self.ends = native, plan, neighbours, ends
+    def __init__(self, plan: RankPlan, neighbours: Mapping[int, int], ends: Ends | None = None) -> None:
+        self.native, self.plan, self.neighbours, self.ends = native(), plan, neighbours, ends
         self._plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
         self._tags = TAGS * len(plan.subdomains[0].sweeps)
 
@@ -233,7 +229,7 @@ def build_device_engine(
     devices = [domain.device_of(n) for n in range(len(plan.subdomains))]
     colocated = "colocated" in plan.transfers.methods
     with device_errors(f"program {name!r}"):
-        ends = Ends(code, domain.comm, plan, devices) if colocated else None
+        ends = Ends(domain.comm, plan, devices) if colocated else None
     with together():
         subdomains = [
             code.DeviceSubdomain(
@@ -252,15 +248,15 @@ def build_device_engine(
             domain.comm.handle,
         )
     with together():
-        DeviceBinder(code, schedule, plan, ends).append(engine, schedule.operations)
+        DeviceBinder(schedule, plan, ends).append(engine, schedule.operations)
     return engine
 
 
 class DeviceBinder(Binder):
     """Conversion for an engine whose devices compute."""
 
-    def __init__(self, native: ModuleType, schedule: Schedule, plan: RankPlan, ends: Ends | None) -> None:
-        super().__init__(native, plan, {}, ends)
+    def __init__(self, schedule: Schedule, plan: RankPlan, ends: Ends | None) -> None:
+        super().__init__(plan, {}, ends)
         assert schedule.device is not None
         self.schedule, self.loops = schedule, iter(schedule.device.loops)
 

@@ -26,7 +26,6 @@ from halocline.lang.trace import OWN
 from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers
-from halocline.run.domain.domain import Domain
 from halocline.run.engine.prepared import PassTimer, Prepared, has_loop
 from halocline.run.host.machine import caches, exceeds_cache
 from halocline.run.memory.store import FieldStore
@@ -68,14 +67,10 @@ def check_scalars(
     known = {*given, *grid_values, *program.scalars_set()}
     for name in names:
         if name not in known and OWN not in name:
-            raise _missing(name, program.meanings.get(name), sorted(n for n in given if OWN not in n))
-
-
-def _missing(name: str, meaning: str | None, given: Sequence[str]) -> InputError:
-    """The error for a parameter that is read and has no value."""
-    if meaning is None:  # one of the user's own; its name may be misspelt
-        return unknown("parameter", name, given)
-    return InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(given)}")
+            meaning, others = program.meanings.get(name), sorted(n for n in given if OWN not in n)
+            if meaning is None:  # one of the user's own; its name may be misspelt
+                raise unknown("parameter", name, others)
+            raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(others)}")
 
 
 Patch = int | Sequence[int] | Mapping[str, int] | None  # shape of patches; None: by cache size
@@ -112,8 +107,7 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
     The first program of a domain decides both before anything is compiled, so that wrong cuts and patches are
     errors early.
     """
-    domain: Domain = store.domain
-    comm = domain.comm
+    domain, comm = store.domain, store.domain.comm
     comm.check_same(
         f"program {name!r} is",
         (schedule, domain.grid.shape, domain.how, domain.transfers),

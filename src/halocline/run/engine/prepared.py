@@ -96,30 +96,27 @@ def interruption(text: str = "") -> KeyboardInterrupt:
     return KeyboardInterrupt(text)
 
 
-@contextmanager
-def stopping_on() -> Iterator[None]:
-    """Let SIGINT and SIGTERM ask the engines of this process to stop during the block, if all ranks agree.
+def stopping_on() -> AbstractContextManager[None]:
+    """Return a context in which SIGINT and SIGTERM ask this process's engines to stop, if all ranks agree.
 
-    Inside another such block, or one of `noting`, the signals of the outer block count. A request that comes
-    too late for the last run in the block remains for the next run, or for a caller of `forget_stop`.
+    Enter the context at once. Inside another such context, or one of `noting`, the signals of the outer one
+    count. A request that comes too late for the last run in the block remains for the next run, or for a
+    caller of `forget_stop`.
     """
     number = 0 if _listening else native().noted_signal()
     if number:
         native().forget_signal()
         native().request_stop(number)
-    with _handled(STOPPING, native().stop_on_signals):
-        yield
+    return _handled(STOPPING, native().stop_on_signals)
 
 
-@contextmanager
-def noting(signals: Sequence[signal.Signals]) -> Iterator[None]:
-    """Note these signals during the block, without a stop of the engines.
+def noting(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
+    """Return a context in which these signals are noted, without a stop of the engines.
 
     A caller that reads `noted_signal` pauses the engines. A signal that comes too late for that remains for
     the next run.
     """
-    with _handled(signals, native().note_signals):
-        yield
+    return _handled(signals, native().note_signals)
 
 
 @contextmanager
@@ -171,6 +168,14 @@ def repeating(call: Callable[[], None], name: str, interval: float = INTERVAL) -
 def has_loop(schedule: Schedule) -> bool:
     """Return True for a program with a loop, whose passes can be timed."""
     return any(isinstance(operation, Loop) for operation in schedule.operations)
+
+
+def scalars_of_run(store: FieldStore, name: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the scalars of the grid and those given to a run; InputError where ranks give others."""
+    scalars = {**store.domain.grid.scalar_values(), **values}
+    what, advice = f"the parameters of program {name!r} are", "all ranks must give the same values"
+    store.domain.comm.check_same(what, sorted(scalars.items()), advice)
+    return scalars
 
 
 class Prepared:
@@ -302,13 +307,7 @@ class Prepared:
         KeyboardInterrupt
             The same for a program without a loop, which has been run as a whole.
         """
-        given = {**self.domain.grid.scalar_values(), **(values or {})}
-        self.domain.comm.check_same(
-            f"the parameters of program {self.name!r} are",
-            sorted(given.items()),
-            "all ranks must give the same values",
-        )
-        self.set_scalars(given)
+        self.set_scalars(scalars_of_run(self.store, self.name, values or {}))
         timeline = self.domain.timeline if has_loop(self.schedule) else None
         if timeline is not None and all(self.domain.comm.allgather(timeline.full)):
             timeline = None

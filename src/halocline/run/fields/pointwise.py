@@ -26,6 +26,7 @@ from halocline.lang.grid import Field
 from halocline.lang.program import Program
 from halocline.native import native
 from halocline.run.engine.prepare import check_scalars
+from halocline.run.engine.prepared import scalars_of_run
 from halocline.run.memory.store import FieldStore, Place
 
 if TYPE_CHECKING:
@@ -100,13 +101,7 @@ class Pointwise:
         values : mapping of str to float
             Parameters and other scalars.
         """
-        domain = self.store.domain
-        scalars = {**domain.grid.scalar_values(), **values}
-        domain.comm.check_same(
-            f"the parameters of program {self.program.name!r} are",
-            sorted(scalars.items()),
-            "all ranks must give the same values",
-        )
+        scalars = scalars_of_run(self.store, self.program.name, values)
         self.done += self.work
         with np.errstate(all="ignore"):
             for step in self.steps:

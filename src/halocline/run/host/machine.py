@@ -96,6 +96,7 @@ def this_machine() -> Machine:
     """Look at the machine; takes some milliseconds, without MPI or NumPy."""
     threads = sorted(os.sched_getaffinity(0))
     info = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0])
+    flags = info.get("flags", info.get("Features", "")).split()
     memory = _pairs(_read("/proc/meminfo"))
     compiler, compiler_version = _compiler()
     mpi_library, mpi_version = _mpi()
@@ -107,7 +108,7 @@ def this_machine() -> Machine:
         hardware_threads=len(threads),
         numa_nodes=_numa_nodes(threads),
         caches=data_caches(threads[0]),
-        simd_bits=_simd_bits(info.get("flags", info.get("Features", "")).split()),
+        simd_bits=next((bits for flag, bits in SIMD if flag in flags), None),
         memory_bytes=_kibibytes(memory.get("MemTotal")),
         available_bytes=_kibibytes(memory.get("MemAvailable")),
         compiler=compiler,
@@ -220,11 +221,6 @@ def last_level_cache() -> int:
     last = caches[-1]
     groups = max(1, (os.cpu_count() or 1) // last.shared_by)
     return groups * min(last.bytes, LARGEST_SHARE * last.shared_by)
-
-
-def _simd_bits(flags: Iterable[str]) -> int | None:
-    known = set(flags)
-    return next((bits for flag, bits in SIMD if flag in known), None)
 
 
 def _compiler() -> tuple[str | None, str | None]:

@@ -236,7 +236,7 @@ class Checkpoints(RunStore):
             if self.comm.rank == 0:
                 make_folder(folder)
                 arrays.create_all(folder, specs, lines)
-        fields = {
+        facts["fields"] = {
             f.name: {
                 "dtype": f.dtype,
                 "location": f.location,
@@ -245,12 +245,9 @@ class Checkpoints(RunStore):
             }
             for f in self.store.fields
         }
-        facts["fields"] = fields
         all_specs = specs | {dimension: spec for dimension, (spec, _) in lines.items()}
-        self._open = (
-            folder,
-            arrays.group_metadata({FACTS: {**facts, DIGEST: digest(facts)}}, dict(sorted(all_specs.items()))),
-        )
+        attributes = {FACTS: {**facts, DIGEST: digest(facts)}}
+        self._open = folder, arrays.group_metadata(attributes, dict(sorted(all_specs.items())))
         with self._removing(folder):
             self.attach(folder, specs)
         for name, part in parts.items():

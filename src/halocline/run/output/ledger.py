@@ -155,8 +155,8 @@ class Ledger:
             _check_every(f"output {how.path}", how.every, session)
             owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store in stores})
             store = OutputStore(
-                how, session.fields, session.program, title,
-                run=self.run, command=self._command, owner=owner, number=len(stores), timed=session.timed,
+                how, session, title,
+                run=self.run, command=self._command, owner=owner, number=len(stores),
                 saved=None if path in self._owners else self.resumed,
             )  # fmt: skip
             if store.contents.statistics is not None and not session.timed:
@@ -263,8 +263,7 @@ class RunFiles:
         self, ledger: Ledger, outputs: Sequence[OutputStore], checkpoints: Checkpoints | None
     ) -> None:
         self._ledger, self.outputs, self.checkpoints = ledger, list(outputs), checkpoints
-        self.stores: list[OutputStore | Checkpoints] = [*outputs]
-        self.stores += [] if checkpoints is None else [checkpoints]
+        self.stores: list[OutputStore | Checkpoints] = [*outputs, *([checkpoints] if checkpoints else [])]
 
     def check(self) -> None:
         """Raise InputError where other files are in the way."""

@@ -30,6 +30,7 @@ from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields, location_and_dtype
 from halocline.run.fields.regions import FACE, Points, Stencils, dimensions
+from halocline.run.fields.session import Session
 from halocline.run.memory.contents import point_values
 from halocline.run.output.every import Every
 from halocline.run.output.output import CELL_METHODS, PREFIX, Output, Statistic, Statistics
@@ -355,9 +356,8 @@ class OutputStore(RunStore):
     Parameters
     ----------
     how : Output
-    fields : Fields
-    program : Program
-        Program of the run, which the store describes.
+    session : Session
+        Fields and program of the run, which the store describes.
     title : str
         Title of the run.
     run : str
@@ -368,8 +368,6 @@ class OutputStore(RunStore):
         Name of this output that no other output of the run has; an identifier.
     number : int
         Number of the output among those of the run.
-    timed : bool
-        True where the run advances in time, and not in steps alone.
     saved : Saved, optional
         Checkpoint that the run restarts from, where the run has not yet begun this output since.
 
@@ -388,20 +386,19 @@ class OutputStore(RunStore):
     def __init__(
         self,
         how: Output,
-        fields: Fields,
-        program: Program,
+        session: Session,
         title: str,
         *,
         run: str,
         command: Sequence[str],
         owner: str,
         number: int,
-        timed: bool,
         saved: Saved | None = None,
     ) -> None:
-        super().__init__(how.path, "output", fields.store, how.io_threads)
-        self.how, self.fields, self.owner, self._saved, self._command = how, fields, owner, saved, command
-        self.contents = OutputContents(how, fields, owner, number, axis=TIME if timed else STEP)
+        super().__init__(how.path, "output", session.fields.store, how.io_threads)
+        self.how, self.fields, self.owner = how, session.fields, owner
+        self._saved, self._command = saved, command
+        self.contents = OutputContents(how, self.fields, owner, number, axis=TIME if session.timed else STEP)
         if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
             raise InputError(
                 f"output {self.path}: exact=True shortens steps to meet times, but every is "
@@ -411,7 +408,7 @@ class OutputStore(RunStore):
         self._is_continued = False
         self._room = 0  # rows of the arrays that are open for writing
         self.last_step = -1
-        described = self.contents.described(program)
+        described = self.contents.described(session.program)
         if self.contents.statistics is not None:
             described["window"] = how.window
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -420,7 +417,7 @@ class OutputStore(RunStore):
             "title": title,
             "source": f"Halocline {__version__}",
             "history": f"{now}: {shlex.join(command)}",
-            "equations": equations.equations(program),
+            "equations": equations.equations(session.program),
         }
         self._series = Series(
             self.path, self.contents.specs, self.contents.coordinates(), described,
@@ -487,7 +484,10 @@ class OutputStore(RunStore):
             if statistics is not None and self.how.window == "output":
                 self.fields.values[statistics.weight.name] = 0.0
             if self.contents.parts and self.count >= self._room:
-                self._make_room()
+                self._room = (self.count // ROWS + 1) * ROWS
+                specs = self._series.specs(self._room)
+                with self.comm.agreement(f"write output {self.path}"):
+                    self.attach(self.path, {name: specs[name] for name in self.contents.parts})
             for name, part in self.contents.parts.items():
                 self._count_infinite(name, step, self.put(name, part, (self.count,)))
         self.add(row)
@@ -519,13 +519,6 @@ class OutputStore(RunStore):
         # the same on all ranks
         if (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES:
             self._commit()
-
-    def _make_room(self) -> None:
-        """Open the arrays of parts for more rows."""
-        self._room = (self.count // ROWS + 1) * ROWS
-        specs = self._series.specs(self._room)
-        with self.comm.agreement(f"write output {self.path}"):
-            self.attach(self.path, {name: specs[name] for name in self.contents.parts})
 
     def poll(self) -> None:
         """Let readers see the rows whose chunks are on disk.

@@ -272,8 +272,7 @@ def take_over(session: Session, saved: Saved, changes: Mapping[str, tuple[float,
         session.fields.forget_walls()
     values = session.fields.values
     saved_values = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
-    for name in STATE:
-        values.pop(name, None)
+    session.forget_time_steps()
     if DT in changes:  # count steps of the new length from here on
         saved_values = {name: v for name, v in saved_values.items() if name not in STATE}
     values.update(_numbers(saved_values))

@@ -256,11 +256,8 @@ def _bcast(mpi: Any, value: T, root: int) -> T:
 
 def _short(content: bytes) -> bytearray:
     """The first message: how many bytes there are, and as many of them as have room."""
-    made = bytearray(SHORT)
-    made[:COUNT] = len(content).to_bytes(COUNT, "little")
-    head = content[: SHORT - COUNT]
-    made[COUNT : COUNT + len(head)] = head
-    return made
+    head = len(content).to_bytes(COUNT, "little") + content[: SHORT - COUNT]
+    return bytearray(head.ljust(SHORT, b"\0"))
 
 
 def _count(first: Any) -> int:

@@ -11,11 +11,11 @@ import secrets
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import IO, TextIO
 
 from halocline.errors import InputError
@@ -89,7 +89,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
             errors="replace",
             text=True,
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process
-            preexec_fn=_die_with_parent(),
+            preexec_fn=partial(ctypes.CDLL(None).prctl, PR_SET_PDEATHSIG, signal.SIGTERM),
         )
         relays = [
             threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
@@ -108,20 +108,17 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
             for relay in relays:
                 relay.join(5.0)  # a grandchild of a rank may keep a pipe open
     status = child.returncode
-    if status == 0 and lost:
-        if not isinstance(lost[0], BrokenPipeError):
-            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(lost[0])}")
-        return 1
     if status == 0:
-        return 0
+        if lost and not isinstance(lost[0], BrokenPipeError):
+            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(lost[0])}")
+        return 1 if lost else 0
     if listener.last_words is not None:
         code, text = listener.last_words
         complain(text)
         return code
-    if "said" in facts:
-        return status if status > 0 else 128 - status
     elsewhere = facts.get("process") not in listener.processes and facts.get("host") != socket.gethostname()
-    if text := _obituary(None if facts and elsewhere else listener.dead, facts):
+    text = _obituary(None if facts and elsewhere else listener.dead, facts)
+    if text and "said" not in facts:
         complain(text)
     return status if status > 0 else 128 - status
 
@@ -143,15 +140,6 @@ def _check_room(ranks: int) -> None:
     allow_files(ranks)
     if text := segments.lack(ranks, segments.room()):
         raise InputError(text)
-
-
-def _die_with_parent() -> Callable[[], None]:
-    prctl = ctypes.CDLL(None).prctl
-
-    def ask() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-    return ask
 
 
 def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callable[[int], None]:
@@ -287,9 +275,13 @@ class Ranks:
         return False
 
     def alive(self) -> list[int]:
-        """Return the processes of the ranks that have sent their number and have not ended."""
+        """Return the processes of the ranks that have sent their number and have not ended.
+
+        A process that is not visible here is 0.
+        """
         ranks = [connection for connection, received in self._open.values() if received.startswith(b"rank ")]
-        return [_process_of(connection) for connection in ranks]
+        # a number read from ucred, see unix(7), is its first member: the process at the other end
+        return [connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED) for connection in ranks]
 
     def _note_lines(self, received: bytearray) -> None:
         """Note the lines at once, since mpiexec may end before the rank that aborts all."""
@@ -306,14 +298,6 @@ class Ranks:
             for key, *values in lines:
                 if key == "rank":
                     self.dead = values[0], values[1]
-
-
-def _process_of(connection: socket.socket) -> int:
-    """The process at the other end; 0 where it is not visible here."""
-    credentials = struct.Struct("3i")  # ucred, see unix(7)
-    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
-    process: int = credentials.unpack(raw)[0]
-    return process
 
 
 def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:

@@ -201,9 +201,7 @@ def mpiexec(library: Path | None = None) -> Path:
     library = Path(native().mpi_library()) if library is None else library
     kind = kind_of(library.name)
     # Debian's names: plain mpiexec may be another MPI's
-    names = {"Open MPI": ["mpiexec.openmpi", "mpiexec"], "MPICH": ["mpiexec.mpich", "mpiexec"]}.get(
-        kind or "", ["mpiexec"]
-    )
+    names = ["mpiexec"] if kind is None else [PROGRAMS[kind][0], "mpiexec"]
     others = {name for other, programs in PROGRAMS.items() if kind not in (None, other) for name in programs}
     folders = [str(folder / "bin") for folder in library.resolve().parents]
     foreign = []

@@ -141,8 +141,7 @@ def _attribute(MPI: Any) -> int:
     def free(comm: Any, key: int, made: Communicator) -> None:
         made.free()
 
-    key: int = MPI.Comm.Create_keyval(delete_fn=free)
-    return key
+    return int(MPI.Comm.Create_keyval(delete_fn=free))
 
 
 def _wrap(MPI: Any, comm: Any) -> Communicator:
@@ -160,17 +159,12 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
     own.Set_errhandler(MPI.ERRORS_ARE_FATAL)
     if _meeting is None:
         _meeting = comm.Dup()
-    levels = {
-        MPI.THREAD_SINGLE: "single",
-        MPI.THREAD_FUNNELED: "funneled",
-        MPI.THREAD_SERIALIZED: "serialized",
-        MPI.THREAD_MULTIPLE: "multiple",
-    }
+    levels = ("single", "funneled", "serialized", "multiple")
+    level = next(name for name in levels if getattr(MPI, f"THREAD_{name.upper()}") == MPI.Query_thread())
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
     masks = tuple(node.allgather(affinity()))
     if own.size == MPI.COMM_WORLD.size:  # all ranks of the node have come
         segments.forget_names()
-    level = levels[MPI.Query_thread()]
     return Communicator(own.rank, own.size, own, level, len(masks), masks, node, **nodes_of(own, node))
 
 

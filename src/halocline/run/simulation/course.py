@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,12 @@ from halocline.native import native
 from halocline.ranges import STEPS
 from halocline.run.engine.prepared import STOPPING, Outcome, noting, repeating, stopping_on
 from halocline.run.fields.session import Session
-from halocline.run.output.checkpoint import MARGIN
+from halocline.run.output.checkpoint import MARGIN, Checkpoints
 from halocline.run.output.every import Every, wall_clock
 from halocline.run.output.ledger import RunFiles
 from halocline.run.output.output_store import OutputStore
 from halocline.run.ranks.communicator import Communicator
+from halocline.run.simulation.observers import RunArguments
 from halocline.words import shown
 
 log = logging.getLogger("halocline")
@@ -94,12 +95,8 @@ class Requests:
     comm : Communicator
     engine : callable
         Returns the native engine that runs now, or None; called from another thread.
-    stop_file : path, optional
-        The run stops where it exists.
-    time_limit : str, optional
-        Time limit of the process; by default the end of the job in the batch system.
-    ends : bool
-        True for a run that stops before its time is up, and at a signal.
+    checkpoints : Checkpoints or None
+        With them the run stops at a signal, where their stop file exists, and before its time is up.
 
     Attributes
     ----------
@@ -108,21 +105,15 @@ class Requests:
     """
 
     def __init__(
-        self,
-        comm: Communicator,
-        engine: Callable[[], Any],
-        stop_file: Path | None = None,
-        time_limit: str | None = None,
-        *,
-        ends: bool,
+        self, comm: Communicator, engine: Callable[[], Any], checkpoints: Checkpoints | None
     ) -> None:
-        self.comm, self.engine, self.stop_file = comm, engine, stop_file
-        self.ends, self.margin = ends, MARGIN
-        self._end = end_of_time(time_limit) if ends and comm.rank == 0 else None  # of the monotonic clock
+        self.comm, self.engine, self.checkpoints, self.margin = comm, engine, checkpoints, MARGIN
+        self._end: float | None = None  # of the monotonic clock, on rank 0
+        if checkpoints is not None and comm.rank == 0:
+            self._end = end_of_time(checkpoints.how.time_limit)
 
-    @contextmanager
-    def listening(self, next_pause: Callable[[], float | None]) -> Iterator[None]:
-        """Ask the engine for a pause where there is a reason.
+    def listening(self, next_pause: Callable[[], float | None]) -> AbstractContextManager[None]:
+        """Return a context in which the engine is asked for a pause where there is a reason.
 
         Parameters
         ----------
@@ -130,30 +121,24 @@ class Requests:
             Returns the time of rank 0's monotonic clock at which the run pauses for an event, or None for a
             run without such events; called from another thread.
         """
-        watched = self.ends or (self.comm.rank == 0 and next_pause() is not None)
+        watched = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
         ask = partial(self._ask, next_pause)
-        with repeating(ask, "halocline-requests") if watched else nullcontext():
-            yield
+        return repeating(ask, "halocline-requests") if watched else nullcontext()
 
     def _ask(self, next_pause: Callable[[], float | None]) -> None:
-        engine = self.engine()
-        if engine is not None and self._is_due(next_pause()):
+        engine, pause, now = self.engine(), next_pause(), time.monotonic()
+        is_pause = pause is not None and pause <= now
+        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(now)))
+        if engine is not None and is_due:
             engine.request_pause()
 
-    def _is_due(self, pause: float | None) -> bool:
-        if self._signal():
-            return True
-        now = time.monotonic()
-        is_pause = pause is not None and pause <= now
-        return self.comm.rank == 0 and (is_pause or bool(self._why_stop(now)))
-
     def _signal(self) -> int:
-        return native().noted_signal() if self.ends else 0
+        return 0 if self.checkpoints is None else native().noted_signal()
 
     def _why_stop(self, now: float) -> str:
         """Return the reason of rank 0 to stop, or an empty string."""
-        if self.stop_file is not None and self.stop_file.exists():
-            return f"the file {self.stop_file} is there"
+        if self.checkpoints is not None and self.checkpoints.stop_file.exists():
+            return f"the file {self.checkpoints.stop_file} is there"
         if self._end is not None and now >= self._end - self.margin:
             return "its time is nearly up"
         return ""
@@ -161,19 +146,15 @@ class Requests:
     def agreed(self) -> str | None:
         """Return the reason to stop, "" for Ctrl-C; None where there is no reason. All ranks call this.
 
-        A signal counts until `forget`.
+        A signal counts until `forget_signal` of the native module.
         """
-        if not self.ends:
+        if self.checkpoints is None:
             return None
         number = self.comm.most(self._signal())
         why: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
         if number:
             return "" if number == signal.SIGINT else f"{signal.Signals(number).name} arrived"
         return why or None
-
-    def forget(self) -> None:
-        """Forget the signal that the run has followed."""
-        native().forget_signal()
 
 
 @dataclass(eq=False)
@@ -266,11 +247,6 @@ class Occasion:
             self.due = clock.next_multiple(self.every.time)
 
 
-def _first_clock(comm: Communicator) -> float:
-    """Return the time of the monotonic clock of rank 0. All ranks call this."""
-    return comm.bcast(time.monotonic())
-
-
 def _next(step: int, interval: int) -> int:
     """Return the first multiple of an interval after a step."""
     return (step // interval + 1) * interval
@@ -290,21 +266,12 @@ def finite_time(name: str, value: object) -> float:
     return time
 
 
-def run_bounds(
-    until: float | None,
-    steps: int | None,
-    every: Every | float | str | None,
-    *,
-    exact: bool,
-    called: bool,
-    timed: bool,
-) -> tuple[float, float, Every | None]:
+def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, Every | None]:
     """Check the arguments of `Simulation.run`, and return the bounds of the run.
 
     Parameters
     ----------
-    called : bool
-        True where there is a callback.
+    arguments : RunArguments
     timed : bool
         True where the program advances in time, and not in steps alone.
 
@@ -320,12 +287,13 @@ def run_bounds(
     InputError
         The arguments do not fit each other, or the program.
     """
+    until, steps, every, exact, callback, *_ = arguments
     if until is not None:
         until = finite_time("until", until)
     if steps is not None:
         STEPS.check("steps", steps)
     often = None if every is None else Every.parse("every", every)
-    if often is not None and not called:
+    if often is not None and callback is None:
         raise InputError(f"every is {shown(every)}, but there is no callback to call so often")
     if exact and (often is None or often.time is None):
         raise InputError(
@@ -361,15 +329,10 @@ class Course:
         self.occasions: list[Occasion] = []
         self._saving: Occasion | None = None  # of checkpoints
         self._in_callback = False
-        checkpoints = self.checkpoints
-        stop_file = time_limit = None
-        if checkpoints is not None:
-            stop_file, time_limit = checkpoints.stop_file, checkpoints.how.time_limit
         self.comm = comm = session.fields.domain.comm
-        self.requests = Requests(
-            comm, lambda: session.prepared.made, stop_file, time_limit, ends=checkpoints is not None
-        )
-        self._now = partial(_first_clock, comm)
+        self.requests = Requests(comm, lambda: session.prepared.made, self.checkpoints)
+        # the clock of rank 0, on all ranks
+        self._now: Callable[[], float] = lambda: comm.bcast(time.monotonic())
         self._publish_due = math.inf  # time at which readers see rows, and a checkpoint becomes the newest
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
@@ -511,7 +474,7 @@ class Course:
         """Leave a checkpoint and end before the end."""
         assert self.checkpoints is not None
         self._finish()
-        self.requests.forget()
+        native().forget_signal()
         session, path = self.session, self.checkpoints.how.path
         where = f"after step {session.step} (time {session.time:g})"
         how = f"go on with --resume {path}, or sim.resume({str(path)!r}) in Python"

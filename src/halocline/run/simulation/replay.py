@@ -208,15 +208,11 @@ class FailureReplay:
             found = f.like(f"{f.name}_term")
             found.set(e)
         prepare(self.store, program, self._known()).run(self._known())
-        place = None
-        try:
-            contents.check_finite(self.store, [found], "")
-        except InputError as error:
-            place = error.place
+        worst = contents.first_nonfinite(self.store, [found])
         self.store.forget(found.name)
-        if place is None:
+        if worst is None:
             return ""
-        cell = place[1]
+        cell = worst[1]
         fields = dict.fromkeys(f for f, _ in terms.values())
         there = self.fields.evaluate(*(value(f, cell) for f in fields), 0.0)[:-1]
         values = ", ".join(f"{f.name} = {number:.6g}" for f, number in zip(fields, there, strict=True))
@@ -226,14 +222,13 @@ class FailureReplay:
         """The terms of time derivatives, "viscosity of u_x", each as one number."""
         program = Program("terms")
         with trace.order(self.order), trace.tracing(program):
-            names: list[str] = []
-            for name, (_, e) in self._terms(program).items():
-                program.own(f"term{len(names)}").set(reduced(e) if e.varies else magnitude(e))
-                names.append(name)
-        if not names:
+            terms = self._terms(program)
+            for number, (_, e) in enumerate(terms.values()):
+                program.own(f"term{number}").set(reduced(e) if e.varies else magnitude(e))
+        if not terms:
             return {}
         found = prepare(self.store, program, self._known()).run(self._known()).scalars
-        return {name: found[own_name(f"term{number}")] for number, name in enumerate(names)}
+        return {name: found[own_name(f"term{number}")] for number, name in enumerate(terms)}
 
     def _terms(self, program: Program) -> dict[str, tuple[Field, Expr]]:
         """Return the terms by name, each with the field whose derivative the term is part of."""

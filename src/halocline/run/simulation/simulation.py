@@ -436,19 +436,17 @@ class Simulation(Fields):
 
     def _run(self, arguments: RunArguments) -> Outcome:
         """Advance in time; see `run`."""
-        until, steps, every, exact, callback, output, checkpoint, on_progress, *_ = arguments
-        until_time, most_steps, interval = run_bounds(
-            until, steps, every, exact=exact, called=callback is not None, timed=self._stepping.timed
-        )
-        for name, function, expected in (
-            ("callback", callback, "the simulation"),
-            ("on_progress", on_progress, "the number of steps"),
-        ):
-            if function is not None:
-                check_callback(function, name, expected)
+        until, _, every, exact, callback, output, checkpoint, on_progress, *_ = arguments
+        until_time, most_steps, interval = run_bounds(arguments, timed=self._stepping.timed)
+        if callback is not None:
+            check_callback(callback, "callback", "the simulation")
+        if on_progress is not None:
+            check_callback(on_progress, "on_progress", "the number of steps")
         if every is not None and self.domain.comm.rank == 0:
             warn_of_number(every)
-        self._ready()
+        if not self._checked.issuperset(self.held):  # the user set some
+            self._session.forget_checks()
+        self.check_inputs("before the run")
         first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))
         files = self._ledger.files(
@@ -490,12 +488,6 @@ class Simulation(Fields):
                 reason = f"less than 1e-6 of a step after the time {start:g}; give a later time"
             log.warning("the run has done no step: until is %g, %s", until, reason)
         return replace(outcome, reason=NO_STEP)
-
-    def _ready(self) -> None:
-        """Check what was set."""
-        if not self._checked.issuperset(self.held):  # the user set some
-            self._session.forget_checks()
-        self.check_inputs("before the run")
 
     def explained(self, error: HaloclineError) -> HaloclineError:
         """The same error with the terms that led to it, where `terms` are known; all ranks call this."""
