@@ -125,14 +125,21 @@ DTYPE = problem("--dtype float32|float64", help="Their precision.")
 
 # -- how it is solved ----------------------------------------------------------------------------------------
 
-METHODS_OF_LINEAR = (
-    "[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
-    "[bold]cg-fused[/]: the same in two sweeps and 8 streams"
+METHOD_OF_CASE = how(
+    "--method cg|cg-fused",
+    help="Of a linear problem. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of "
+    "memory an iteration. [bold]cg-fused[/], the default: the same in two sweeps and 8 streams.",
 )
-METHOD_OF_CASE = how("--method cg|cg-fused", help=f"{METHODS_OF_LINEAR}. Of a linear problem.")
-TOLERANCE = "Stop where the residual norm is at most X times that of the right-hand side."
-POSITIVE = finite("a positive number", lambda number: number > 0)
-MOST_ITERATIONS = "Stop after K iterations at the latest: a result too, not converged."
+RTOL = how(
+    "--rtol X",
+    finite("a positive number", lambda number: number > 0),
+    "Stop a linear solve where the residual norm is at most X times that of the right-hand side.",
+)
+MAX_ITERATIONS = how(
+    "--max-iterations K",
+    whole(ranges.STEPS),
+    "Stop a linear solve after K iterations at the latest: a result too, not converged.",
+)
 SCHEME_OF_CASE = how(
     "--scheme euler|rk2|rk3|rk4|ssprk3",
     help="How time is integrated, rk3 by default. Some cases have a scheme of their own.",
@@ -146,7 +153,7 @@ ORDER_OF_CASE = how(
 
 @dataclass
 class OfCase:
-    """Options of a problem that is planned, and not run."""
+    """Options of a problem."""
 
     n: Annotated[str | None, CELLS_OF_CASE] = None
     dim: Annotated[int | None, DIM_OF_CASE] = None
@@ -305,8 +312,26 @@ class Keeping:
 # -- results -------------------------------------------------------------------------------------------------
 
 JSON = results("--json FILE", place("file", str), "Write the results as JSON; - prints them, and them alone.")
-CSV = results("--csv FILE", place("file"), "Write one line per run.")
-HTML = results("--html FILE", place("file"), "Write a page with tables and plots, complete in itself.")
+
+
+@dataclass
+class ReportFiles:
+    """Options of the files of a report.
+
+    Attributes
+    ----------
+    csv
+        Write one line per run.
+    html
+        Write a page with tables and plots, complete in itself.
+    pictures
+        Draw the plots in that folder.
+    """
+
+    json: Annotated[str | None, JSON] = None
+    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
+    html: Annotated[Path | None, results("--html FILE", place("file"))] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
 
 
 @dataclass
