@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.output import check_files, finish
 from halocline.problems.files import case_names, path_of
 from halocline.problems.problem import Problem
 from halocline.run.simulation.script import Script
@@ -16,17 +16,12 @@ def cases(name: str | None, json: str | None) -> None:
     """List the cases, or show one with its parameters."""
     check_files(json)
     if name is None:
-        if json is not None:
-            write_json(json, {case: _facts(Problem(case)) for case in case_names()})
-        text = "" if json == "-" else _list()
+        text = _list()
+        facts = None if json is None else {case: _facts(Problem(case)) for case in case_names()}
     else:
-        path_of(name)
         problem = Problem(name)
-        write_json(json, _facts(problem))
-        text = "" if json == "-" else _page(problem)
-    if json != "-":
-        say(text)
-        written([json])
+        text, facts = _page(problem), _facts(problem)
+    finish(text, json, facts)
 
 
 def _facts(problem: Problem) -> dict[str, Any]:
@@ -86,11 +81,12 @@ def _page(problem: Problem) -> str:
         for dim, size in problem.sizes.items()
         if size != default
     ]
-    judged = [f"{'check':9} --check compares the result with what it must satisfy"]
-    known = [f"{'error':9} halocline study convergence {problem.name} shows how it falls on finer grids"]
-    leads = [
-        f"{'limits':9} halocline study convergence {problem.name} extrapolates its numbers from finer grids"
-    ]
+    study = f"halocline study convergence {problem.name}"
+    known = {
+        "check": "check" in defined and "--check compares the result with what it must satisfy",
+        "error": "error" in defined and f"{study} shows how it falls on finer grids",
+        "limits": names.is_extrapolated and f"{study} extrapolates its numbers from finer grids",
+    }
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
@@ -104,9 +100,7 @@ def _page(problem: Problem) -> str:
             f"{'axes':9} {_axes(list(problem.sizes.values()))}",
             f"{'default':9} {joined(' x '.join(map(str, default)) + ' cells', end)}",
             *further,
-            *(judged if "check" in defined else []),
-            *(known if "error" in defined else []),
-            *(leads if names.is_extrapolated else []),
+            *(f"{name:9} {text}" for name, text in known.items() if text),
             "",
             table.text().rstrip(),
             "",
