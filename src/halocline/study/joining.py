@@ -11,7 +11,6 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.plan.traffic import Traffic
 from halocline.study.engine import reported, theory_of
 from halocline.study.measurement import Measurement, conditions, joined_repeats, source
 from halocline.study.measuring.command import EXECUTION, RUN, common
@@ -41,15 +40,15 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     by_name, all_measurements = studies(), list[Measurement]()
     exchanges: dict[Conditions, dict[int | None, Exchanged]] = {}
     for path in files:
-        records, facts = read(path)
+        records, exchanged = read(path)
         measurements = [common(record) for record in records]
         all_measurements += measurements
         for m in measurements:
             if m["study"] not in by_name:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(by_name)}")
-            if "theory" in facts:
+            if exchanged is not None:
                 held = held_conditions(by_name[m["study"]], m)
-                exchanges.setdefault(held, {}).update(_exchanged(facts["theory"]))
+                exchanges.setdefault(held, {}).update(exchanged)
     if not all_measurements:
         read_files = ", ".join(map(str, files))
         raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
@@ -121,21 +120,6 @@ def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
         f"{number}-{file}": figure
         for number, report in enumerate(reports)
         for file, figure in report.figures().items()
-    }
-
-
-def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
-    """Return the exchanges of each order of differences, from the facts of a file."""
-    return {
-        order: Exchanged(
-            Traffic(
-                tuple((tuple(way), weight) for way, weight in each["traffic"]["weights"]),
-                tuple(map(tuple, each["traffic"]["layers"])),
-            ),
-            tuple(each["thickness"]),
-            tuple(each["periodic"]),
-        )
-        for order, each in facts.get("exchanged", [])
     }
 
 
