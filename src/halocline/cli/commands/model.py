@@ -84,13 +84,19 @@ class OfPrediction:
 @command(app, "CASE", options.OfCase, OfPrediction)
 def case(
     context: typer.Context,
-    machine: Annotated[str, where("--machine NAME|FILE", help=options.MACHINES)],
+    machine: Annotated[str, where("--machine NAME|FILE")],
     **values: Any,
 ) -> None:
     """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes.
 
     The seconds of a step or iteration, executed by a model of links and memory, beside the closed formula
     max(work, traffic). No rank is started.
+
+    Parameters
+    ----------
+    machine
+        [bold]host[/] is this one; blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit,
+        or a TOML file.
 
     Examples
     --------
