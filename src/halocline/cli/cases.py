@@ -7,9 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from halocline.cli.output import check_files, finish
+from halocline.io.table import Table
 from halocline.problems.files import case_names, path_of
 from halocline.problems.problem import Problem
 from halocline.run.simulation.script import Script
+from halocline.words import joined
 
 
 def cases(name: str | None, json: str | None) -> None:
@@ -50,8 +52,6 @@ def _axes(sizes: Sequence[tuple[int, ...]]) -> str:
 
 
 def _list() -> str:
-    from halocline.io.table import Table
-
     scripts = ((name, Script(path_of(name))) for name in case_names())
     rows = tuple((name, _axes(script.default_cells), script.about) for name, script in scripts)
     note = "halocline cases NAME shows the parameters of one, halocline run NAME runs it."
@@ -59,9 +59,6 @@ def _list() -> str:
 
 
 def _page(problem: Problem) -> str:
-    from halocline.io.table import Table
-    from halocline.words import joined
-
     names, defined, declared = problem.known, problem.script.defined, problem.declared
     rows = tuple(
         (

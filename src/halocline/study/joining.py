@@ -11,14 +11,14 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.study.engine import reported, theory_of
+from halocline.study.engine import reported
 from halocline.study.measurement import Measurement, conditions, joined_repeats, source
 from halocline.study.measuring.command import EXECUTION, RUN, common
 from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group, Report, in_order, row_table
-from halocline.study.reporting.theory import Exchanged
+from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
 from halocline.words import counted
 from halocline.words import joined as joined_words
@@ -129,7 +129,7 @@ def _of_problem(
     """Return the report of one problem; with several sources it has tables of each and of all."""
     distinct = Group(joined_repeats(sorted(measurements, key=q.grid)))
     repeats, parts = _repeats(distinct.members), distinct.by(source)
-    theories = [None if exchanged is None else theory_of(exchanged, part.members) for part in parts]
+    theories = [None if exchanged is None else Theory.of(exchanged, part.members) for part in parts]
     reports = [reported(study, part.members, theory) for part, theory in zip(parts, theories, strict=True)]
     if len(parts) == 1:
         return replace(reports[0], said=[*repeats, *reports[0].said])

@@ -19,11 +19,13 @@ from halocline.cli.progress import progress, share_terminal
 from halocline.cli.report import Files, leave
 from halocline.cli.texts import refuse
 from halocline.errors import InputError
+from halocline.io.table import Table, as_rows
 from halocline.lang.grid import unknown
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
 from halocline.run.host.process import command_line
 from halocline.run.ranks.library import launcher
 from halocline.study.measurement import Measurement
+from halocline.study.registry import papers as declared_papers
 from halocline.study.reporting.report import Report
 from halocline.study.study import Asked, Study, keyword, studies
 
@@ -182,9 +184,7 @@ def paper(
     halocline study paper umbc-4.1 --n 1024 --nodes 1,2
     halocline study paper astaroth-fig12
     """
-    from halocline.io.table import as_rows
     from halocline.study import engine
-    from halocline.study.registry import papers as declared_papers
 
     _alone()
     layout = {"ranks": ranks, "threads": threads}
@@ -207,7 +207,9 @@ def paper(
         asked = None
         if here and study is not None:
             chosen = {option: value for option, value in layout.items() if value}
-            given = {**_defaults(study), **paper.options, **paper.here, **chosen}
+            given = {"ranks": study.ranks, "threads": study.threads}
+            given |= {keyword(form): default for form, _, default in study.options}
+            given |= {**paper.options, **paper.here, **chosen}
             for option in ("ranks", "threads") if study.to_the_end else ():
                 if "," in given[option]:
                     raise InputError(
@@ -253,9 +255,6 @@ def papers() -> None:
     --------
     halocline study papers
     """
-    from halocline.io.table import Table
-    from halocline.study.registry import papers as declared_papers
-
     rows = tuple(
         (name, paper.title, paper.study or "", paper.about) for name, paper in declared_papers().items()
     )
@@ -304,10 +303,7 @@ def measure(
                 refuse({"ranks": values["ranks"]}, f"{why}: leave it out")
             _submit(asked, submit)
             return
-        refuse(
-            {name: value for name, value in submit.items() if name != "submit"},
-            "it is for the jobs of --submit: leave it out",
-        )
+        refuse(submit, "it is for the jobs of --submit: leave it out")
         measurements, report = _measured(asked, results, repeat)
         _leave(
             measurements,
@@ -382,6 +378,7 @@ def _layouts(ranks: str | int | None, threads: str | int | None, device: str | N
 def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[list[Measurement], Report]:
     """Return all measurements of a study, and their report."""
     from halocline.study import engine
+    from halocline.study.reporting.theory import Theory
 
     study, folder = asked.study, results["pictures"]
     runs = engine.plan(asked)
@@ -390,8 +387,7 @@ def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     share_terminal()  # the runs, whose output is captured, show their progress there
     measurements = engine.carry_out(study, runs, repeat or study.repeat, note)
-    theory = engine.theory_of(exchanged, measurements)
-    return measurements, engine.reported(study, measurements, theory)
+    return measurements, engine.reported(study, measurements, Theory.of(exchanged, measurements))
 
 
 def _leave(
@@ -428,12 +424,6 @@ def _alone() -> None:
     started = launcher()
     if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
-
-
-def _defaults(study: Study) -> dict[str, Any]:
-    """Return the options of a study, as they are by default."""
-    lists = {"ranks": study.ranks, "threads": study.threads or "1"}
-    return lists | {keyword(form): default for form, _, default in study.options}
 
 
 def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
