@@ -111,7 +111,7 @@ class Cells:
     """
 
     cells_of_it: Annotated[int, panel("The problem")("--cells-of-it N", whole(POINTS))] = 4
-    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
+    settings: Annotated[list[str], panel("The problem")("--set NAME=VALUE")] = options.NO_TEXTS
     corners: Annotated[bool, general("--corners/--no-corners", help="Edges too.")] = True
 
 

@@ -198,7 +198,7 @@ def dispatched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any]
     spy("halocline.study.jobs:check_new")
     for name in ("overlap", "ablation", "exchange"):
         spy(f"halocline.study.measuring.{name}:measure")
-    monkeypatch.setattr("halocline.cli.doctor.checks.CHECKS", ())
+    monkeypatch.setattr("halocline.cli.doctor.CHECKS", ())
     spy("halocline.io.views:view")
     spy("halocline.io.export:export")
     handed_on.spy, handed_on.record = spy, record  # type: ignore[attr-defined]

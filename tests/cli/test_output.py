@@ -22,7 +22,7 @@ def test_files_are_checked_before_any_work(tmp_path: Path) -> None:
 
 def test_pictures_have_a_format(tmp_path: Path) -> None:
     output.check_pictures(None, tmp_path / "a.png")
-    with pytest.raises(InputError, match=r"cannot draw a\.txt: expected a name that ends in .*\.png"):
+    with pytest.raises(InputError, match=r"picture 'a\.txt': expected a name that ends in .*\.png"):
         output.check_pictures(Path("a.txt"))
 
 

@@ -33,6 +33,7 @@ ELSEWHERE = {
         "run/memory/store.py": ("devices/test_runs.py", ""),
     },
     "tested by the commands that print it": {
+        "cli/doctor/finding.py": ("cli/doctor/test_devices.py", ""),
         "cli/doctor/host.py": ("system/test_command.py", "doctor"),
         "cli/commands/stores.py": ("io/test_listing.py", '"ls"'),
         "cli/report.py": ("run/host/test_streams.py", "--json"),

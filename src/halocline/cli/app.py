@@ -20,11 +20,9 @@ from halocline.cli.commands import run as run_command
 from halocline.errors import InputError
 
 app = group(__doc__)
-app.add_typer(solve.app, name="solve")
-app.add_typer(study.app, name="study")
-app.add_typer(explain.app, name="explain")
-app.add_typer(model.app, name="model")
-app.add_typer(bench.app, name="bench")
+groups = {"solve": solve, "study": study, "explain": explain, "model": model, "bench": bench}
+for name, module in groups.items():
+    app.add_typer(module.app, name=name)
 for module in (run_command, cases, new, stores, doctor):  # their commands have no group
     app.add_typer(module.app)
 

@@ -6,27 +6,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from halocline.cli.output import check_files, say, write_json, written
+from halocline.cli.output import check_files, finish
+from halocline.io.table import Table
 from halocline.problems.files import case_names, path_of
 from halocline.problems.problem import Problem
 from halocline.run.simulation.script import Script
+from halocline.words import joined
 
 
 def cases(name: str | None, json: str | None) -> None:
     """List the cases, or show one with its parameters."""
     check_files(json)
     if name is None:
-        if json is not None:
-            write_json(json, {case: _facts(Problem(case)) for case in case_names()})
-        text = "" if json == "-" else _list()
+        text = _list()
+        facts = None if json is None else {case: _facts(Problem(case)) for case in case_names()}
     else:
-        path_of(name)
         problem = Problem(name)
-        write_json(json, _facts(problem))
-        text = "" if json == "-" else _page(problem)
-    if json != "-":
-        say(text)
-        written([json])
+        text, facts = _page(problem), _facts(problem)
+    finish(text, json, facts)
 
 
 def _facts(problem: Problem) -> dict[str, Any]:
@@ -55,8 +52,6 @@ def _axes(sizes: Sequence[tuple[int, ...]]) -> str:
 
 
 def _list() -> str:
-    from halocline.io.table import Table
-
     scripts = ((name, Script(path_of(name))) for name in case_names())
     rows = tuple((name, _axes(script.default_cells), script.about) for name, script in scripts)
     note = "halocline cases NAME shows the parameters of one, halocline run NAME runs it."
@@ -64,9 +59,6 @@ def _list() -> str:
 
 
 def _page(problem: Problem) -> str:
-    from halocline.io.table import Table
-    from halocline.words import joined
-
     names, defined, declared = problem.known, problem.script.defined, problem.declared
     rows = tuple(
         (
@@ -86,11 +78,12 @@ def _page(problem: Problem) -> str:
         for dim, size in problem.sizes.items()
         if size != default
     ]
-    judged = [f"{'check':9} --check compares the result with what it must satisfy"]
-    known = [f"{'error':9} halocline study convergence {problem.name} shows how it falls on finer grids"]
-    leads = [
-        f"{'limits':9} halocline study convergence {problem.name} extrapolates its numbers from finer grids"
-    ]
+    study = f"halocline study convergence {problem.name}"
+    known = {
+        "check": "check" in defined and "--check compares the result with what it must satisfy",
+        "error": "error" in defined and f"{study} shows how it falls on finer grids",
+        "limits": names.is_extrapolated and f"{study} extrapolates its numbers from finer grids",
+    }
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
@@ -104,9 +97,7 @@ def _page(problem: Problem) -> str:
             f"{'axes':9} {_axes(list(problem.sizes.values()))}",
             f"{'default':9} {joined(' x '.join(map(str, default)) + ' cells', end)}",
             *further,
-            *(judged if "check" in defined else []),
-            *(known if "error" in defined else []),
-            *(leads if names.is_extrapolated else []),
+            *(f"{name:9} {text}" for name, text in known.items() if text),
             "",
             table.text().rstrip(),
             "",

@@ -33,9 +33,8 @@ def main() -> int:
     try:
         from halocline.cli.app import run
 
-        logging.lastResort = (
-            streams.Warnings()
-        )  # what prints warnings unless the user's script says otherwise
+        # prints warnings unless the user's script says otherwise
+        logging.lastResort = streams.Warnings()
         status = run(words)
         sys.stdout.flush()
         streams.close_errors()

@@ -105,54 +105,54 @@ results = panel("Results")
 
 # -- the problem ---------------------------------------------------------------------------------------------
 
-CELLS_OF_CASE = problem(
-    "--n N[,M[,K]]",
-    help="Cells along the first axis, the others in the case's own proportion; or along each axis.",
-)
 CELLS_OF_RANK = problem("--n N", whole(ranges.POINTS), "Cells along an axis for each rank.")
 DIM = problem("--dim 1|2|3", whole(ranges.AXES), "Axes of the problem.")
-DIM_OF_CASE = problem(
-    "--dim 1|2|3",
-    whole(ranges.AXES),
-    "Axes, where a case can have several numbers of them; see `halocline cases NAME`.",
-)
-SETTINGS = problem(
-    "--set NAME=VALUE", help="A parameter that is not as by default; may be given several times."
-)
 RADIUS = problem("--radius R", whole(ranges.RADIUS), "Layers of halo.")
 FIELDS = problem("--fields F", whole(ranges.FIELDS), "Fields.")
 DTYPE = problem("--dtype float32|float64", help="Their precision.")
 
 # -- how it is solved ----------------------------------------------------------------------------------------
 
-METHODS_OF_LINEAR = (
-    "[bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of memory an iteration. "
-    "[bold]cg-fused[/]: the same in two sweeps and 8 streams"
+METHOD_OF_CASE = how(
+    "--method cg|cg-fused",
+    help="Of a linear problem. [bold]cg[/]: conjugate gradients as in UMBC HPCF-2018-10, 11 streams of "
+    "memory an iteration. [bold]cg-fused[/], the default: the same in two sweeps and 8 streams.",
 )
-METHOD_OF_CASE = how("--method cg|cg-fused", help=f"{METHODS_OF_LINEAR}. Of a linear problem.")
-TOLERANCE = "Stop where the residual norm is at most X times that of the right-hand side."
-POSITIVE = finite("a positive number", lambda number: number > 0)
-MOST_ITERATIONS = "Stop after K iterations at the latest: a result too, not converged."
-SCHEME_OF_CASE = how(
-    "--scheme euler|rk2|rk3|rk4|ssprk3",
-    help="How time is integrated, rk3 by default. Some cases have a scheme of their own.",
+RTOL = how(
+    "--rtol X",
+    finite("a positive number", lambda number: number > 0),
+    "Stop a linear solve where the residual norm is at most X times that of the right-hand side.",
 )
-ORDER_OF_CASE = how(
-    "--order 2|4|6|...",
-    whole(ranges.ORDER),
-    "Order of accuracy of differences in space, 6 by default. Cases with a scheme of their own take none.",
+MAX_ITERATIONS = how(
+    "--max-iterations K",
+    whole(ranges.STEPS),
+    "Stop a linear solve after K iterations at the latest: a result too, not converged.",
 )
 
 
 @dataclass
 class OfCase:
-    """Options of a problem that is planned, and not run."""
+    """Options of a problem.
 
-    n: Annotated[str | None, CELLS_OF_CASE] = None
-    dim: Annotated[int | None, DIM_OF_CASE] = None
-    settings: Annotated[list[str], SETTINGS] = NO_TEXTS
-    order: Annotated[int | None, ORDER_OF_CASE] = None
-    scheme: Annotated[str | None, SCHEME_OF_CASE] = None
+    Attributes
+    ----------
+    n
+        Cells along the first axis, the others in the case's own proportion; or along each axis.
+    dim
+        Axes, where a case can have several numbers of them; see `halocline cases NAME`.
+    settings
+        A parameter that is not as by default; may be given several times.
+    order
+        Order of accuracy of differences in space, 6 by default. Cases with a scheme of their own take none.
+    scheme
+        How time is integrated, rk3 by default. Some cases have a scheme of their own.
+    """
+
+    n: Annotated[str | None, problem("--n N[,M[,K]]")] = None
+    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None
+    settings: Annotated[list[str], problem("--set NAME=VALUE")] = NO_TEXTS
+    order: Annotated[int | None, how("--order 2|4|6|...", whole(ranges.ORDER))] = None
+    scheme: Annotated[str | None, how("--scheme euler|rk2|rk3|rk4|ssprk3")] = None
     method: Annotated[str | None, METHOD_OF_CASE] = None
 
 
@@ -179,10 +179,6 @@ COMMUNICATION = where(
     help="A way of communicating, to compare; all messages go by MPI: "
     + "; ".join(f"[bold]{name}[/], {each.about}" for name, each in COMMUNICATIONS.items())
     + ".",
-)
-MACHINES = (
-    "[bold]host[/] is this one; blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit, or "
-    "a TOML file."
 )
 
 
@@ -305,8 +301,26 @@ class Keeping:
 # -- results -------------------------------------------------------------------------------------------------
 
 JSON = results("--json FILE", place("file", str), "Write the results as JSON; - prints them, and them alone.")
-CSV = results("--csv FILE", place("file"), "Write one line per run.")
-HTML = results("--html FILE", place("file"), "Write a page with tables and plots, complete in itself.")
+
+
+@dataclass
+class ReportFiles:
+    """Options of the files of a report.
+
+    Attributes
+    ----------
+    csv
+        Write one line per run.
+    html
+        Write a page with tables and plots, complete in itself.
+    pictures
+        Draw the plots in that folder.
+    """
+
+    json: Annotated[str | None, JSON] = None
+    csv: Annotated[Path | None, results("--csv FILE", place("file"))] = None
+    html: Annotated[Path | None, results("--html FILE", place("file"))] = None
+    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
 
 
 @dataclass

@@ -42,11 +42,10 @@ def check_files(*targets: str | Path | None) -> None:
 
 def check_pictures(*targets: Path | None) -> None:
     """Raise InputError where a file's name says nothing that can be drawn."""
-    from halocline.io.style import SUFFIXES
+    from halocline.io.style import picture_file
 
-    for target in targets:
-        if target is not None and target.suffix not in SUFFIXES:
-            raise InputError(f"cannot draw {target}: expected a name that ends in {', '.join(SUFFIXES)}")
+    for target in filter(None, targets):
+        picture_file(target)
 
 
 def _wrong(target: Path) -> str | None:
@@ -69,6 +68,14 @@ def write_json(target: str | None, data: Any) -> None:
     """Write data as JSON on the first rank."""
     if target is not None:
         write(target, json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def finish(text: str, target: str | None, data: Any, *files: Path | None) -> None:
+    """Print a text, unless the JSON goes there; write data as JSON; and say which files there are."""
+    if target != STDOUT:
+        say(text)
+    write_json(target, data)
+    written([target, *files])
 
 
 def note(text: str) -> None:

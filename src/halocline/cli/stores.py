@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from halocline.io.table import table_of
 from halocline.words import amount, counted, one_line
 
 Columns = dict[str, Callable[[dict[str, Any]], str]]
@@ -56,8 +57,6 @@ def _checkpoint(found: dict[str, Any], equations: bool) -> str:
 
 
 def _checkpoints(found: dict[str, Any], equations: bool) -> str:
-    from halocline.io.table import table_of
-
     columns: Columns = {
         "checkpoint": lambda each: each["name"],
         "": lambda each: "newest" if each["newest"] else ("whole" if each["whole"] else "not whole"),
@@ -91,8 +90,6 @@ def _parameters(found: dict[str, Any]) -> list[str]:
 
 def _page(found: dict[str, Any], head: list[str], title: str, columns: Columns, equations: bool) -> str:
     """Return the lines above the table of the arrays, the table, and the equations if they are asked for."""
-    from halocline.io.table import table_of
-
     arrays = [{"name": name, **array} for name, array in found["arrays"].items()]
     lines = [*map(one_line, head), "", table_of(title, arrays, columns, left=2).text().rstrip()]
     return "\n".join(lines) + (f"\n\nEquations\n\n{found['equations']}" if equations else "")

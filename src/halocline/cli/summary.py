@@ -156,7 +156,7 @@ def _solved(solution: Solution, result: Result) -> list[str]:
     return [
         f"{how:13} after {counted(solution.iterations, 'iteration')}, residual "
         f"{solution.residual_relative:.3g} times the right-hand side (asked for: "
-        f"{result.arguments.rtol:g})",
+        f"{result.observer.runs.arguments.rtol:g})",
         f"{'':13} computed anew, as b - A x: {solution.true_residual_relative:.3g} times the right-hand side"
         f"{reason}",
     ]

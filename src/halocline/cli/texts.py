@@ -93,12 +93,8 @@ def keeping_of(values: dict[str, Any], *, of_file: bool = False) -> dict[str, An
         refuse(of_checkpoints, "give --checkpoint FOLDER too")
     if not (of_file or asked.output or asked.checkpoint):
         refuse(of_both, "give --output STORE.zarr or --checkpoint FOLDER too")
-    how: dict[str, Any] = {"overwrite": asked.overwrite}
-    if asked.io_threads is not None:
-        how["io_threads"] = asked.io_threads
+    how = {"overwrite": asked.overwrite, "io_threads": asked.io_threads}
     of_checkpoints["every"] = often(of_checkpoints.pop("checkpoint_every"))
-    if asked.keep is None:
-        del of_checkpoints["keep"]
     return {
         "output": _made(Output, "output", asked.output, how | {"every": often(asked.output_every)}),
         "checkpoint": _made(Checkpoint, "checkpoint", asked.checkpoint, how | of_checkpoints),
@@ -109,7 +105,8 @@ def keeping_of(values: dict[str, Any], *, of_file: bool = False) -> dict[str, An
 def _made(kind: type[Any], option: str, path: Any, how: dict[str, Any]) -> Any:
     """Return the output or the checkpoints that an option asks for; None where it is not given."""
     try:
-        return None if path is None else kind(path, **how)
+        given = {name: value for name, value in how.items() if value is not None}
+        return None if path is None else kind(path, **given)
     except InputError as error:
         raise InputError(f"--{option} {path}: {error}") from None
 

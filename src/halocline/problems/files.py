@@ -8,6 +8,7 @@ from halocline.errors import InputError
 from halocline.words import near
 
 CASES = Path(__file__).parents[1] / "cases"
+RESOLUTION = "n"  # the name that a file without settings gives its cells along the first axis
 PLACES = "@"  # behind the name of a field: the axes along which its points lie on faces
 
 

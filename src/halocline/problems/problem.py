@@ -12,7 +12,7 @@ from halocline.lang import trace
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.values import as_name
-from halocline.problems.files import is_file, path_of
+from halocline.problems.files import RESOLUTION, is_file, path_of
 from halocline.problems.following import EndedError, FileObserver, Following
 from halocline.problems.names import OF_EVERY_FILE, Names
 from halocline.problems.result import Result, fields_of, method_of, result_of
@@ -25,8 +25,6 @@ from halocline.run.simulation.settings import Setting, Settings, active
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
 from halocline.words import counted, joined, method
-
-RESOLUTION = "n"  # the name that a file without settings gives its cells along the first axis
 
 
 class Problem:
@@ -438,16 +436,12 @@ def settings_of(settings: Sequence[str]) -> dict[str, str]:
     return given
 
 
-class _FoundError(EndedError):
-    """Ends a file that has made its first problem; no handler of the file takes it for an error."""
-
-
 class _First(FileObserver):
     """Observer that ends a file at its first problem."""
 
     def made(self, problem: Any) -> None:
         super().made(problem)
-        raise _FoundError
+        raise EndedError
 
 
 def _replaced(communicator: Any, execution: Mapping[str, Any]) -> dict[str, Any]:

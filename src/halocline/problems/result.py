@@ -146,12 +146,6 @@ class Result:
         return self.observer.runs.outcome
 
     @property
-    def arguments(self) -> RunArguments:
-        """Arguments of the last run, as the file gives them."""
-        runs: Runs = self.observer.runs
-        return runs.arguments
-
-    @property
     def tuned(self) -> Tuned[Patch] | None:
         """Known speeds of patches, where they decided; of a linear problem."""
         is_linear = self.problem is not None and not isinstance(self.problem, Simulation)
@@ -223,12 +217,12 @@ class Result:
             return dict(function(record.diagnostics, record.steps))
         if record is None or not isinstance(solution, Solution):
             return {}
-        n, rtol, most = record.shape[0], self.arguments.rtol, self.arguments.steps
+        n, arguments = record.shape[0], self.observer.runs.arguments
         names = "iterations", "converged", "reason", "residual_relative", "true_residual_relative"
         more = "seconds_per_iteration", "bytes_per_iteration"
         return {
             **{"n": n, "dof": record.cells, "dim": len(record.shape)},
-            **{"method": record.scheme, "rtol": rtol, "max_iterations": most},
+            **{"method": record.scheme, "rtol": arguments.rtol, "max_iterations": arguments.steps},
             **{name: getattr(solution, name) for name in (*names, *more)},
             "error_max": record.error,
             "bandwidth_share": record.share_of_bound,

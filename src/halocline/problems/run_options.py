@@ -52,7 +52,7 @@ class RunOptions:
         Time steps without messages, or without kernels. Where their number is known, this replaces the first
         run of a file with settings, which ends there; else it follows the end of the file, for as many steps
         as its last problem has made. The fields then hold nonsense.
-    output : Output or sequence of Output
+    output : Output, optional
         Output in addition to that of the file.
     checkpoint : Checkpoint, optional
         Checkpoints that replace those of the file.
@@ -78,7 +78,7 @@ class RunOptions:
     every: int | None = None
     warm_up: int = 0
     only: str | None = None
-    output: Output | Sequence[Output] | None = ()
+    output: Output | None = None
     checkpoint: Checkpoint | None = None
     resume: str | Path | None = None
     change: Sequence[str] = ()
@@ -118,13 +118,12 @@ class RunOptions:
     @property
     def given(self) -> dict[str, str]:
         """Options that are given, as text, by their names on the command line."""
-        outputs = listed(self.output)
         values = {
             "--steps": self.steps,
             "--until": self.until,
             "--every": self.every,
             "--warm-up": self.warm_up or None,
-            "--output": outputs[0].path if outputs else None,
+            "--output": None if self.output is None else self.output.path,
             "--checkpoint": None if self.checkpoint is None else self.checkpoint.path,
             "--resume": self.resume,
             "--overwrite": "" if self.overwrite else None,
@@ -173,8 +172,8 @@ class CommandOutput:
         The first simulation has the number 1 and writes STORE.zarr, the second writes STORE-2.zarr. Only the
         output of the file remains where the number is 0.
         """
-        output = listed(own)
-        for added in listed(self.options.output) if number else ():
+        output, added = listed(own), self.options.output
+        if added is not None and number:
             path = Path(added.path)
             path = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
             self.unused.discard("--output")

@@ -100,11 +100,6 @@ def carry_out(
 # -- the report ----------------------------------------------------------------------------------------------
 
 
-def theory_of(exchanged: Mapping[int | None, Exchanged], measurements: Sequence[Measurement]) -> Theory:
-    """Return the closed formula with the constants that were measured."""
-    return Theory.of(exchanged, [m for m in measurements if m["only"] == "exchange"])
-
-
 def _automatic_values(measurements: Sequence[Measurement]) -> list[str]:
     """Return sentences on the automatic parameters that all runs of a problem share."""
     sentences = (

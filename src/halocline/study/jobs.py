@@ -115,8 +115,8 @@ def scripts(
         index = words.index("--") if "--" in words else len(words)
         command = [sys.executable, "-m", "halocline.cli", *words[:index], *job_options, *words[index:]]
         facts = {
+            **how,
             **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
-            **{name: how.get(name) for name in ("partition", "account")},
             "time": how.get("time") or "01:00:00",
             "command": shlex.join(command),
         }

@@ -11,15 +11,14 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
-from halocline.plan.traffic import Traffic
-from halocline.study.engine import reported, theory_of
+from halocline.study.engine import reported
 from halocline.study.measurement import Measurement, conditions, joined_repeats, source
 from halocline.study.measuring.command import EXECUTION, RUN, common
 from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group, Report, in_order, row_table
-from halocline.study.reporting.theory import Exchanged
+from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
 from halocline.words import counted
 from halocline.words import joined as joined_words
@@ -41,15 +40,15 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     by_name, all_measurements = studies(), list[Measurement]()
     exchanges: dict[Conditions, dict[int | None, Exchanged]] = {}
     for path in files:
-        records, facts = read(path)
+        records, exchanged = read(path)
         measurements = [common(record) for record in records]
         all_measurements += measurements
         for m in measurements:
             if m["study"] not in by_name:
                 raise InputError(f"{path}: study {m['study']!r} is unknown; known: {', '.join(by_name)}")
-            if "theory" in facts:
+            if exchanged is not None:
                 held = held_conditions(by_name[m["study"]], m)
-                exchanges.setdefault(held, {}).update(_exchanged(facts["theory"]))
+                exchanges.setdefault(held, {}).update(exchanged)
     if not all_measurements:
         read_files = ", ".join(map(str, files))
         raise InputError(f"{read_files}: no measurements of a study; expected what --json of a study wrote")
@@ -124,28 +123,13 @@ def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
     }
 
 
-def _exchanged(facts: Any) -> dict[int | None, Exchanged]:
-    """Return the exchanges of each order of differences, from the facts of a file."""
-    return {
-        order: Exchanged(
-            Traffic(
-                tuple((tuple(way), weight) for way, weight in each["traffic"]["weights"]),
-                tuple(map(tuple, each["traffic"]["layers"])),
-            ),
-            tuple(each["thickness"]),
-            tuple(each["periodic"]),
-        )
-        for order, each in facts.get("exchanged", [])
-    }
-
-
 def _of_problem(
     study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, Exchanged] | None
 ) -> Report:
     """Return the report of one problem; with several sources it has tables of each and of all."""
     distinct = Group(joined_repeats(sorted(measurements, key=q.grid)))
     repeats, parts = _repeats(distinct.members), distinct.by(source)
-    theories = [None if exchanged is None else theory_of(exchanged, part.members) for part in parts]
+    theories = [None if exchanged is None else Theory.of(exchanged, part.members) for part in parts]
     reports = [reported(study, part.members, theory) for part, theory in zip(parts, theories, strict=True)]
     if len(parts) == 1:
         return replace(reports[0], said=[*repeats, *reports[0].said])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -70,6 +70,16 @@ def conditions(
     return {name: _text(value) for name, value in values.items() if name not in without}
 
 
+def grouped(
+    measurements: Iterable[Measurement], key: Callable[[Measurement], Any]
+) -> dict[Any, list[Measurement]]:
+    """Return the measurements of each value of a key, in the order of their first ones."""
+    groups: dict[Any, list[Measurement]] = {}
+    for m in measurements:
+        groups.setdefault(key(m), []).append(m)
+    return groups
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
@@ -79,10 +89,7 @@ def joined_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
 
     The `times` of the result are the seconds of all runs, and `repeats` is the number of measurements.
     """
-    groups: dict[Any, list[Measurement]] = {}
-    for m in measurements:
-        key = (source(m), m.get("checksum"), tuple(conditions(m).items()))
-        groups.setdefault(key, []).append(m)
+    groups = grouped(measurements, lambda m: (source(m), m.get("checksum"), *conditions(m).items()))
     return [group[0] if len(group) == 1 else _joined(group) for group in groups.values()]
 
 

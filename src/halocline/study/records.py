@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from halocline.errors import InputError
+from halocline.plan.traffic import Traffic
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
 from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
 from halocline.run.simulation.settings import complete
 from halocline.study.measurement import Measurement
+from halocline.study.reporting.theory import Exchanged
 from halocline.study.study import studies
 from halocline.words import invalid
 
 SHORTEST, LONGEST = 1e-12, 1e12  # seconds, and other measured numbers
 LEAST, MOST = 1e-100, 1e100  # numbers of a problem, in any units: their ratios are finite
+T = TypeVar("T")
 
 
 def _of(numbers: Range) -> Any:
@@ -212,16 +215,16 @@ class ExchangeFacts(RunFacts):
 class TrafficFacts(_Part):
     """Bytes of an exchange; see `halocline.plan.traffic.Traffic`."""
 
-    weights: list[Annotated[tuple[list[Annotated[int, Field(ge=-1, le=1)]], Count], Field(strict=False)]]
-    layers: list[Annotated[tuple[Amount, Amount], Field(strict=False)]]
+    weights: tuple[tuple[tuple[Annotated[int, Field(ge=-1, le=1)], ...], Count], ...]
+    layers: tuple[tuple[Amount, Amount], ...]
 
 
 class ExchangedFacts(_Part):
     """Exchanges of a step; see `halocline.study.reporting.theory.Exchanged`."""
 
     traffic: TrafficFacts
-    thickness: list[Amount]
-    periodic: Annotated[list[bool], Field(min_length=AXES.least, max_length=AXES.most)]
+    thickness: tuple[Amount, ...]
+    periodic: Annotated[tuple[bool, ...], Field(min_length=AXES.least, max_length=AXES.most)]
 
     @model_validator(mode="after")
     def _has_one_number_of_axes(self) -> ExchangedFacts:
@@ -240,9 +243,7 @@ class ExchangedFacts(_Part):
 class TheoryFacts(_Part):
     """Constants of the closed formula; see `halocline.study.reporting.theory.Theory`."""
 
-    exchanged: list[
-        Annotated[tuple[Annotated[int, _of(ORDER)] | None, ExchangedFacts], Field(strict=False)]
-    ] = Field(default=[])
+    exchanged: tuple[tuple[Annotated[int, _of(ORDER)] | None, ExchangedFacts], ...] = ()
 
 
 def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
@@ -257,8 +258,8 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
     return ExchangeFacts if record["study"] == "exchange" else StepFacts
 
 
-def read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
-    """Return the measurements of a file, and all of its facts.
+def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | None]:
+    """Return the measurements of a file, and the exchanges of its theory by order; None without a theory.
 
     Raises
     ------
@@ -277,10 +278,16 @@ def read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
         where = f"{path}, record {number}"
         if not isinstance(record, dict) or not isinstance(record.get("study"), str):
             raise InputError(f"{where} is no measurement of a study; expected what --json of a study wrote")
-        _validate(_facts_of(record), record, where)
+        _validate(_facts_of(record).model_validate, record, where)
+    exchanged = None
     if "theory" in facts:
-        _validate(TheoryFacts, facts["theory"], f"{path}, theory")
-        axes = {len(each["periodic"]) for _, each in facts["theory"].get("exchanged", [])}
+        text = json.dumps(facts["theory"])  # arrays of JSON are tuples to a strict model, lists are not
+        theory = _validate(TheoryFacts.model_validate_json, text, f"{path}, theory")
+        exchanged = {
+            order: Exchanged(Traffic(**dict(each.traffic)), each.thickness, each.periodic)
+            for order, each in theory.exchanged
+        }
+        axes = {len(each.periodic) for each in exchanged.values()}
         for number, record in enumerate(measurements, 1):
             if axes - {len(record["shape"])}:
                 raise InputError(
@@ -289,12 +296,12 @@ def read(path: Path) -> tuple[list[Measurement], dict[str, Any]]:
                 )
     for place, value in _numbers_and_texts(facts or measurements):
         raise InputError(f"{path}: {place} is {value!r}; expected a finite number or a valid text")
-    return measurements, facts
+    return measurements, exchanged
 
 
-def _validate(model: type[BaseModel], record: Any, where: str) -> None:
+def _validate(validate: Callable[[Any], T], record: Any, where: str) -> T:
     try:
-        model.model_validate(record)
+        return validate(record)
     except ValidationError as error:
         first, *others = error.errors()
         more = f" (and {len(others)} more)" if others else ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from halocline.errors import InputError
 from halocline.lang.grid import near
-from halocline.problems.files import is_file
+from halocline.problems.files import RESOLUTION, is_file
 from halocline.ranges import Range, whole_numbers
 from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, PLACE, Measurement, is_solve
 from halocline.study.registry import declared
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 N = 64  # cells along the first axis, where none are given
 WARM_UP = 2  # steps, where there are more
 ITERATIONS = 100  # of a linear problem, where parts of them are timed
-RESOLUTION = "n"  # the name that a file gives its cells along the first axis
 
 
 def keyword(form: str) -> str:
@@ -293,7 +292,7 @@ class Study:
         """Return the runs of each size on each layout, with each set of options."""
         asked = asked.with_defaults()
         varied = self.sets_of_options(asked)
-        commands = [_varied(asked.command, options) for options in varied]
+        commands = [asked.command.but(**options) for options in varied]
         if asked.is_linear and any(command.only for command in commands):  # parts of a solve have no end
             commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
         runs = []
@@ -347,12 +346,6 @@ class Study:
     def report(self, group: Group) -> Report:
         """Return the report of measurements."""
         return report(self.contents, group)
-
-
-def _varied(command: Command, options: Mapping[str, Any]) -> Command:
-    """Return a command with other options; "environment" and "python" are its own fields."""
-    fields = {name: value for name, value in options.items() if name in ("environment", "python")}
-    return replace(command, **fields).but(**{k: v for k, v in options.items() if k not in fields})
 
 
 def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:

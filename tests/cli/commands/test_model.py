@@ -53,7 +53,7 @@ def test_other_cases(
     [
         ("--traced 8 --trace {}/t.json", "rank 8 is to be traced, but on 1 node there are 0 to 5"),
         ("--traced 1", "--traced 1 names ranks, but nothing shows them: give --trace or --timeline"),
-        ("--picture {}/a.xyz", "a.xyz: expected a name that ends in .png, .pdf, .svg"),
+        ("--picture {}/a.xyz", "a.xyz': expected a name that ends in .png, .pdf, .svg"),
         ("--trace {0}/same.json --json {0}/same.json", "same.json is to hold two things"),
     ],
 )

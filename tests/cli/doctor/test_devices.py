@@ -17,8 +17,7 @@ import cuda_standin
 from gpu_nodes import DGX_H100, SUMMIT
 from halocline.cli.doctor import devices as looks
 from halocline.cli.doctor import finding
-from halocline.cli.doctor.checks import line
-from halocline.cli.doctor.finding import Finding
+from halocline.cli.doctor.finding import Finding, line
 from halocline.run.devices import devices as present
 from halocline.run.devices import topology
 from halocline.run.devices.topology import Gpu, Topology
@@ -161,7 +160,7 @@ def test_what_is_told_is_what_native_code_finds() -> None:
     """On two OpenCL devices of PoCL, and CUDA devices or their stand-in."""
     script = """if True:
         import json
-        from halocline.cli.doctor.checks import CHECKS
+        from halocline.cli.doctor import CHECKS
         from halocline.cli.doctor.devices import FACTS, cuda, opencl
         from halocline.native import native
         assert {cuda, opencl} < set(CHECKS)

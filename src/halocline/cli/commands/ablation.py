@@ -1,12 +1,11 @@
 """The group `halocline study ablation`, and its command for the exchange alone."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from halocline.cli import options
 from halocline.cli.commands import EXAMPLES, CaseByName, command, group, parameters
-from halocline.cli.options import where
+from halocline.cli.options import ReportFiles, take, where
 from halocline.study.study import studies
 
 STUDY = studies()["ablation"]
@@ -19,7 +18,7 @@ OF_RUNS = parameters(
 )
 
 
-@command(app, "exchange", OF_RUNS)
+@command(app, "exchange", OF_RUNS, ReportFiles, without=("pictures",))
 def exchange(
     n: Annotated[int, options.CELLS_OF_RANK] = 128,
     dim: Annotated[int, options.DIM] = 3,
@@ -29,9 +28,6 @@ def exchange(
     machine: Annotated[str, where("--machine NAME|FILE")] = "summit",
     repeat: Annotated[int, options.REPEAT] = 7,
     ranks: Annotated[int | None, options.RANKS] = None,
-    json: Annotated[str | None, options.JSON] = None,
-    csv: Annotated[Path | None, options.CSV] = None,
-    html: Annotated[Path | None, options.HTML] = None,
     **values: Any,
 ) -> None:
     """Time the exchange of some fields on a periodic grid with one thing changed at a time: the transfer
@@ -55,7 +51,7 @@ def exchange(
     from halocline.cli.report import leave
     from halocline.cli.texts import execution_of
 
-    execution = execution_of(values)
+    execution, results = execution_of(values), take(ReportFiles, values)
     spread(ranks)
     from halocline.io.table import as_rows
     from halocline.plan.machine import load_machine
@@ -68,7 +64,7 @@ def exchange(
     from halocline.study.reporting.report import Report
     from halocline.words import counted
 
-    check_files(json, csv, html)
+    check_files(*results.values())
     there = load_machine(machine)
     comm = world()
     shape = weak_shape(n, comm.size, dim)
@@ -90,11 +86,11 @@ def exchange(
         footer="Time is that of one exchange on the slowest rank: the median of runs of 30, all variants in "
         "turn.",
     )
-    if json != "-":
+    if results["json"] != "-":
         say(lead)
     leave(
         report,
-        {"json": json, "csv": csv, "html": html},
+        results,
         title="Ablation study: the exchange",
         lead=lead,
         record={**record, "variants": variants},

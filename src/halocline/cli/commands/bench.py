@@ -46,7 +46,7 @@ def exchange(
     halocline bench exchange --n 256 --ranks 2
     halocline bench exchange --n 512 --scaling strong --ranks 4 --decomposition 1d-z --no-corners
     """
-    from halocline.cli.output import check_files, say, write_json, written
+    from halocline.cli.output import check_files, finish
     from halocline.cli.progress import progress
     from halocline.cli.ranks import spread
     from halocline.cli.texts import execution_of
@@ -88,7 +88,4 @@ def exchange(
         ),
         f"{'time':12} {time}",
     ]
-    if json != "-":
-        say("\n".join(lines))
-    write_json(json, timing | {"scaling": scaling})
-    written([json])
+    finish("\n".join(lines), json, timing | {"scaling": scaling})

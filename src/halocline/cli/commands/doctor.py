@@ -20,7 +20,8 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
     halocline doctor
     halocline doctor --json machine.json
     """
-    from halocline.cli.doctor.checks import CHECKS, line
+    from halocline.cli.doctor import CHECKS
+    from halocline.cli.doctor.finding import line
     from halocline.run.host.machine import this_machine
 
     check_files(json)

@@ -20,7 +20,7 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
 from halocline.cli.options import place, results, where, whole
-from halocline.cli.output import check_files, check_pictures, first, say, write, write_json, written
+from halocline.cli.output import check_files, check_pictures, finish, first, say, write, written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
 from halocline.ranges import NODES, RANK, whole_numbers
@@ -84,13 +84,19 @@ class OfPrediction:
 @command(app, "CASE", options.OfCase, OfPrediction)
 def case(
     context: typer.Context,
-    machine: Annotated[str, where("--machine NAME|FILE", help=options.MACHINES)],
+    machine: Annotated[str, where("--machine NAME|FILE")],
     **values: Any,
 ) -> None:
     """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes.
 
     The seconds of a step or iteration, executed by a model of links and memory, beside the closed formula
     max(work, traffic). No rank is started.
+
+    Parameters
+    ----------
+    machine
+        [bold]host[/] is this one; blue-waters-xe, dgx-h100, dgx-h200, lumi-g, puhti, stampede2-skx, summit,
+        or a TOML file.
 
     Examples
     --------
@@ -125,8 +131,7 @@ def case(
         if machine != host.HOST:
             raise InputError(f"--measure {measure} runs the case here, but --machine is {machine}: say host")
         per_node = asked.ranks_per_node or there.device.count
-        smaller = problem_of(name, [measure], **values)
-        made = compile_program(smaller.program, smaller.grid), smaller.shape
+        made = study.prepared(name, measure, **values)
         task = {"case": name, "n": measure, **values, "settings": list(values["settings"])}
         pace = host.pace_of(task, made, there, per_node)
     ranks: list[int] | range = range(0)
@@ -149,17 +154,13 @@ def case(
     runs = [{k: v for k, v in vars(p).items() if k != "spans"} for p in predictions]
     how: dict[str, Any] = {"machine": there.name}
     how |= {name: getattr(asked, name) for name in ("scaling", "placement", "overlap")}
+    lines = [f"{title}\n", study.table(predictions, there, asked.scaling).text(), study.verdict(predictions)]
     if measure is not None:
         how |= {"pace": pace, "pace_measured_at": measure}
-    if asked.json != "-":
-        say(f"{title}\n")
-        say(study.table(predictions, there, asked.scaling).text())
-        say(study.verdict(predictions))
-        if measure is not None:
-            say(f"Sweeps take {pace:.2f} times as long, measured, as their bytes and operations predict.")
-    write_json(asked.json, {**facts, **how, "runs": runs})
+        lines += [f"Sweeps take {pace:.2f} times as long, measured, as their bytes and operations predict."]
     _draw(predictions, asked)
-    written([asked.json, asked.picture, asked.trace, asked.timeline])
+    record = {**facts, **how, "runs": runs}
+    finish("\n".join(lines), asked.json, record, asked.picture, asked.trace, asked.timeline)
 
 
 def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:

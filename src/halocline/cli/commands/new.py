@@ -32,17 +32,15 @@ def new(
     halocline new tube.py --from brio-wu
     """
     from halocline.cli.output import check_files, note, write
+    from halocline.lang.grid import unknown
     from halocline.problems.files import case_names, path_of
-    from halocline.words import near
 
     path = Path(name if name.endswith(".py") else f"{name}.py")
     if path.exists():
         raise InputError(f"{path} exists already: choose another name, or remove it")
     known = case_names()
     if case not in known:
-        raise InputError(
-            f"--from {case}: there is no such case{near(case, known)}; cases: {', '.join(known)}"
-        )
+        raise unknown("case", case, known)
     check_files(path)
     write(path, path_of(case).read_text())
     note(f"wrote {path}; run it with: halocline run {path}")

@@ -102,7 +102,7 @@ def _show(
     json: str | None,
 ) -> None:
     """Measure the steps of a bench, and report."""
-    from halocline.cli.output import check_files, say, write_json, written
+    from halocline.cli.output import check_files, finish
     from halocline.cli.progress import progress
     from halocline.run.devices.devices import devices_in_use, where
     from halocline.run.ranks.mpi import world
@@ -114,11 +114,8 @@ def _show(
         timings = overlap.measure(make, repeats=repeat, on_progress=on_progress, **execution)
     places = met(world())
     record = {**facts, "repeats": repeat, "devices": [asdict(place) for place in places]}
-    if json != "-":
-        first = timings[0]
-        ran = where(first["ranks"], first["threads"], places)
-        say(f"{what}, {ran}, subdomains {' x '.join(map(str, first['parts']))}\n")
-        say(overlap.table(timings).text())
-        say("\n".join(overlap.verdict(timings)))
-    write_json(json, {**record, "methods": timings})
-    written([json])
+    first = timings[0]
+    ran = where(first["ranks"], first["threads"], places)
+    lines = [f"{what}, {ran}, subdomains {' x '.join(map(str, first['parts']))}\n"]
+    lines += [overlap.table(timings).text(), *overlap.verdict(timings)]
+    finish("\n".join(lines), json, {**record, "methods": timings})

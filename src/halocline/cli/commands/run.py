@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import finite, problem, results, step_interval, whole
+from halocline.cli.options import Execution, Keeping, Results, finite, problem, results, step_interval, whole
 from halocline.errors import InputError
 from halocline.problems.files import is_file as names_file
 
@@ -47,7 +47,7 @@ class FileOrCase(TyperCommand):
 
 
 @dataclass
-class OfRun:
+class OfRun(options.OfCase):
     """Options of the problem and the course of a run.
 
     Attributes
@@ -66,22 +66,17 @@ class OfRun:
         and --csv. For a file: call the callback of its runs each K steps.
     """
 
-    n: Annotated[str | None, options.CELLS_OF_CASE] = None
-    dim: Annotated[int | None, options.DIM_OF_CASE] = None
     steps: Annotated[int | None, problem("--steps S", whole(ranges.STEPS))] = None
     until: Annotated[
         float | None, problem("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
     ] = None
     warm_up: Annotated[int, problem("--warm-up K", whole(ranges.STEPS))] = 0
-    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
-    order: Annotated[int | None, options.ORDER_OF_CASE] = None
-    scheme: Annotated[str | None, options.SCHEME_OF_CASE] = None
     only: Annotated[str | None, results("--only compute|exchange")] = None
     every: Annotated[int | None, results("--every K", step_interval(ranges.SOME_STEPS))] = None
     ranks: Annotated[int | None, options.RANKS] = None
 
 
-@command(app, "run", OfRun, options.Execution, options.Keeping, options.Results, cls=FileOrCase)
+@command(app, "run", OfRun, Execution, Keeping, Results, without=("method",), cls=FileOrCase)
 def run(
     context: typer.Context, target: Annotated[str, typer.Argument(metavar="FILE.py|CASE")], **values: Any
 ) -> None:
@@ -124,9 +119,9 @@ def run(
     from halocline.problems.problem import settings_of
 
     execution, keeping = execution_of(values), keeping_of(values, of_file=names_file(target))
-    results_of_run, ranks = options.Results(**options.take(options.Results, values)), values.pop("ranks")
-    of_problem = {name: values.pop(name) for name in ("dim", "order", "scheme")}
-    of_problem |= {"n": cells_of(values.pop("n")), "given": settings_of(values.pop("settings"))}
+    results_of_run, ranks = Results(**options.take(Results, values)), values.pop("ranks")
+    of_problem = options.take(options.OfCase, values)
+    of_problem |= {"n": cells_of(of_problem["n"]), "given": settings_of(of_problem.pop("settings"))}
     run_problem(
         target,
         of_problem,

@@ -11,16 +11,10 @@ from typing import Annotated, Any
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import how, problem, whole
+from halocline.cli.options import problem, whole
 from halocline.errors import InputError
 
 app = group(__doc__)
-METHOD = how(
-    "--method cg|cg-fused",
-    help=f"{options.METHODS_OF_LINEAR} (default: cg-fused, or with --resume that of the checkpoint).",
-)
-RTOL = how("--rtol X", options.POSITIVE, options.TOLERANCE)
-MAX_ITERATIONS = how("--max-iterations K", whole(ranges.STEPS), options.MOST_ITERATIONS)
 
 
 @dataclass
@@ -38,9 +32,9 @@ class Results(options.Results):
 def poisson(
     n: Annotated[int | None, problem("--n N", whole(ranges.POINTS))] = None,
     dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None,
-    method: Annotated[str | None, METHOD] = None,
-    rtol: Annotated[float, RTOL] = 1e-6,
-    max_iterations: Annotated[int | None, MAX_ITERATIONS] = None,
+    method: Annotated[str | None, options.METHOD_OF_CASE] = None,
+    rtol: Annotated[float, options.RTOL] = 1e-6,
+    max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None,
     ranks: Annotated[int | None, options.RANKS] = None,
     **values: Any,
 ) -> None:
@@ -48,14 +42,15 @@ def poisson(
     exact solution u = Π sin²(π x); see UMBC HPCF-2018-10.
 
     The short form of `halocline run poisson`. The result has the same bits for any number of ranks and
-    threads, any decomposition and patch: compare the checksum.
+    threads, any decomposition and patch: compare the checksum. With --resume, the points, the axes and the
+    method are those of the checkpoint.
 
     Parameters
     ----------
     n
-        Interior points along each axis; with --resume those of the checkpoint.
+        Interior points along each axis.
     dim
-        Axes of the problem (default: 2, or with --resume those of the checkpoint).
+        Axes of the problem; 2 by default.
 
     Examples
     --------

@@ -10,6 +10,8 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
 from halocline.cli.options import general, whole
+from halocline.cli.output import check_files, finish, written
+from halocline.cli.progress import progress
 from halocline.errors import InputError
 
 app = group("")
@@ -38,7 +40,6 @@ def ls(
     halocline ls heat.zarr --equations
     halocline ls out/mhd
     """
-    from halocline.cli.output import check_files, say, write_json, written
     from halocline.cli.stores import TEXTS
     from halocline.io.listing import described
 
@@ -46,10 +47,7 @@ def ls(
     listing = described(path)
     if equations and listing["kind"] == "checkpoints":
         raise InputError(f"--equations: {path} is a folder of checkpoints: name one of them")
-    if json != "-":
-        say(TEXTS[listing["kind"]](listing, equations))
-    write_json(json, listing)
-    written([json])
+    finish(TEXTS[listing["kind"]](listing, equations), json, listing)
 
 
 @command(app, "view")
@@ -90,8 +88,6 @@ def view(
     halocline view heat.zarr heat.mp4 --fields T --every 10
     """
     from halocline.archive.reader import Store
-    from halocline.cli.output import written
-    from halocline.cli.progress import progress
     from halocline.io.views import Wanted, view
 
     store = Store(path)
@@ -144,8 +140,6 @@ def export(
     halocline export heat.zarr out/heat.xdmf --fields T,u_x
     """
     from halocline.archive.reader import Store
-    from halocline.cli.output import written
-    from halocline.cli.progress import progress
     from halocline.io.export import export
 
     store = Store(path)

@@ -13,28 +13,19 @@ from typer.core import TyperGroup
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import EXAMPLES, ablation, command, group, overlap, parameters
-from halocline.cli.options import (
-    Execution,
-    how,
-    one_of,
-    panel,
-    place,
-    problem,
-    results,
-    take,
-    where,
-    whole,
-)
+from halocline.cli.options import Execution, ReportFiles, one_of, panel, problem, take, where, whole
 from halocline.cli.output import check_files, note, say, write, written
 from halocline.cli.progress import progress, share_terminal
 from halocline.cli.report import Files, leave
 from halocline.cli.texts import refuse
 from halocline.errors import InputError
+from halocline.io.table import Table, as_rows
 from halocline.lang.grid import unknown
 from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
 from halocline.run.host.process import command_line
 from halocline.run.ranks.library import launcher
 from halocline.study.measurement import Measurement
+from halocline.study.registry import papers as declared_papers
 from halocline.study.reporting.report import Report
 from halocline.study.study import Asked, Study, keyword, studies
 
@@ -44,62 +35,34 @@ if TYPE_CHECKING:
 app = group("")
 OF_LINEAR = ("method", "rtol", "max_iterations")
 OF_STEPS = ("order", "scheme", "steps", "warm_up")
-RTOL = how("--rtol X", options.POSITIVE, f"{options.TOLERANCE} Of a linear problem.")
-MAX_ITERATIONS = how(
-    "--max-iterations K", whole(ranges.STEPS), f"{options.MOST_ITERATIONS} Of a linear problem."
-)
+CASE_OR_FILE = typer.Argument(metavar="CASE|FILE.py", help="A case of `halocline cases`, or a Python file.")
+PROBLEM = Parameter("problem", Parameter.KEYWORD_ONLY, annotation=Annotated[str, CASE_OR_FILE])
 of_study = panel("The study")
 cluster = panel("On a cluster")
 
 
 @dataclass
-class OfRuns:
+class OfRuns(options.OfCase):
     """Options of the runs of a study, beside those of `halocline.cli.options.Execution`.
 
     Attributes
     ----------
-    problem
-        A case of `halocline cases`, or a Python file.
     n
         Points or cells along the first axis, the others in the problem's own proportion, for each run; by
         default what suits the study.
-    dim
-        Axes, where a problem can have several numbers of them.
     steps
         Steps of each run; by default those of the case.
     warm_up
         The first K steps are not timed; by default two, where there are more.
     """
 
-    problem: Annotated[str, typer.Argument(metavar="CASE|FILE.py")]
     n: Annotated[str | None, problem("--n N,N,...")] = None
-    dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None
-    settings: Annotated[list[str], options.SETTINGS] = options.NO_TEXTS
     steps: Annotated[int | None, problem("--steps S", whole(ranges.SOME_STEPS))] = None
     warm_up: Annotated[int | None, problem("--warm-up K", whole(ranges.STEPS))] = None
-    order: Annotated[int | None, options.ORDER_OF_CASE] = None
-    scheme: Annotated[str | None, options.SCHEME_OF_CASE] = None
-    method: Annotated[str | None, options.METHOD_OF_CASE] = None
-    rtol: Annotated[float | None, RTOL] = None
-    max_iterations: Annotated[int | None, MAX_ITERATIONS] = None
+    rtol: Annotated[float | None, options.RTOL] = None
+    max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None
     ranks: Annotated[int | None, options.RANKS] = None
     repeat: Annotated[int | None, options.REPEAT] = None
-
-
-@dataclass
-class Results:
-    """Options of the results of a study.
-
-    Attributes
-    ----------
-    pictures
-        Draw the plots in that folder.
-    """
-
-    json: Annotated[str | None, options.JSON] = None
-    csv: Annotated[Path | None, options.CSV] = None
-    html: Annotated[Path | None, options.HTML] = None
-    pictures: Annotated[Path | None, results("--pictures FOLDER", place("folder"))] = None
 
 
 @dataclass
@@ -145,7 +108,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         threads = "--threads T,T,...", "Threads of each rank; one run for each.", study.threads
         layout = [_parameter(where, *ranks), _parameter(where, *threads)]
 
-    arguments = [] if name == "CASE" else [parameters(OfRuns, "problem")]
+    arguments = [] if name == "CASE" else [[PROBLEM]]
     steps = () if study.to_the_end else ("steps", "warm_up", "order", "scheme")
 
     @command(
@@ -157,7 +120,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         layout,
         parameters(Execution, "device", "decomposition", "patch"),
         parameters(OfRuns, "repeat"),
-        Results,
+        ReportFiles,
         Submit,
         text=f"{study.about}\n\n{study.help}{EXAMPLES}" + "\n".join(study.examples),
     )
@@ -185,7 +148,7 @@ for name, commands_of_group in GROUPS.items():
     app.add_typer(commands_of_group, name=name)
 
 
-@command(app, "paper", Results)
+@command(app, "paper", ReportFiles)
 def paper(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     n: Annotated[str | None, problem("--n N,N,...")] = None,
@@ -221,9 +184,7 @@ def paper(
     halocline study paper umbc-4.1 --n 1024 --nodes 1,2
     halocline study paper astaroth-fig12
     """
-    from halocline.io.table import as_rows
     from halocline.study import engine
-    from halocline.study.registry import papers as declared_papers
 
     _alone()
     layout = {"ranks": ranks, "threads": threads}
@@ -246,7 +207,9 @@ def paper(
         asked = None
         if here and study is not None:
             chosen = {option: value for option, value in layout.items() if value}
-            given = {**_defaults(study), **paper.options, **paper.here, **chosen}
+            given = {"ranks": study.ranks, "threads": study.threads}
+            given |= {keyword(form): default for form, _, default in study.options}
+            given |= {**paper.options, **paper.here, **chosen}
             for option in ("ranks", "threads") if study.to_the_end else ():
                 if "," in given[option]:
                     raise InputError(
@@ -292,9 +255,6 @@ def papers() -> None:
     --------
     halocline study papers
     """
-    from halocline.io.table import Table
-    from halocline.study.registry import papers as declared_papers
-
     rows = tuple(
         (name, paper.title, paper.study or "", paper.about) for name, paper in declared_papers().items()
     )
@@ -302,7 +262,7 @@ def papers() -> None:
     say(Table("Tables and figures of papers", heads, rows, left=4, note=last).text().rstrip())
 
 
-@command(app, "report", Results)
+@command(app, "report", ReportFiles)
 def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **values: Any) -> None:
     """Join measurement files, which --json of studies has left on any machines, with any MPI and at any
     commit, into one set of tables and one page.
@@ -332,7 +292,7 @@ def measure(
 ) -> None:
     """Carry out a study, and print its tables."""
     _alone()
-    results, submit = take(Results, values), take(Submit, values)
+    results, submit = take(ReportFiles, values), take(Submit, values)
     problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         asked = _asked(study, problem, values, Path(scratch), results)
@@ -343,10 +303,7 @@ def measure(
                 refuse({"ranks": values["ranks"]}, f"{why}: leave it out")
             _submit(asked, submit)
             return
-        refuse(
-            {name: value for name, value in submit.items() if name != "submit"},
-            "it is for the jobs of --submit: leave it out",
-        )
+        refuse(submit, "it is for the jobs of --submit: leave it out")
         measurements, report = _measured(asked, results, repeat)
         _leave(
             measurements,
@@ -388,15 +345,16 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
         how = {"decomposition": decomposition, "patch": taken.pop("patch")}
         decided = {**taken, **steps, **orders, "decomposition": None}
         refuse(decided, f"{problem} is a file, which decides that itself: leave it out")
-        return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
-    linear = Problem(problem).is_linear
-    if linear:
-        refuse(steps, f"{problem} is a linear problem, which has none: leave it out")
     else:
-        refuse({name: taken[name] for name in OF_LINEAR}, f"{problem} is no linear problem: leave it out")
-    settings += tuple(f"{name}={taken[name]}" for name in ("method", "rtol") if taken[name] is not None)
-    how = {name: value for name, value in {**taken, **steps}.items() if name not in (*OF_LINEAR, "warm_up")}
-    how |= {"steps": taken["max_iterations"]} if linear else {}
+        of_linear = {name: taken.pop(name) for name in OF_LINEAR}
+        how = {**taken, **steps}
+        del how["warm_up"]
+        if Problem(problem).is_linear:
+            refuse(steps, f"{problem} is a linear problem, which has none: leave it out")
+            how["steps"] = of_linear.pop("max_iterations")
+        else:
+            refuse(of_linear, f"{problem} is no linear problem: leave it out")
+        settings += tuple(f"{name}={value}" for name, value in of_linear.items() if value is not None)
     return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
 
 
@@ -420,6 +378,7 @@ def _layouts(ranks: str | int | None, threads: str | int | None, device: str | N
 def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[list[Measurement], Report]:
     """Return all measurements of a study, and their report."""
     from halocline.study import engine
+    from halocline.study.reporting.theory import Theory
 
     study, folder = asked.study, results["pictures"]
     runs = engine.plan(asked)
@@ -428,8 +387,7 @@ def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     share_terminal()  # the runs, whose output is captured, show their progress there
     measurements = engine.carry_out(study, runs, repeat or study.repeat, note)
-    theory = engine.theory_of(exchanged, measurements)
-    return measurements, engine.reported(study, measurements, theory)
+    return measurements, engine.reported(study, measurements, Theory.of(exchanged, measurements))
 
 
 def _leave(
@@ -466,12 +424,6 @@ def _alone() -> None:
     started = launcher()
     if started is not None and started.size != 1:
         raise InputError("a study starts mpiexec itself: run it without mpiexec, and name --ranks")
-
-
-def _defaults(study: Study) -> dict[str, Any]:
-    """Return the options of a study, as they are by default."""
-    lists = {"ranks": study.ranks, "threads": study.threads or "1"}
-    return lists | {keyword(form): default for form, _, default in study.options}
 
 
 def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:

@@ -40,6 +40,13 @@ class Finding:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+def line(finding: Finding) -> str:
+    """Return a finding as a line of the report, with its further lines below."""
+    sign = {"found": "✓", "missing": "✗", "absent": "–"}[finding.state]
+    text, *more = [*finding.text.splitlines(), *finding.advice.splitlines()]
+    return "\n".join([f"{sign} {finding.name:17} {text}", *(f"{'':20}{line}" for line in more)])
+
+
 def loads() -> bool:
     """Return whether native code can be loaded."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +14,7 @@ from halocline.native import native
 from halocline.run.host.machine import Machine
 from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.ranks.launch import environment
+from halocline.run.ranks.launch import captured
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 
@@ -108,15 +107,7 @@ def _two_ranks() -> Finding:
     program = mpiexec()
     begun = time.monotonic()
     try:
-        done = subprocess.run(
-            [str(program), "-n", "2", sys.executable, "-c", RANKS],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
-            env=environment(),
-            check=False,
-        )
+        done = captured(2, ["-c", RANKS], timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         raise RunError(f"{program} -n 2 did not end within {PATIENCE:g} s") from None
     said = done.stdout.split()

@@ -51,6 +51,21 @@ def environment() -> dict[str, str]:
     return {**allowed, **unlaunched(os.environ)}
 
 
+def captured(
+    ranks: int, words: Sequence[str], *, timeout: float | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run this Python with some words on ranks, and other variables of the environment; return its output."""
+    return subprocess.run(
+        [str(mpiexec()), "-n", str(ranks), sys.executable, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment() | variables,
+        check=False,
+    )
+
+
 def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
     """Run `command` on `ranks` ranks, and I/O ranks beside them, wait for it, and return its exit status.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
@@ -25,7 +26,7 @@ from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
 from halocline.run.tuning.patches import in_turn
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import Measurement, grouped
 from halocline.study.measuring.exchange import Bench, exchange_schedule, into_a_rank, moved
 from halocline.study.measuring.overlap import heat
 from halocline.words import duration
@@ -193,12 +194,7 @@ def place(
     return records
 
 
-def groups_of(found: Sequence[Measurement]) -> dict[str, list[Measurement]]:
-    """Return the variants of each group."""
-    groups: dict[str, list[Measurement]] = {}
-    for measured in found:
-        groups.setdefault(measured["group"], []).append(measured)
-    return groups
+GROUP = itemgetter("group")  # of a variant
 
 
 def _unit(measured: Measurement) -> str:
@@ -209,7 +205,7 @@ def _unit(measured: Measurement) -> str:
 def table(found: Sequence[Measurement]) -> list[Table]:
     """Return one table for each group."""
     tables = []
-    for group, members in groups_of(found).items():
+    for group, members in grouped(found, GROUP).items():
         first = members[0]
         columns: dict[str, Callable[[Measurement], str]] = {
             "": lambda m: m["name"],
@@ -231,7 +227,7 @@ def plot(found: Sequence[Measurement]) -> Figure:
 
     from halocline.io.style import COLOURS, MUTED
 
-    groups = groups_of(found)
+    groups = grouped(found, GROUP)
     heights = [len(members) for members in groups.values()]
     figure = Figure(figsize=(8.4, 0.9 + 0.42 * len(found)), layout="constrained")
     all_axes = figure.subplots(len(groups), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -249,7 +245,7 @@ def plot(found: Sequence[Measurement]) -> Figure:
 def verdicts(found: Sequence[Measurement]) -> list[str]:
     """Return a sentence for each group: its fastest variant, and how much slower the others are."""
     sentences = []
-    for group, members in groups_of(found).items():
+    for group, members in grouped(found, GROUP).items():
         best = min(members, key=lambda m: m["seconds"])
         how = f"is {'predicted to be ' * best['predicted']}fastest, {duration(best['seconds'])} {_unit(best)}"
         others = [m["seconds"] for m in members if m is not best]

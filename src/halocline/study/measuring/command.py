@@ -79,8 +79,9 @@ class Command:
         return self.options.get(name, DEFAULTS[self.verb].get(name))
 
     def but(self, **options: Any) -> Command:
-        """Return the same command with other options."""
-        return replace(self, options={**self.options, **options})
+        """Return the same command with other options; "environment" and "python" are its own fields."""
+        own = {name: options.pop(name) for name in ("environment", "python") if name in options}
+        return replace(self, options={**self.options, **options}, **own)
 
     def words(self) -> dict[str, str]:
         """Return its options as those of the command line, without those at their defaults.
@@ -105,11 +106,7 @@ class Command:
         """Return the facts for the record that the command does not report."""
         if self.verb == "bench":
             return {"case": self.name, "methods_asked": self.methods}
-        if is_file(self.name):
-            return {"settings": " ".join(self.settings)}
-        own = {name: getattr(self, name) for name in ("decomposition", "patch")}
-        own |= {name: value for name, value in self.options.items() if name in EXECUTION}
-        return own | {"settings": " ".join(self.settings)}
+        return {"settings": " ".join(self.settings)}
 
 
 def measure(

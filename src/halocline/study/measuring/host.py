@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,7 @@ from halocline.plan.traffic import Traffic
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.ranks.launch import environment
-from halocline.run.ranks.library import mpiexec
+from halocline.run.ranks.launch import captured
 from halocline.study.measuring.command import failed
 from halocline.study.measuring.paces import RADIUS, SIDE
 from halocline.study.measuring.predict import Case
@@ -117,15 +114,8 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
     InputError, RunError
         It fails there.
     """
-    command = [str(mpiexec()), "-n", str(ranks), sys.executable, "-m", "halocline.study.measuring.paces"]
-    done = subprocess.run(
-        [*command, json.dumps(task)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment() | {"HALOCLINE_DEVICE": "cpu"},  # it is this host that is measured
-        check=False,
-    )
+    words = ["-m", "halocline.study.measuring.paces", json.dumps(task)]
+    done = captured(ranks, words, HALOCLINE_DEVICE="cpu")  # it is this host that is measured
     if done.returncode:
         raise failed(done, f"measuring on {counted(ranks, 'rank')} failed:")
     return json.loads(done.stdout)

@@ -25,6 +25,7 @@ from halocline.run.tuning.patches import in_turn
 from halocline.solvers.schemes import Euler
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.exchange import into_a_rank, moved
+from halocline.study.reporting.quantities import text
 from halocline.words import duration
 
 # by what crosses ranks; copies within a rank are the same in all
@@ -180,8 +181,8 @@ def table(found: Sequence[Measurement]) -> Table:
         "without\noverlap": lambda m: duration(m["waiting"]),
         "compute\nalone": lambda m: duration(m["compute"]),
         "exchange\nalone": lambda m: duration(m["exchange"] - m["neither"]),
-        "hidden": lambda m: _percent(m["share"]),
-        "hidden without\noverlap": lambda m: _percent(m["share_waiting"]),
+        "hidden": lambda m: text(m["share"], ".0%"),
+        "hidden without\noverlap": lambda m: text(m["share_waiting"], ".0%"),
     }
     note = "1 - (step - compute alone) / exchange alone; medians of runs in turn."
     return table_of("How much of the exchange is hidden", found, columns, left=2, note=note)
@@ -198,7 +199,3 @@ def verdict(found: Sequence[Measurement]) -> list[str]:
             hidden = f"{m['share']:.0%} of the exchange is hidden"
         said.append(f"{m['name']}: {hidden}; steps are {times} with overlap.")
     return said
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"

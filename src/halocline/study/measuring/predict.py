@@ -261,12 +261,10 @@ def verdict(found: Sequence[Predicted]) -> str:
 
 def plot(found: Sequence[Predicted], scaling: str) -> Figure:
     """Time of a pass and efficiency over the number of nodes."""
-    from matplotlib.figure import Figure
-
     from halocline.io.style import MUTED, doubling, logarithmic
+    from halocline.study.reporting.plots import figure_of
 
-    figure = Figure(figsize=(9.6, 4.3), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = figure_of(2, 2)
     nodes = [p.nodes for p in found]
     left.plot(nodes, [p.seconds for p in found], "o-", label="executed by the model")
     left.plot(nodes, [p.formula for p in found], "s--", label="closed formula")

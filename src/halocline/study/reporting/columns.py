@@ -23,10 +23,6 @@ def ideal(x: float, line: Group) -> float:
     return q.units(line.base) * q.pace(line.base) / x
 
 
-def _digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
 def _updates(measurement: Measurement) -> float | None:
     """Return millions of cells and steps a joule; None where energy is not known."""
     joules = measurement["joules_per_cell_step"]
@@ -45,8 +41,8 @@ OF_FORMULA = Column("of the\nformula", lambda m, g: q.percent(of_formula(m, g)))
 EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(q.efficiency(m, g.base)))
 OF_BANDWIDTH = Column("of the\nbandwidth", lambda m, g: q.percent(m["share_of_bound"]))
 OF_PEAK = Column("of the\npeak", lambda m, g: q.percent(m["share_of_peak"]))
-SSSPNT = Column("ssspnt", lambda m, g: _digits(m["ssspnt"]))
-ENERGY = Column("million cells\na joule", lambda m, g: _digits(_updates(m)))
+SSSPNT = Column("ssspnt", lambda m, g: q.text(m["ssspnt"]))
+ENERGY = Column("million cells\na joule", lambda m, g: q.text(_updates(m)))
 SECONDS = Column("\nseconds", lambda m, g: in_seconds(m["seconds"]))
 CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))
 SLOWER = Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.problems.names import Family
 from halocline.problems.problem import Problem
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import Measurement, grouped
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
 from halocline.study.reporting.quantities import size
 from halocline.words import joined
@@ -77,12 +78,11 @@ def cells(measurement: Measurement) -> int:
 
 def by_panel(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[Measurement]]]:
     """Return the runs of each line of each panel, in the order of the runs; the coarsest grid is first."""
-    panels: dict[str, dict[str, list[Measurement]]] = {}
-    for m in measurements:
-        panels.setdefault(m["panel"], {}).setdefault(m["line"], []).append(m)
     return {
-        panel: {label: sorted(line, key=cells) for label, line in lines.items()}
-        for panel, lines in panels.items()
+        panel: {
+            label: sorted(line, key=cells) for label, line in grouped(members, itemgetter("line")).items()
+        }
+        for panel, members in grouped(measurements, itemgetter("panel")).items()
     }
 
 

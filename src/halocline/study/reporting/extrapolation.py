@@ -14,7 +14,7 @@ from halocline.problems.names import Extrapolated, Names
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
-from halocline.study.reporting.quantities import size, wrapped
+from halocline.study.reporting.quantities import size, text, wrapped
 from halocline.study.richardson import LEAST_GRIDS, SAFETY, SAFETY_UNKNOWN, Trend, limit
 from halocline.words import joined
 
@@ -122,14 +122,14 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, what: 
     published = any(number["published"] for number in found)
     columns: list[tuple[str, Callable[[Found], str]]] = [
         *([("N", lambda number: ", ".join(map(str, number["cells"])))] if several else []),
-        ("ratio", lambda number: _number(number["ratio"], ".3g")),
-        ("order", lambda number: _number(number["order"], ".2f") or number["trend"]),
-        ("extrapolated", lambda number: _number(number["extrapolated"])),
+        ("ratio", lambda number: text(number["ratio"])),
+        ("order", lambda number: text(number["order"], ".2f") or number["trend"]),
+        ("extrapolated", lambda number: text(number["extrapolated"], ".6g")),
         ("index %", lambda number: _percent(number["index"]) + MARK * (number["order"] is None)),
-        ("range", lambda number: _number(number["range_expected"], ".2f")),
+        ("range", lambda number: text(number["range_expected"], ".2f")),
     ]
     if published:
-        columns.append(("published", lambda number: _number(number["published"])))
+        columns.append(("published", lambda number: text(number["published"], ".6g")))
         columns.append(("off %", lambda number: _percent(number["difference"], "+.2f")))
     names = ["", *(number["name"] for number in found)]
     names = ["" if name == before else name for before, name in pairwise(names)]
@@ -154,10 +154,6 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, what: 
     title = "Extrapolated from every three grids" if several else "Extrapolated from these"
     heads = ("", *(head for head, _ in columns))
     return Table(title, heads, rows, left=2 if several else 1, note=wrapped(*notes), heading=heading)
-
-
-def _number(value: float | None, form: str = ".6g") -> str:
-    return "" if value is None else f"{value:{form}}"
 
 
 def _percent(share: float | None, form: str = ".2g") -> str:
@@ -214,7 +210,7 @@ def _sentence(each: Found, finest: str) -> str:
     if each["order"] is None:
         by = f", by order {expected} with a factor of {each['safety']:g}" if index else ""
         return f"{UNSEEN[each['trend']]}, so that there is no order and no limit; {within}{by}."
-    sentence = f"{_number(each['extrapolated'])} at spacing 0, order {each['order']:.2f}, {within}"
+    sentence = f"{each['extrapolated']:.6g} at spacing 0, order {each['order']:.2f}, {within}"
     if each["difference"] is not None:
         off = _percent(abs(each["difference"]), ".2f")
         sentence += f"; {off} % from the published {each['published']:g}"

@@ -96,6 +96,11 @@ def wrapped(*sentences: str) -> str:
     return "\n".join(textwrap.fill(each, WIDTH) for each in sentences)
 
 
+def text(value: float | None, form: str = ".3g") -> str:
+    """Return a number as text; empty without one."""
+    return "" if value is None else format(value, form)
+
+
 def percent(share: float | None) -> str:
     """Return a share as text; empty without one."""
     return "" if share is None else f"{share:.0%}" if share >= 0.005 else f"{share:.1%}"

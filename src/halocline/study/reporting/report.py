@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.io.table import Table
-from halocline.study.measurement import Measurement
+from halocline.study.measurement import Measurement, grouped
 from halocline.study.reporting.quantities import Key, layout, nodes, pace, units
 from halocline.words import counted
 
@@ -61,9 +61,7 @@ class Group:
 
     def by(self, key: Key) -> list[Group]:
         """Return a group for each value of a key, in the order of the values."""
-        members: dict[Any, list[Measurement]] = {}
-        for m in self.members:
-            members.setdefault(key(m), []).append(m)
+        members = grouped(self.members, key)
         return [Group(members[value], self.theory) for value in sorted(members)]
 
     def values(self, name: str) -> set[Any]:

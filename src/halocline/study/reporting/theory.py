@@ -62,11 +62,10 @@ class Theory:
     measured_on: int = 0
 
     @classmethod
-    def of(cls, exchanged: Mapping[int | None, Exchanged], exchanges: Sequence[Measurement]) -> Theory:
-        """Return the theory from exchanges alone: from that of the largest grid on the fewest subdomains."""
-        several = [
-            m for m in exchanges if subdomains(m) > 1 and m["halo"] == "read" and m["order"] in exchanged
-        ]
+    def of(cls, exchanged: Mapping[int | None, Exchanged], measurements: Sequence[Measurement]) -> Theory:
+        """Return the theory from the exchange alone of the largest grid on the fewest subdomains."""
+        exchanges = [m for m in measurements if (m["only"], m["halo"]) == ("exchange", "read")]
+        several = [m for m in exchanges if subdomains(m) > 1 and m["order"] in exchanged]
         if not several:
             return cls(exchanged, None)
         one = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))

@@ -67,30 +67,23 @@ def _sentences_of_solves(group: Group) -> Iterator[str]:
 
 def _figure_of_solves(group: Group) -> Figure | None:
     bases = {size.first["n"]: size.base for size in group.by(lambda m: m["n"])}
-    options: dict[str, Any] = {
-        "line": lambda m: (m["n"], m["threads"]),
-        "label": lambda line: f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} a rank",
-    }
-    panels = [
-        Panel(
-            group,
-            lambda m, g: q.speedup(m, bases[m["n"]]),
-            "Speed-up",
-            "",
-            **options,
-            ideal=lambda x, line: x,
-        ),
-        Panel(
-            group,
-            lambda m, g: q.efficiency(m, bases[m["n"]]),
-            "Efficiency",
-            "",
-            **options,
-            ideal=lambda x, line: 1.0,
-            log=False,
-        ),
-    ]
-    return draw(panels)
+    panel = Panel(
+        group,
+        lambda m, g: q.speedup(m, bases[m["n"]]),
+        "Speed-up",
+        "",
+        line=lambda m: (m["n"], m["threads"]),
+        label=lambda line: f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} a rank",
+        ideal=lambda x, line: x,
+    )
+    efficiency = replace(
+        panel,
+        y=lambda m, g: q.efficiency(m, bases[m["n"]]),
+        title="Efficiency",
+        ideal=lambda x, line: 1.0,
+        log=False,
+    )
+    return draw([panel, efficiency])
 
 
 SOLVES = Contents(
