@@ -9,7 +9,8 @@ from functools import partial
 from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
 from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
-from halocline.compile.ir.pipeline import passed, run
+from halocline.compile.identity import identity
+from halocline.compile.ir.pipeline import is_recording, passed, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
 from halocline.compile.passes.contract import contract, count_flops
 from halocline.compile.passes.operands import Operands, operands, second
@@ -29,6 +30,9 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 
+KEPT = 64  # schedules
+_schedules: dict[tuple[bytes | None, str, Strategy | None, int], schedule.Schedule] = {}
+
 
 def compile_program(
     program: Program,
@@ -38,7 +42,10 @@ def compile_program(
     device: Strategy | None = None,
     shared: int = SHARED_BYTES,
 ) -> schedule.Schedule:
-    """The schedule of a program, with the C++ source of its kernels.
+    """Return the schedule of a program, with the C++ source of its kernels.
+
+    The schedules of the last programs are kept: a process that makes simulations of the same equations one
+    after the other compiles them once.
 
     Parameters
     ----------
@@ -59,6 +66,20 @@ def compile_program(
         For a program without statements, a field without a boundary condition where one is needed, a value
         that was overwritten before its use.
     """
+    key = identity(program, grid), halo, device, shared
+    result = None if is_recording() else _schedules.pop(key, None)
+    if result is None:
+        result = _compiled(program, grid, halo, device, shared)
+    if key[0] is not None:
+        _schedules[key] = result  # the last one used is the last one that goes
+        if len(_schedules) > KEPT:
+            del _schedules[next(iter(_schedules))]
+    return result
+
+
+def _compiled(
+    program: Program, grid: Grid, halo: str, device: Strategy | None, shared: int
+) -> schedule.Schedule:
     found = arranged(program, grid, halo)
     target = Cpu() if device is None else Device(device, shared)
     numbering = numbered(program, found, target.wraps)

@@ -45,6 +45,11 @@ def _recorded(name: str, kernel: Kernel) -> Kernel:
     return kernel
 
 
+def is_recording() -> bool:
+    """Return True in a block of `recorded`."""
+    return _trail.get() is not None
+
+
 def recorded() -> AbstractContextManager[Trail]:
     """Record what every pass leaves in a with block, as a list."""
     trail: Trail = []
