@@ -1,0 +1,149 @@
+"""Programs of equal identity are compiled once, and all others on their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import halocline as hc
+from compiled_programs import schedule_of
+from halocline.compile import compiler
+from halocline.compile.compiler import compile_program
+from halocline.compile.identity import identity
+from halocline.compile.ir.pipeline import recorded
+from halocline.lang.grid import Grid
+from halocline.lang.program import Program
+from random_programs import Case, Recipe, recipes
+
+SHAPE, EXTENT = (17, 15, 13), (1.5, 0.75, 1.0)
+
+
+@given(recipes())
+def test_equal_programs_have_equal_identities_and_schedules(recipe: Recipe) -> None:
+    one, other = (Case(recipe, SHAPE[: recipe.ndim], EXTENT[: recipe.ndim]) for _ in range(2))
+    programs = [(case.program.trace(), case.grid) for case in (one, other)]
+    first, second = (identity(*program) for program in programs)
+    assert first == second
+    functions = "'kernel'" in str(recipe) or "'function'" in str(recipe)
+    if functions or first is None:
+        assert first is None
+    else:
+        schedules = [compiler._compiled(*program, "read", None, 0) for program in programs]
+        assert schedules[0] == schedules[1]
+
+
+def diffusion(
+    shape: tuple[int, ...] = (12, 10),
+    *,
+    name: str = "step",
+    order: int = 2,
+    factor: float = 0.1,
+    storage: str = "patch",
+    wall: Any = None,
+    dtype: str = "float64",
+    location: str = "cell",
+    parameter: str = "kappa",
+    limit: int = 3,
+    cut: bool = False,
+    swapped: bool = False,
+    **grid_options: Any,
+) -> tuple[Program, Grid]:
+    """Return a program of diffusion and its grid; each option is one difference."""
+    grid = hc.Grid(shape, **grid_options)
+    boundary = hc.Value(0.0) if wall is None else wall
+    for field in ("v", "u") if swapped else ("u", "v"):
+        grid.field(field, dtype=dtype, location=location, boundary=boundary)
+
+    def step(u: Any, v: Any) -> None:
+        flux = hc.stage(
+            factor * hc.parameter(parameter) * hc.laplacian(u, order=order), "flux", storage=storage
+        )
+        with hc.loop(limit=limit):
+            v.set(u * 2.0)
+        u.set(u + flux)
+        v.set(v - flux[1, 0])
+
+    step.__name__ = name
+    program = hc.program(step).trace(grid.fields["u"], grid.fields["v"])
+    if cut:
+        program.cuts.add(2)
+    return program, grid
+
+
+DIFFERENCES: list[dict[str, Any]] = [
+    {"shape": (13, 10)}, {"extent": 2.0}, {"origin": 1.0}, {"periodic": (True, False)}, {"walls": "node"},
+    {"name": "other"}, {"order": 4}, {"factor": 0.2}, {"factor": -0.1}, {"storage": "inline"},
+    {"wall": hc.Value(-0.0)}, {"wall": hc.Value(0.0, 3)}, {"wall": hc.Derivative(0.0)},
+    {"wall": hc.Value(hc.parameter("kappa"))}, {"wall": {"x-": hc.Value(0.0), "x+": hc.Value(0.0),
+    "y-": hc.Value(0.0), "y+": hc.Value(1.0)}}, {"dtype": "float32"}, {"location": "face-x"},
+    {"parameter": "nu"}, {"limit": 4}, {"cut": True}, {"swapped": True},
+    {"active": [[True, False], [True, True]]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=str)
+def test_each_difference_changes_the_identity(difference: dict[str, Any]) -> None:
+    same = identity(*diffusion())
+    assert same is not None
+    assert same == identity(*diffusion())
+    assert identity(*diffusion(**difference)) not in (None, same)
+
+
+@pytest.mark.parametrize("options", [
+    {"wall": hc.BoundaryKernel(lambda u: u[0])}, {"wall": hc.Value(lambda x, y: x)},
+    {"stretch": {"x": lambda x: x * (0.5 + 0.5 * x)}},
+], ids=str)  # fmt: skip
+def test_functions_of_the_user_are_called_for_each_program(options: dict[str, Any]) -> None:
+    assert identity(*diffusion(**options)) is None
+    program, grid = diffusion(**options)
+    assert compile_program(program, grid) is not compile_program(program, grid)
+
+
+def test_equal_programs_are_compiled_once() -> None:
+    first = compile_program(*diffusion())
+    assert compile_program(*diffusion()) is first
+    assert compile_program(*diffusion(), halo="uniform") is not first
+    assert compile_program(*diffusion(factor=0.3)) is not first
+
+
+def test_programs_of_other_lines_are_other_programs() -> None:
+    """An error of a loop names its line."""
+
+    def one(u: Any) -> None:
+        total = hc.scalar("total")
+        with hc.loop(until=total > 1.0):
+            total.set(hc.sum(u))
+
+    def other(u: Any) -> None:
+        total = hc.scalar("total")
+        with hc.loop(until=total > 1.0):
+            total.set(hc.sum(u))
+
+    other.__name__ = "one"
+    schedules = []
+    for function in (one, other, one):
+        grid = hc.Grid(8, periodic=True)
+        grid.field("u")
+        schedules.append(schedule_of(grid, function))
+    assert schedules[0] is schedules[2]
+    assert schedules[0] != schedules[1]
+
+
+def test_passes_are_recorded_for_a_program_that_was_compiled_before() -> None:
+    compile_program(*diffusion())
+    with recorded() as trail:
+        compile_program(*diffusion())
+    assert "translate" in [name for name, _ in trail]
+
+
+def test_the_schedules_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "KEPT", 2)
+    monkeypatch.setattr(compiler, "_schedules", {})
+    schedules = {factor: compile_program(*diffusion(factor=factor)) for factor in (1.0, 2.0)}
+    assert compile_program(*diffusion(factor=1.0)) is schedules[1.0]
+    compile_program(*diffusion(factor=3.0))
+    assert compile_program(*diffusion(factor=1.0)) is schedules[1.0]
+    assert compile_program(*diffusion(factor=2.0)) is not schedules[2.0]
+    assert len(compiler._schedules) == 2
