@@ -92,9 +92,10 @@ def test_each_difference_changes_the_identity(difference: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("options", [
-    {"wall": hc.BoundaryKernel(lambda u: u[0])}, {"wall": hc.Value(lambda x, y: x)},
-    {"stretch": {"x": lambda x: x * (0.5 + 0.5 * x)}},
-], ids=str)  # fmt: skip
+    pytest.param({"wall": hc.BoundaryKernel(lambda u: u[0])}, id="boundary kernel"),
+    pytest.param({"wall": hc.Value(lambda x, y: x)}, id="boundary value"),
+    pytest.param({"stretch": {"x": lambda x: x * (0.5 + 0.5 * x)}}, id="stretched axis"),
+])  # fmt: skip
 def test_functions_of_the_user_are_called_for_each_program(options: dict[str, Any]) -> None:
     assert identity(*diffusion(**options)) is None
     program, grid = diffusion(**options)
