@@ -5,14 +5,19 @@
 Fields of n^2 cells of float64, one thread. A number, an expression and a function of the coordinates are
 assigned to a field, an expression is gathered, and a maximum is evaluated, in turn with the assignment of an
 array. The first call includes compilation with an empty cache; the others reuse the compiled program. Then a
-field is set to sums of more and more cosines, for the first time.
+field is set to sums of more and more cosines, for the first time. At last, cases run for one step twice in a
+process of their own, with kernels in the cache: the second simulation has the same equations.
 
-Printed are ratios to the assignment of the array, medians over measurements in turn.
+Printed are ratios to the assignment of the array, medians over measurements in turn, and ratios of the
+second simulation to the first.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -26,6 +31,19 @@ import halocline as hc
 
 CALLS = 50  # of one measurement
 COSINES = (20, 50, 100)
+CASES = {"heat": (64, 64), "cavity-2d": (32, 32), "orszag-tang": (32, 32), "mhd-benchmark": (16, 16, 16)}
+TWICE = """
+import json, sys
+from time import perf_counter
+from halocline.problems.problem import Problem
+Problem("wave", (16,)).run(steps=1, threads=1)  # imports
+name, shape = json.loads(sys.argv[1])
+times = [perf_counter()]
+for _ in range(2):
+    Problem(name, shape).run(steps=1, threads=1)
+    times.append(perf_counter())
+print(json.dumps([times[1] - times[0], times[2] - times[1]]))
+"""
 
 
 def timed(call: Callable[[], object], calls: int) -> float:
@@ -95,12 +113,27 @@ def costs(n: int, repeats: int) -> list[dict[str, Any]]:
     return rows
 
 
+def simulations(repeats: int) -> list[dict[str, Any]]:
+    """Measure the first and the second simulation of the same equations in a process."""
+    rows = []
+    for name, shape in CASES.items():
+        command = [sys.executable, "-c", TWICE, json.dumps([name, shape])]
+        pairs = [
+            json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            for _ in range(repeats + 1)
+        ][1:]  # the first one compiles the kernels
+        first, second = (median(times) for times in zip(*pairs, strict=True))
+        print(f"{name}: a second simulation takes {second / first:.2f} of the first, {first:.3f} s")
+        rows.append({"what": f"second {name}", "ratio": second / first, "seconds": first})
+    return rows
+
+
 def main() -> None:
     """Measure, print, record."""
     given = arguments((__doc__ or "").splitlines()[0], n=64)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["HALOCLINE_CACHE"] = cache
-        rows = costs(given.n, given.repeats)
+        rows = costs(given.n, given.repeats) + simulations(given.repeats)
     save(given.json, rows)
 
 
