@@ -210,6 +210,18 @@ def _restored_signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@pytest.fixture(autouse=True)
+def _compiled_anew(request: pytest.FixtureRequest) -> None:
+    """Keep no schedules in tests that may patch the compiler: a schedule of the unchanged one would be
+    reused."""
+    if "monkeypatch" in request.fixturenames:
+        from halocline.compile import compiler
+
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        monkeypatch.setattr(compiler, "MOST_SCHEDULES", 0)
+        monkeypatch.setattr(compiler, "_schedules", {})
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB."""

@@ -30,8 +30,8 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 
-KEPT = 64  # schedules
-_schedules: dict[tuple[bytes | None, str, Strategy | None, int], schedule.Schedule] = {}
+MOST_SCHEDULES = 32  # of the programs that were used last; a large one holds a megabyte of text
+_schedules: dict[tuple[bytes, str, Strategy | None, int], schedule.Schedule] = {}
 
 
 def compile_program(
@@ -44,8 +44,7 @@ def compile_program(
 ) -> schedule.Schedule:
     """Return the schedule of a program, with the C++ source of its kernels.
 
-    The schedules of the last programs are kept: a process that makes simulations of the same equations one
-    after the other compiles them once.
+    A process keeps the schedules of the programs that were used last: it compiles equal programs once.
 
     Parameters
     ----------
@@ -53,10 +52,10 @@ def compile_program(
     grid : Grid
         The grid whose fields the program assigns.
     halo : {"read", "uniform"}
-        What is exchanged: what is read; or, to compare, all fields that are exchanged at all, as wide as the
-        widest, with all edges and corners.
+        Fields and layers that messages carry: those that are read; or, to compare, all fields that are
+        exchanged at all, as wide as the widest, with all edges and corners.
     device : Strategy, optional
-        Where sweeps are to run on devices: kernels are written for these then, in this way.
+        Strategy of the kernels for devices; sweeps run on the CPU by default.
     shared : int
         Bytes that threads of a group can share there.
 
@@ -66,18 +65,20 @@ def compile_program(
         For a program without statements, a field without a boundary condition where one is needed, a value
         that was overwritten before its use.
     """
-    key = identity(program, grid), halo, device, shared
-    result = None if is_recording() else _schedules.pop(key, None)
-    if result is None:
-        result = _compiled(program, grid, halo, device, shared)
-    if key[0] is not None:
-        _schedules[key] = result  # the last one used is the last one that goes
-        if len(_schedules) > KEPT:
-            del _schedules[next(iter(_schedules))]
+    digest = identity(program, grid)
+    if digest is None:
+        return _compile(program, grid, halo, device, shared)
+    key = digest, halo, device, shared
+    result = _schedules.pop(key, None)
+    if result is None or is_recording():
+        result = _compile(program, grid, halo, device, shared)
+    _schedules[key] = result  # at the end: the oldest entry is removed first
+    if len(_schedules) > MOST_SCHEDULES:
+        _schedules.pop(next(iter(_schedules)), None)
     return result
 
 
-def _compiled(
+def _compile(
     program: Program, grid: Grid, halo: str, device: Strategy | None, shared: int
 ) -> schedule.Schedule:
     found = arranged(program, grid, halo)

@@ -1,4 +1,4 @@
-"""Identity of programs: those with equal identities are compiled to equal schedules."""
+"""Digest of a program and its grid: programs with equal digests have equal schedules."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from hashlib import blake2b
 from typing import Any
 
 from halocline.compile.dependence import stages_below
-from halocline.lang import boundary, origin
+from halocline.lang import blocks, boundary, origin
 from halocline.lang import program as lang
 from halocline.lang.expression import Expr
 from halocline.lang.grid import Field, Grid
 
-MODULES = (boundary.__name__, lang.__name__, origin.__name__)  # their data classes are compared by attributes
+# modules whose data classes are determined by their attributes
+DATA_CLASS_MODULES = tuple(module.__name__ for module in (blocks, boundary, lang, origin))
 
 
 def identity(program: lang.Program, grid: Grid) -> bytes | None:
-    """Return a digest of all that `compile_program` reads of a program and its grid.
+    """Return a digest of everything that `compile_program` reads of a program and its grid.
 
-    Return None where functions of the user may return something else at the next call: as boundary kernels,
-    boundary values and maps of stretched axes. Return None too for stages that differ in their storage only,
-    which digests of expressions do not distinguish.
+    Return None if the result of a user's function may change between calls (boundary kernels, boundary
+    values, conditions of other classes, maps of stretched axes), if a boundary value is an expression with
+    several locations, or if two stages have the same name and formula, but another storage, location or
+    source line: digests of expressions do not distinguish these.
     """
     expressions = (e for statement in program.flat() for e in lang.expressions_of(statement))
     stages: dict[tuple[str, bytes], Any] = {}
@@ -30,9 +32,8 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
         if stages.setdefault((stage.name, stage.definition.digest), attributes) != attributes:
             return None
     facts = (
-        (program.name, program.statements, sorted(program.cuts), [*program.parameters], stages),
-        (grid.shape, grid.extent, grid.origin, grid.periodic, grid.walls, grid.maps),
-        None if grid.blocks is None else grid.blocks.digest,
+        (program.statements, sorted(program.cuts), [*program.parameters], stages),
+        (grid.periodic, grid.walls, grid.maps, grid.blocks),
         [(f, f.dtype, f.staggered, f.boundary) for f in grid.fields.values()],
     )
     try:
@@ -42,13 +43,15 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
 
 
 class _UnknownError(Exception):
-    """The contents of a value are not known."""
+    """Two values of this type cannot be compared."""
 
 
 def _contents(value: Any, grid: Grid) -> Any:
     """Return a value with its fields, scalars and expressions as text, numbers and digests."""
-    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+    if value is None or type(value) in (bool, int, str, bytes):
         return value
+    if isinstance(value, float):
+        return float(value)
     if isinstance(value, (tuple, list)):
         return [_contents(entry, grid) for entry in value]
     if isinstance(value, Mapping):
@@ -58,6 +61,6 @@ def _contents(value: Any, grid: Grid) -> Any:
         return value.digest, places
     if isinstance(value, lang.Scalar) or (isinstance(value, Field) and value.grid is grid):
         return type(value).__name__, value.name
-    if is_dataclass(value) and type(value).__module__ in MODULES:
+    if is_dataclass(value) and type(value).__module__ in DATA_CLASS_MODULES:
         return [type(value).__name__, *(_contents(getattr(value, f.name), grid) for f in fields(value))]
     raise _UnknownError

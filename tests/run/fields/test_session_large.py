@@ -120,6 +120,7 @@ def test_called_functions_have_the_bits_of_inline_ones(
     for most in (0, 1000):
         monkeypatch.setattr(spelling, "MOST_INLINE", most)
         sim._forget_programs()
+        assert ("hc_called" in schedule(FAMILIES["cosines"](4)).source) == (most == 0)
         checksums[most] = []
         for scale in (1.0, 1e14):
             sim[v] = x * scale
