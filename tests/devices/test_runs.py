@@ -61,7 +61,7 @@ TWO_SUBDOMAINS: dict[int, list[dict[str, Any]]] = {
     ],
 }
 
-QUICK = ("heat", "fluxes", "holes", "cg-fused")
+QUICK = ("fluxes", "holes", "cg-fused")
 
 
 @pytest.mark.parametrize(

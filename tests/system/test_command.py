@@ -147,10 +147,9 @@ def test_doctor(tmp_path):
     assert "apt-get install g++" in without.stdout
 
 
-def test_help_comes_quickly_and_teaches(tmp_path):
-    begun = time.process_time(), os.times().children_user
+def test_help_teaches(tmp_path):
+    """That it imports nothing slow is tested in cli/test_options.py."""
     found = halocline("--help", tmp_path)
-    assert os.times().children_user - begun[1] < 0.8  # half a second where nobody else is at work
     for command in ("solve", "study", "explain", "run", "cases", "doctor"):
         assert re.search(rf"│ {command} ", found.stdout)
     solve = halocline("solve poisson --help", tmp_path).stdout

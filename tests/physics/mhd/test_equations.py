@@ -387,7 +387,9 @@ def test_memory_is_that_of_three_values_a_point_and_field():
     assert len(sim.store.storages) == 24
 
 
-def test_the_same_bits_on_devices(opencl: list[Any]):
-    wanted = benchmark(threads=1)
-    assert benchmark(device="opencl:0") == wanted
-    assert benchmark(device="opencl", methods="self,mpi") == wanted
+@pytest.mark.parametrize("how", [
+    {"device": "opencl:0"},
+    pytest.param({"device": "opencl", "methods": "self,mpi"}, marks=pytest.mark.long),
+], ids=["one", "two"])  # fmt: skip
+def test_the_same_bits_on_devices(how: dict[str, str], opencl: list[Any]):
+    assert benchmark(**how) == benchmark(threads=1)
