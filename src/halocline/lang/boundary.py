@@ -127,6 +127,7 @@ class Ghost:
         if callable(value) and not isinstance(value, Operators):
             value = trace.trace_function(value, self.field.coordinates, what)
         wall = at_target(graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
+        graph.check_grid(wall, self.field.grid, what)
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(f"{what} is {wall.attribute}; expected a finite number")
         for current in graph.walk((wall,)):
@@ -291,6 +292,7 @@ class BoundaryKernel(BoundaryCondition):
             raise InputError(f"{what} {trace.RETURNS_NONE}")
         value = graph.as_expr(result, "boundary kernel's result")
         ghost = at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
+        graph.check_grid(ghost, at.field.grid, what)
         for leaf in graph.walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)
