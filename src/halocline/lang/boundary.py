@@ -451,10 +451,11 @@ def with_wall_values(
 
 
 def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
-    """Yield the ghost values of a field at a wall, as far as its condition knows that many layers.
+    """Yield the ghost values of the first `layers` layers at a wall; skip layers for which the condition
+    raises InputError.
 
-    A condition of the user's may know fewer layers than a program may read. Where it fails at one that is
-    read, the analysis of halos, which asks for just these, meets the same error.
+    A condition of the user may accept fewer layers than a program may read. The analysis of halos, which
+    forms the layers that the program reads, raises the error for these.
     """
     condition = field.boundary.get(SIDES[2 * axis + (side > 0)])
     if condition is not None:
