@@ -22,6 +22,7 @@ PACKAGE = "src/halocline"
 APPLICATIONS = ("physics", "cases", "papers")
 MOVED = {  # earlier places of modules that moved between framework and applications, with their part now
     "study/papers.py": "papers",
+    "study/reporting/published.py": "papers",
     "study/studies/astaroth.py": "papers",
     "study/studies/cavity.py": "papers",
     "study/studies/pearson.py": "papers",

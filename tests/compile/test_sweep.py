@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import halocline as hc
+from halocline.compile.compiler import compile_program
 from halocline.compile.ir.statements import Nest, Store
 from halocline.compile.ir.verify import verify
 from halocline.compile.lower import lower, sweeps
 from halocline.compile.sweep import SweepNests, build, in_halo
+from halocline.errors import InputError
 
 
 def built() -> tuple[list[hc.Field], SweepNests]:
@@ -51,3 +55,33 @@ def test_the_kernel_of_the_halo_stores_fields_alone() -> None:
     assert [s.array for s in nest.body] == ["u"]
     assert kernel.beyond
     assert {name for name, _ in kernel.loads([s.value for s in nest.body])} == {"u"}
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 9), (8,)], ids=str)  # an equal grid is another one too
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (lambda u: hc.sum(u), "field 'u'"),
+        (lambda u: hc.max(hc.shift(u, "x", 1) * 2.0), "field 'u'"),
+        (lambda u: hc.norm(hc.stage(u * u, "flux")), "stage 'flux'"),
+        (lambda u: hc.sum(hc.stage(u * u, "flux", storage="array")), "field 'flux'"),
+        (lambda u: hc.value(u, at=(1,) * u.grid.ndim), "field 'u'"),
+        (lambda u: 1.0 - hc.sum(u.grid.x), "coordinates"),
+    ],
+)
+def test_a_reduction_over_another_grid_is_an_error(shape: tuple[int, ...], value: Any, name: str) -> None:
+    """It would read the field of the same name on the grid of the program."""
+    grid, other = hc.Grid((8, 8), periodic=True), hc.Grid(shape, periodic=True)
+    fields, others = ({n: g.field(n) for n in ("u", "flux")} for g in (grid, other))
+
+    def program(s: hc.Scalar) -> None:
+        s.set(value(others["u"]))
+        fields["u"].set(fields["u"] + s)
+
+    def stops() -> None:
+        hc.stop(value(others["u"]) > 1.0, "far enough")
+        fields["u"].set(1.0)
+
+    for function in (lambda: program(hc.Scalar("s")), stops):
+        with pytest.raises(InputError, match=rf"(reads {name}|sets field .*) of another grid, Grid\("):
+            compile_program(hc.program(function).trace(), grid)

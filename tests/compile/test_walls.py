@@ -242,6 +242,7 @@ def test_wrong_places_are_named(ndim: int, read: Any, message: str) -> None:
         (lambda a, u, w, q: a[0][-1, 0] + 1.0, "reads field 'u' beyond the wall"),
         (lambda a, u, w, q: a.of(w)[0][-1, 0] + 1.0, "reads field 'w' beyond the wall"),
         (lambda a, u, w, q: a.of(q)[0], "'u' reads field 'q' of another grid; expected a field of the same"),
+        (lambda a, u, w, q: q * 1.0, "'u' reads field 'q' of another grid, Grid.* copy the values"),
         (lambda a, u, w, q: a[0] + q, "mixes fields of two grids"),
     ],
 )

@@ -612,3 +612,23 @@ def test_a_users_kernel_with_a_constant_is_solved_for_too(method: str) -> None:
         solutions.append(solution.fields.gather(u))
     np.testing.assert_allclose(solutions[1], solutions[0], rtol=1e-9)
     assert solutions[0].min() > 2.0
+
+
+@pytest.mark.parametrize("walls", WALLS)
+@pytest.mark.parametrize(
+    ("condition", "name"),
+    [
+        (lambda u: hc.BoundaryKernel(lambda a: u[1]), "field 'u'"),
+        (lambda u: hc.BoundaryKernel(lambda a: u * 1.0), "field 'u'"),
+        (lambda u: hc.BoundaryKernel(lambda a: u.grid.x), "coordinates"),
+        (lambda u: hc.Value(u.grid.x), "coordinates"),
+        (lambda u: hc.Derivative(lambda x: u.grid.x), "coordinates"),
+    ],
+)
+def test_a_condition_made_of_another_grid_is_an_error(walls: str, condition: Any, name: str) -> None:
+    """It would read the field of the same name, or the coordinates, of the grid of the program."""
+    other = line(walls).field("u")
+    u = line(walls).field("u", boundary=condition(other))
+    u.grid.field("v")
+    with pytest.raises(InputError, match=rf"boundary .* of field 'u' reads {name} of another grid"):
+        hc.Simulation(u.grid, hc.program(lambda v, u: v.set(u[-1])))

@@ -120,7 +120,7 @@ def test_new_writes_a_file_that_runs(
     assert Path("waves.py").read_text() == (CASES / "wave.py").read_text()
     for words, message in (
         (["new", "mine.py"], "mine.py exists already: choose another name"),
-        (["new", "other", "--from", "wav"], r"case 'wav' is unknown \(did you mean 'wave'\?\)"),
+        (["new", "other", "--from", "wav"], r"--from: case 'wav' is unknown \(did you mean 'wave'\?\)"),
     ):
         with pytest.raises(InputError, match=message):
             command(words)

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -161,6 +162,14 @@ def command_reference(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the module that writes the reference of the command."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     return importlib.import_module("command_reference")
+
+
+def test_names_of_modules_in_the_documentation_exist():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = {name for page in pages for name in re.findall(r"`(halocline(?:\.\w+)+)", page.read_text())}
+    assert "halocline.plan.decompose_levels" in names
+    for name in sorted(names):
+        assert pkgutil.resolve_name(name) is not None, name
 
 
 def test_the_reference_of_the_command_is_what_its_help_texts_say(command_reference):

@@ -79,11 +79,12 @@ def _page(problem: Problem) -> str:
         if size != default
     ]
     study = f"halocline study convergence {problem.name}"
-    known = {
-        "check": "check" in defined and "--check compares the result with what it must satisfy",
-        "error": "error" in defined and f"{study} shows how it falls on finer grids",
-        "limits": names.is_extrapolated and f"{study} extrapolates its numbers from finer grids",
-    }
+    if "check" in defined:
+        further.append(f"{'check':9} --check compares the result with what it must satisfy")
+    if "error" in defined:
+        further.append(f"{'error':9} {study} shows how it falls on finer grids")
+    if names.is_extrapolated:
+        further.append(f"{'limits':9} {study} extrapolates its numbers from finer grids")
     heads = ("name", "default", "range", "unit", "meaning")
     table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
     origins: dict[str, list[str]] = {}
@@ -97,7 +98,6 @@ def _page(problem: Problem) -> str:
             f"{'axes':9} {_axes(list(problem.sizes.values()))}",
             f"{'default':9} {joined(' x '.join(map(str, default)) + ' cells', end)}",
             *further,
-            *(f"{name:9} {text}" for name, text in known.items() if text),
             "",
             table.text().rstrip(),
             "",

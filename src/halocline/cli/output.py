@@ -71,7 +71,7 @@ def write_json(target: str | None, data: Any) -> None:
 
 
 def finish(text: str, target: str | None, data: Any, *files: Path | None) -> None:
-    """Print a text, unless the JSON goes there; write data as JSON; and say which files there are."""
+    """Print a text unless standard output receives the JSON; write the JSON; report the files written."""
     if target != STDOUT:
         say(text)
     write_json(target, data)

@@ -125,10 +125,10 @@ class Walls:
         farther = 0
         waiting = [field]
         while waiting:
-            present = waiting.pop()
+            current = waiting.pop()
             for axis, side in product(range(field.grid.ndim), (-1, 1)):
                 along = 0
-                for leaf in walk(known_ghosts(present, axis, side, layers)):
+                for leaf in walk(known_ghosts(current, axis, side, layers)):
                     if leaf.op == "scalar":
                         found.add(leaf.attribute[0])
                     elif leaf.op == "read":

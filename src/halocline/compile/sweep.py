@@ -16,6 +16,7 @@ from halocline.compile.passes.inline import inline, without
 from halocline.compile.passes.nests import nests
 from halocline.compile.passes.reach import Points, reach, staggering
 from halocline.compile.translate import translate
+from halocline.lang.expression import check_grid
 from halocline.lang.grid import Field, Grid
 
 
@@ -50,7 +51,14 @@ def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
 
     Multiply-adds are chosen before stages are put inline, so that a value has the same bits wherever it is
     computed: in scratch, inline, or in the halo.
+
+    Raises
+    ------
+    InputError
+        The sweep reduces an expression of another grid. Programs check those that fields are set to.
     """
+    for reduction in sweep.reductions:
+        check_grid(reduction, grid, f"{sweep.origins[reduction]}: an expression")
     staged = run(passed("translate", translate(sweep, grid)), contract, inline)
     found = reach(staged)
     fields = grid.fields

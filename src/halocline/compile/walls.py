@@ -180,7 +180,8 @@ def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
         if not beyond:
             continue
         along = [*beyond.layers(ndim)]
-        depth, along[axis] = max(along[axis]), (0, 0)
+        depth = max(along[axis])
+        along[axis] = (0, 0)
         name = _side(axis, side)
         if name not in f.boundary:
             raise InputError(

@@ -71,9 +71,9 @@ def export(
     if times is not None and not len(times):
         raise InputError(f"{store.path} holds no time yet")
     at = [0.0] if times is None else [float(t) for t in times]
-    beside = target.with_suffix(".h5" if target.suffix == ".xdmf" else "")
-    wanted = _files(target, groups) if target.suffix == ".vtr" else [target, beside]
-    for path in wanted:
+    companion = target.with_suffix(".h5" if target.suffix == ".xdmf" else "")
+    files = _files(target, groups) if target.suffix == ".vtr" else [target, companion]
+    for path in files:
         if path.exists() and not overwrite:
             raise InputError(
                 f"{path} is there already: choose another name, or overwrite it (overwrite=True, --overwrite)"
@@ -81,23 +81,23 @@ def export(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == ".xdmf":
-            _xdmf(store, target, beside, groups, at)
+            _xdmf(store, target, companion, groups, at)
         elif target.suffix == ".vtr":
             with ExitStack() as stack:  # write all files or none
-                for file, infos in zip(wanted, groups.values(), strict=True):
+                for file, infos in zip(files, groups.values(), strict=True):
                     _grid(store, stack.enter_context(whole(file)), infos, len(at) - 1)
         else:
-            files: list[tuple[float, int, str]] = []
-            with whole(target) as collection, whole_folder(beside) as folder:
+            parts: list[tuple[float, int, str]] = []
+            with whole(target) as collection, whole_folder(companion) as folder:
                 for n, time in enumerate(at):
                     for part, (space, infos) in enumerate(groups.items()):
                         file = folder / f"{'_'.join(space)}_{n:06}.vtr"
                         _grid(store, file, infos, n)
-                        files.append((time, part, f"{beside.name}/{file.name}"))
+                        parts.append((time, part, f"{companion.name}/{file.name}"))
                     if on_progress is not None:
                         on_progress(n + 1)
-                vtk.write_collection(collection, files)
-        return wanted
+                vtk.write_collection(collection, parts)
+        return files
     except OSError as error:
         raise RunError(f"{target} cannot be written: {error.strerror or error}") from None
 
@@ -180,13 +180,13 @@ def _grid(store: Store, file: Path, infos: Sequence[ArrayInfo], n: int) -> None:
     vtk.write_grid(file, lines, [(info, _slabs(store, info, n)) for info in infos])
 
 
-def _xdmf(store: Store, target: Path, beside: Path, groups: Groups, at: Sequence[float]) -> None:
+def _xdmf(store: Store, target: Path, companion: Path, groups: Groups, at: Sequence[float]) -> None:
     all_infos = [info for infos in groups.values() for info in infos]
     lines = {d: store.coordinates(d, info) for info in all_infos for d in info.space}
     axes = {space: _axes(infos[0]) for space, infos in groups.items()}
-    with whole(target) as description, whole(beside) as data:
+    with whole(target) as description, whole(companion) as data:
         xdmf.write_data(data, all_infos, at, lines, partial(_slabs, store))
-        description.write_text(xdmf.described(beside.name, at, groups, lines, axes))
+        description.write_text(xdmf.described(companion.name, at, groups, lines, axes))
 
 
 def _slabs(store: Store, info: ArrayInfo, n: int) -> Iterator[tuple[int, NDArray[Any]]]:

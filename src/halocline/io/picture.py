@@ -122,8 +122,10 @@ def plot_lines(
     named: dict[str, Any] = {}
     for name, line in given.items():
         parts = fields.components(line)
-        names = [name] if parts is None else component_names(name, len(parts))
-        named |= zip(names, [line] if parts is None else parts, strict=True)
+        if parts is None:
+            named[name] = line
+        else:
+            named |= zip(component_names(name, len(parts)), parts, strict=True)
     if not named:
         raise InputError("plot_lines: nothing to draw")
     arrays = {n: w for n, w in named.items() if hasattr(w, "shape")}

@@ -127,6 +127,7 @@ class Ghost:
         if callable(value) and not isinstance(value, Operators):
             value = trace.trace_function(value, self.field.coordinates, what)
         wall = at_target(graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
+        graph.check_grid(wall, self.field.grid, what)
         if wall.op == "const" and not math.isfinite(wall.attribute):
             raise InputError(f"{what} is {wall.attribute}; expected a finite number")
         for current in graph.walk((wall,)):
@@ -291,6 +292,7 @@ class BoundaryKernel(BoundaryCondition):
             raise InputError(f"{what} {trace.RETURNS_NONE}")
         value = graph.as_expr(result, "boundary kernel's result")
         ghost = at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
+        graph.check_grid(ghost, at.field.grid, what)
         for leaf in graph.walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)
@@ -449,10 +451,11 @@ def with_wall_values(
 
 
 def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
-    """Yield the ghost values of a field at a wall, as far as its condition knows that many layers.
+    """Yield the ghost values of the first `layers` layers at a wall; skip layers for which the condition
+    raises InputError.
 
-    A condition of the user's may know fewer layers than a program may read. Where it fails at one that is
-    read, the analysis of halos, which asks for just these, meets the same error.
+    A condition of the user may accept fewer layers than a program may read. The analysis of halos, which
+    forms the layers that the program reads, raises the error for these.
     """
     condition = field.boundary.get(SIDES[2 * axis + (side > 0)])
     if condition is not None:

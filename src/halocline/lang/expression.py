@@ -642,6 +642,21 @@ def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
     return iter(found)
 
 
+def check_grid(root: Expr, grid: Grid, what: str) -> None:
+    """Raise InputError where an expression belongs to the points of another grid.
+
+    Generated code knows fields by name only, and would read those of `grid`.
+    """
+    if root.grid is None or root.grid is grid:
+        return
+    read = next((leaf for leaf in walk((root,)) if leaf.op in ("read", "stage")), None)
+    name = "coordinates" if read is None else f"{read.op.replace('read', 'field')} {read.attribute[0].name!r}"
+    raise InputError(
+        f"{what} reads {name} of another grid, {root.grid!r}; expected {grid!r}: make all fields of one "
+        "problem with the same Grid object, or copy the values to a field of that grid"
+    )
+
+
 N = TypeVar("N")
 
 

@@ -553,8 +553,8 @@ def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple
     third = div(u, order=order) * (1.0 / 3.0)
 
     def entry(i: int, j: int) -> Expr:
-        shear = 0.5 * (derivative(v[i], j, order=order) + derivative(v[j], i, order=order))
-        return shear - third if i == j else shear
+        strain = 0.5 * (derivative(v[i], j, order=order) + derivative(v[j], i, order=order))
+        return strain - third if i == j else strain
 
     x, y, z = (Vector(entry(i, j) for j in range(3)) for i in range(3))
     return x, y, z

@@ -57,8 +57,10 @@ class ChunkGrid:
 
     def over(self, box: Box) -> Iterator[Index]:
         """The chunks that share elements with a box, in order."""
+        if not box:
+            return iter(())
         ends = zip(box.lo, box.hi, self.chunk, strict=True)
-        return product(*(range(l // c, -(-h // c)) for l, h, c in ends)) if box else iter(())
+        return product(*(range(l // c, -(-h // c)) for l, h, c in ends))
 
     def starting_in(self, box: Box) -> Iterator[Index]:
         """The chunks whose first element is in a box, in order."""

@@ -42,7 +42,7 @@ IDLE_RUNS = 10_000  # consecutive runs without a step, after which the file is a
 
 
 class EndedError(BaseException):
-    """Ends a file of which the rest is not needed: its first problem is known, or a part of its steps timed.
+    """Exception that ends a file early, after its first problem or after the timed steps.
 
     It is no Exception, so that no handler of the file catches it.
     """

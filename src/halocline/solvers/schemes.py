@@ -188,7 +188,13 @@ def SSPRK3() -> StrongStability:
 
 
 # by the names that commands take
-SCHEMES = {scheme.__name__.lower(): scheme() for scheme in (Euler, RK2, RK3, RK4, SSPRK3)}
+SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
+    "euler": Euler(),
+    "rk2": RK2(),
+    "rk3": RK3(),
+    "rk4": RK4(),
+    "ssprk3": SSPRK3(),
+}
 
 
 FURTHEST = 1e6  # no explicit scheme is stable so far

@@ -281,10 +281,13 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | N
         _validate(_facts_of(record).model_validate, record, where)
     exchanged = None
     if "theory" in facts:
-        text = json.dumps(facts["theory"])  # arrays of JSON are tuples to a strict model, lists are not
+        # A strict model accepts a JSON array as a tuple, but no Python list.
+        text = json.dumps(facts["theory"])
         theory = _validate(TheoryFacts.model_validate_json, text, f"{path}, theory")
         exchanged = {
-            order: Exchanged(Traffic(**dict(each.traffic)), each.thickness, each.periodic)
+            order: Exchanged(
+                Traffic(each.traffic.weights, each.traffic.layers), each.thickness, each.periodic
+            )
             for order, each in theory.exchanged
         }
         axes = {len(each.periodic) for each in exchanged.values()}

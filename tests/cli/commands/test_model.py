@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from halocline.cli.app import run
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
 from modelled_machine import DEFAULTS, MACHINE
 
 
@@ -24,6 +24,21 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert [p["nodes"] for p in told["runs"]] == [1, 4]
     assert told["runs"][0]["ranks"] == 6
     assert picture.stat().st_size > 10_000
+
+
+def test_a_picture_that_fails_leaves_the_table_and_the_json(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RunError("no room for the picture")
+
+    monkeypatch.setattr("halocline.io.style.save", fails)
+    picture, record = tmp_path / "summit.png", tmp_path / "summit.json"
+    line = f"model poisson --n 64 --machine summit --nodes 1 --picture {picture} --json {record}"
+    with pytest.raises(RunError, match="no room for the picture"):
+        run(line.split())
+    assert "Summit, Oak Ridge" in capfd.readouterr().out
+    assert json.loads(record.read_text())["runs"][0]["nodes"] == 1
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from halocline.compile.ir.statements import (
     Nest,
     Store,
 )
-from halocline.compile.ir.verify import InvalidKernel, verify
-from halocline.compile.passes.loops import whole
+from halocline.compile.ir.verify import ARGUMENTS, InvalidKernel, verify
+from halocline.compile.passes.loops import BOUNDED, whole
 from halocline.compile.passes.scratch import scratch
 from kernels import small
 
@@ -49,3 +49,14 @@ def test_rows_stay_as_they_are_where_more_would_do_harm() -> None:
     assert not whole(scratch(narrow)).body[-2].whole  # more numbers of one kind fit a vector than of another
     table = replace(kernel, values=(kernel.values[0], Value("exp", (0,)), *kernel.values[2:]))
     assert wholes(table)[0] is False  # what is looked up by it may be nowhere
+
+
+def test_every_operation_is_known_to_accept_any_number_or_not() -> None:
+    """A new operation belongs to one of the two: rows of whole vectors hold numbers that no one has set."""
+    accepts_any = {
+        "const", "scalar", "index", "load", "invariant", "neg", "abs", "sign", "sqrt", "cast", "not", "add",
+        "sub", "mul", "div", "fma", "sum2", "min", "max", "lt", "le", "gt", "ge", "eq", "ne", "and", "or",
+        "where", "branch",
+    }  # fmt: skip
+    assert not accepts_any & BOUNDED
+    assert accepts_any | BOUNDED == set().union(*ARGUMENTS.values())

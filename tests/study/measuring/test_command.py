@@ -7,6 +7,7 @@ import json
 import pytest
 
 from halocline.errors import InputError, RunError
+from halocline.study.measuring import command
 from halocline.study.measuring.command import Command, measure
 
 
@@ -32,3 +33,14 @@ def test_measure_raises_what_the_command_said():
     assert str(raised.value).startswith("halocline run poisson --n 8")
     assert issubclass(InputError, Exception)
     assert not issubclass(InputError, RunError)
+
+
+def test_a_record_of_an_older_version_gets_the_options_of_its_run(monkeypatch):
+    """Another Python may have an older Halocline; the record of this version has the cut that was chosen."""
+    record = {"seconds": 1.0, "devices": [], "ranks": 2, "threads": 1, "shape": [8, 8]}
+    case = Command("run", "poisson", {"decomposition": "1d-x", "halo": "uniform", "steps": 9})
+    asked = {"decomposition": "1d-x", "patch": None, "halo": "uniform"}
+    for own in ({}, {"decomposition": [2, 1], "patch": [4, 8]}):
+        monkeypatch.setattr(command, "_run", lambda *_, own=own: record | own)
+        found = measure(case, 8, ranks=2, threads=1)
+        assert {name: found[name] for name in asked} == asked | own

@@ -20,7 +20,7 @@ from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import CaseByName, command, group
 from halocline.cli.options import place, results, where, whole
-from halocline.cli.output import check_files, check_pictures, finish, first, say, write, written
+from halocline.cli.output import check_files, check_pictures, first, say, write, write_json, written
 from halocline.cli.progress import progress
 from halocline.errors import InputError
 from halocline.ranges import NODES, RANK, whole_numbers
@@ -158,9 +158,11 @@ def case(
     if measure is not None:
         how |= {"pace": pace, "pace_measured_at": measure}
         lines += [f"Sweeps take {pace:.2f} times as long, measured, as their bytes and operations predict."]
-    _draw(predictions, asked)
-    record = {**facts, **how, "runs": runs}
-    finish("\n".join(lines), asked.json, record, asked.picture, asked.trace, asked.timeline)
+    if asked.json != "-":
+        say("\n".join(lines))
+    write_json(asked.json, {**facts, **how, "runs": runs})
+    _draw(predictions, asked)  # last, so that an error of a picture leaves the table and the JSON
+    written([asked.json, asked.picture, asked.trace, asked.timeline])
 
 
 def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:

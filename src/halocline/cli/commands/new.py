@@ -40,7 +40,7 @@ def new(
         raise InputError(f"{path} exists already: choose another name, or remove it")
     known = case_names()
     if case not in known:
-        raise unknown("case", case, known)
+        raise unknown("--from: case", case, known)
     check_files(path)
     write(path, path_of(case).read_text())
     note(f"wrote {path}; run it with: halocline run {path}")

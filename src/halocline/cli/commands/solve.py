@@ -50,7 +50,7 @@ def poisson(
     n
         Interior points along each axis.
     dim
-        Axes of the problem; 2 by default.
+        Axes of the problem; 2 by default, and with --resume those of the checkpoint.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from halocline.native import native
 from halocline.run.host.machine import Machine
 from halocline.run.measurements.bandwidth import copy_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.ranks.launch import captured
+from halocline.run.ranks.launch import run_on_ranks
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
 
@@ -107,7 +107,7 @@ def _two_ranks() -> Finding:
     program = mpiexec()
     begun = time.monotonic()
     try:
-        done = captured(2, ["-c", RANKS], timeout=PATIENCE)
+        done = run_on_ranks(2, ["-c", RANKS], timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         raise RunError(f"{program} -n 2 did not end within {PATIENCE:g} s") from None
     said = done.stdout.split()

@@ -316,7 +316,7 @@ def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int])
 
 
 def substituted_in(table: Table, body: ir.Body, instead: Mapping[int, int]) -> ir.Body:
-    """A body whose statements use values in which some stand for others; see `renumbered`."""
+    """Return a body with some of its values replaced; see `renumbered`."""
     wanted = roots(body)
     return renumbered(body, dict(zip(wanted, substituted(table, wanted, instead), strict=True)))
 

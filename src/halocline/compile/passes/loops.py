@@ -58,8 +58,9 @@ def _wraps(kernel: Kernel, wanted: list[int]) -> ir.Body:
     return tuple(ir.Wrap(array, max(0, -min(found)), max(0, *found)) for array, found in steps.items())
 
 
-# Operations that look into a table. Numbers that mean nothing do no harm in the others.
-TABLED = {"lookup", *ELEMENTARY}
+# Nests with these operations have rows that end with the patch. Longer rows compute with memory that is not
+# set, which may hold no index of a table. A later pass makes "shifted"; all others accept any number.
+BOUNDED = {"lookup", "shifted", *ELEMENTARY}
 
 
 def whole(kernel: Kernel) -> Kernel:
@@ -80,7 +81,7 @@ def _may(kernel: Kernel, nest: ir.Nest) -> bool:
         return False
     precisions = {a.dtype for a in read} | {kernel.array[name].dtype for name in stored}
     precisions |= {v.dtype for v in values if v.args}
-    return len(precisions) == 1 and not any(v.op in TABLED for v in values)
+    return len(precisions) == 1 and BOUNDED.isdisjoint(v.op for v in values)
 
 
 def _stored(nest: ir.Nest) -> list[str]:

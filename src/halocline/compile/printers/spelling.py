@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import ANGULAR, ELEMENTARY, Array, Kernel, Value, padded, padded_extent
-from halocline.lang.expression import SELECTIONS, SIGNS
+from halocline.lang.expression import SELECTIONS
 from halocline.lang.trace import OWN
 
 
@@ -65,7 +65,7 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 
 def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """The C++ names of several things, all different, and none of those that are taken."""
+    """Return different C++ identifiers for some names, without those that are taken."""
     found: dict[str, str] = {}
     known = set(taken)
     for name in names:
@@ -105,8 +105,11 @@ _RESERVED = frozenset(
 
 C_TYPES = {"float64": "double", "float32": "float"}
 VARIABLES = ("i", "j", "k")
-# "and" and "or" are bitwise: both sides are evaluated, which is what vectorises
-INFIX = {**SIGNS, "sum2": "+"}
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "sum2": "+",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+    "and": "&", "or": "|",  # bitwise: compilers vectorise code that evaluates both sides
+}  # fmt: skip
 _CALLS = {*ELEMENTARY, "min", "max", "abs", "sign"}
 
 # A kernel with more elementary functions calls them, where other kernels have their arithmetic inline. The

@@ -96,9 +96,13 @@ def devices_in_use() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
     Yield a function that returns these locations on all ranks, in order; all ranks call it.
     """
     places: set[OnDevice] = set()
+
+    def of_all_ranks(comm: Communicator) -> list[OnDevice]:
+        return sorted({place for own in comm.allgather(places) for place in own}, key=astuple)
+
     _records.append(places)
     try:
-        yield lambda comm: sorted({p for own in comm.allgather(places) for p in own}, key=astuple)
+        yield of_all_ranks
     finally:
         _records.pop()
 

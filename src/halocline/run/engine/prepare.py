@@ -67,7 +67,8 @@ def check_scalars(
     known = {*given, *grid_values, *program.scalars_set()}
     for name in names:
         if name not in known and OWN not in name:
-            meaning, others = program.meanings.get(name), sorted(n for n in given if OWN not in n)
+            meaning = program.meanings.get(name)
+            others = sorted(n for n in given if OWN not in n)
             if meaning is None:  # one of the user's own; its name may be misspelt
                 raise unknown("parameter", name, others)
             raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(others)}")
@@ -107,7 +108,8 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
     The first program of a domain decides both before anything is compiled, so that wrong cuts and patches are
     errors early.
     """
-    domain, comm = store.domain, store.domain.comm
+    domain = store.domain
+    comm = domain.comm
     comm.check_same(
         f"program {name!r} is",
         (schedule, domain.grid.shape, domain.how, domain.transfers),

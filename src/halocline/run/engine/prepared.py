@@ -97,11 +97,12 @@ def interruption(text: str = "") -> KeyboardInterrupt:
 
 
 def stopping_on() -> AbstractContextManager[None]:
-    """Return a context in which SIGINT and SIGTERM ask this process's engines to stop, if all ranks agree.
+    """Return a context in which SIGINT and SIGTERM request a stop of the engines of this process.
 
-    Enter the context at once. Inside another such context, or one of `noting`, the signals of the outer one
-    count. A request that comes too late for the last run in the block remains for the next run, or for a
-    caller of `forget_stop`.
+    The engines stop when all ranks agree. Enter the context at once: this call already requests the stop for
+    a signal that was noted before. Inside another such context, or one of `noting`, only the signals of the
+    outer context count. A request that comes too late for the last run in the block remains for the next run,
+    or for a caller of `forget_stop`.
     """
     number = 0 if _listening else native().noted_signal()
     if number:

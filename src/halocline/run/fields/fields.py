@@ -30,10 +30,10 @@ from halocline.lang.expression import (
     as_expr,
     as_number,
     bare,
+    check_grid,
     place_of,
     reads_of,
     reduction,
-    walk,
 )
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import where
@@ -375,9 +375,7 @@ class Fields(Sealed):
         found = trace.try_function(function, field.coordinates, what)
         if isinstance(found, Exception):
             return found
-        foreign = [n for n in walk((found,)) if n.op in ("read", "stage") and n.grid is not self.grid]
-        if foreign:
-            raise InputError(f"{what} reads a field of another grid")
+        check_grid(found, self.grid, what)
         return found
 
     def _by_rows(self, field: Field, function: Callable[..., Any], reason: Exception) -> None:

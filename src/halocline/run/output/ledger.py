@@ -263,7 +263,9 @@ class RunFiles:
         self, ledger: Ledger, outputs: Sequence[OutputStore], checkpoints: Checkpoints | None
     ) -> None:
         self._ledger, self.outputs, self.checkpoints = ledger, list(outputs), checkpoints
-        self.stores: list[OutputStore | Checkpoints] = [*outputs, *([checkpoints] if checkpoints else [])]
+        self.stores: list[OutputStore | Checkpoints] = [*outputs]
+        if checkpoints is not None:
+            self.stores.append(checkpoints)
 
     def check(self) -> None:
         """Raise InputError where other files are in the way."""

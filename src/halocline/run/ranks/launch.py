@@ -11,6 +11,7 @@ import secrets
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -51,12 +52,15 @@ def environment() -> dict[str, str]:
     return {**allowed, **unlaunched(os.environ)}
 
 
-def captured(
-    ranks: int, words: Sequence[str], *, timeout: float | None = None, **variables: str
+def run_on_ranks(
+    ranks: int, arguments: Sequence[str], *, timeout: float | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run this Python with some words on ranks, and other variables of the environment; return its output."""
+    """Run this Python with some arguments on several ranks, and return the completed process with its output.
+
+    Variables are added to the environment of the ranks.
+    """
     return subprocess.run(
-        [str(mpiexec()), "-n", str(ranks), sys.executable, *words],
+        [str(mpiexec()), "-n", str(ranks), sys.executable, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -290,13 +294,9 @@ class Ranks:
         return False
 
     def alive(self) -> list[int]:
-        """Return the processes of the ranks that have sent their number and have not ended.
-
-        A process that is not visible here is 0.
-        """
+        """Return the process IDs of the ranks that have sent their number and have not ended."""
         ranks = [connection for connection, received in self._open.values() if received.startswith(b"rank ")]
-        # a number read from ucred, see unix(7), is its first member: the process at the other end
-        return [connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED) for connection in ranks]
+        return [_peer_process(connection) for connection in ranks]
 
     def _note_lines(self, received: bytearray) -> None:
         """Note the lines at once, since mpiexec may end before the rank that aborts all."""
@@ -313,6 +313,13 @@ class Ranks:
             for key, *values in lines:
                 if key == "rank":
                     self.dead = values[0], values[1]
+
+
+def _peer_process(connection: socket.socket) -> int:
+    """Return the ID of the process at the other end; 0 for a process of another PID namespace."""
+    credentials = struct.Struct("3i")  # ucred of unix(7): process, user and group
+    content = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
+    return int(credentials.unpack(content)[0])
 
 
 def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:

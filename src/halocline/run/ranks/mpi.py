@@ -159,8 +159,13 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
     own.Set_errhandler(MPI.ERRORS_ARE_FATAL)
     if _meeting is None:
         _meeting = comm.Dup()
-    levels = ("single", "funneled", "serialized", "multiple")
-    level = next(name for name in levels if getattr(MPI, f"THREAD_{name.upper()}") == MPI.Query_thread())
+    levels = {
+        MPI.THREAD_SINGLE: "single",
+        MPI.THREAD_FUNNELED: "funneled",
+        MPI.THREAD_SERIALIZED: "serialized",
+        MPI.THREAD_MULTIPLE: "multiple",
+    }
+    level = levels[MPI.Query_thread()]
     node = own.Split_type(MPI.COMM_TYPE_SHARED)
     masks = tuple(node.allgather(affinity()))
     if own.size == MPI.COMM_WORLD.size:  # all ranks of the node have come

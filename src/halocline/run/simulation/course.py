@@ -96,7 +96,7 @@ class Requests:
     engine : callable
         Returns the native engine that runs now, or None; called from another thread.
     checkpoints : Checkpoints or None
-        With them the run stops at a signal, where their stop file exists, and before its time is up.
+        Checkpoints of the run; if given, a signal, the stop file or the time limit ends the run.
 
     Attributes
     ----------
@@ -107,13 +107,16 @@ class Requests:
     def __init__(
         self, comm: Communicator, engine: Callable[[], Any], checkpoints: Checkpoints | None
     ) -> None:
-        self.comm, self.engine, self.checkpoints, self.margin = comm, engine, checkpoints, MARGIN
+        self.comm = comm
+        self.engine = engine
+        self.checkpoints = checkpoints
+        self.margin = MARGIN
         self._end: float | None = None  # of the monotonic clock, on rank 0
         if checkpoints is not None and comm.rank == 0:
             self._end = end_of_time(checkpoints.how.time_limit)
 
     def listening(self, next_pause: Callable[[], float | None]) -> AbstractContextManager[None]:
-        """Return a context in which the engine is asked for a pause where there is a reason.
+        """Return a context in which a thread requests a pause of the engine when one is due.
 
         Parameters
         ----------
@@ -126,7 +129,9 @@ class Requests:
         return repeating(ask, "halocline-requests") if watched else nullcontext()
 
     def _ask(self, next_pause: Callable[[], float | None]) -> None:
-        engine, pause, now = self.engine(), next_pause(), time.monotonic()
+        engine = self.engine()
+        pause = next_pause()
+        now = time.monotonic()
         is_pause = pause is not None and pause <= now
         is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(now)))
         if engine is not None and is_due:
@@ -287,15 +292,15 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
     InputError
         The arguments do not fit each other, or the program.
     """
-    until, steps, every, exact, callback, *_ = arguments
+    until, steps, every = arguments.until, arguments.steps, arguments.every
     if until is not None:
         until = finite_time("until", until)
     if steps is not None:
         STEPS.check("steps", steps)
     often = None if every is None else Every.parse("every", every)
-    if often is not None and callback is None:
+    if often is not None and arguments.callback is None:
         raise InputError(f"every is {shown(every)}, but there is no callback to call so often")
-    if exact and (often is None or often.time is None):
+    if arguments.exact and (often is None or often.time is None):
         raise InputError(
             f"exact=True shortens steps to meet times, but every is {shown(every)}; give a time (a float)"
         )

@@ -436,22 +436,23 @@ class Simulation(Fields):
 
     def _run(self, arguments: RunArguments) -> Outcome:
         """Advance in time; see `run`."""
-        until, _, every, exact, callback, output, checkpoint, on_progress, *_ = arguments
+        callback, on_progress = arguments.callback, arguments.on_progress
         until_time, most_steps, interval = run_bounds(arguments, timed=self._stepping.timed)
         if callback is not None:
             check_callback(callback, "callback", "the simulation")
         if on_progress is not None:
             check_callback(on_progress, "on_progress", "the number of steps")
-        if every is not None and self.domain.comm.rank == 0:
-            warn_of_number(every)
+        if arguments.every is not None and self.domain.comm.rank == 0:
+            warn_of_number(arguments.every)
         if not self._checked.issuperset(self.held):  # the user set some
             self._session.forget_checks()
         self.check_inputs("before the run")
         first, start = self.steps, self.time
         report = None if on_progress is None else (lambda step: on_progress(step - first))
         files = self._ledger.files(
-            self._session, self.title, self.given, output=output, checkpoint=checkpoint, also=self._facts
-        )
+            self._session, self.title, self.given,
+            output=arguments.output, checkpoint=arguments.checkpoint, also=self._facts,
+        )  # fmt: skip
         counted = files.statistics  # steps add up what the statistics of outputs are of
         recorded = files.recorded
         if recorded and self.program.records:  # a program has one history
@@ -465,14 +466,14 @@ class Simulation(Fields):
             course = Course(self._session, files, [store for store, _ in recorded])
             if callback is not None:
                 act = partial(course.call, partial(callback, self))
-                course.add(interval or NEVER, act, exact=exact, at_end=True)
+                course.add(interval or NEVER, act, exact=arguments.exact, at_end=True)
             self._session.is_under_way = True
             try:
                 outcome = course.run(until_time, first + most_steps, report)
             finally:
                 self._session.is_under_way = False
         if self.steps == first and outcome.reason == "completed":
-            outcome = self._without_a_step(outcome, start, until)
+            outcome = self._without_a_step(outcome, start, arguments.until)
         self._session.last_run = self.steps - first, outcome.loop_seconds
         return outcome
 

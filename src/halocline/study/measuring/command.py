@@ -108,6 +108,13 @@ class Command:
             return {"case": self.name, "methods_asked": self.methods}
         return {"settings": " ".join(self.settings)}
 
+    def execution(self) -> dict[str, Any]:
+        """Return the execution options of a case, which records of older versions do not have."""
+        if self.verb == "bench" or is_file(self.name):
+            return {}
+        names = [name for name in EXECUTION if name in ("decomposition", "patch", *self.options)]
+        return {name: getattr(self, name) for name in names}
+
 
 def measure(
     case: Command,
@@ -158,8 +165,10 @@ def measure(
             raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
     times = [r["seconds"] for r in records]
     record = at_median(records, times)
+    lacking = {name: value for name, value in case.execution().items() if name not in record}
     return {
         **common(record),
+        **lacking,
         **case.facts(),
         "device": str(chosen_devices(case.device)),
         "command": command,

@@ -22,7 +22,7 @@ from halocline.plan.traffic import Traffic
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
-from halocline.run.ranks.launch import captured
+from halocline.run.ranks.launch import run_on_ranks
 from halocline.study.measuring.command import failed
 from halocline.study.measuring.paces import RADIUS, SIDE
 from halocline.study.measuring.predict import Case
@@ -115,7 +115,7 @@ def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
         It fails there.
     """
     words = ["-m", "halocline.study.measuring.paces", json.dumps(task)]
-    done = captured(ranks, words, HALOCLINE_DEVICE="cpu")  # it is this host that is measured
+    done = run_on_ranks(ranks, words, HALOCLINE_DEVICE="cpu")  # it is this host that is measured
     if done.returncode:
         raise failed(done, f"measuring on {counted(ranks, 'rank')} failed:")
     return json.loads(done.stdout)
