@@ -18,7 +18,7 @@ from halocline.problems.problem import problem_of
 from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
 from stepped_programs import program_of
-from sweep_labels import check, framework_text, labels_of, programs
+from sweep_labels import check, check_numbers, framework_text, labels_of, programs
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # which other examples import
@@ -43,6 +43,11 @@ def test_a_copied_case_shows_lines_of_its_own_file_or_words(name: str, tmp_path:
     assert {line.file for line in lines} <= {"", str(copy)}
     # words name an equation or a number, and are no statement of a program
     assert not [line.words for line in lines if "(" in line.words or "=" in line.words]
+
+
+@pytest.mark.parametrize("name", ["alfven-decay", "cavity-2d", "heat", "poisson", "wave"])
+def test_explanations_show_the_constants_of_a_program(name: str) -> None:
+    assert check_numbers(name)
 
 
 @pytest.fixture
