@@ -57,5 +57,5 @@ def test_edges_that_travel_are_those_of_the_equations():
     # 24 arrays instead of 16, and why
     assert text.count("  (next ") == 8
     assert "second buffer, its next values, where it is written while neighbours are still read" in text
-    assert "start1 = t; t = t + (0.333333 * dt)" in text  # the name of the time at the start of a step
+    assert "start1 = t; t = t + (0.3333333333333333 * dt)" in text  # time at the start of a step
     assert "'" not in text[text.index("Operations") : text.index("One pass")]

@@ -13,10 +13,12 @@ from halocline.lang.expression import as_expr
 from halocline.lang.origin import Line, returned_lines, worded
 from halocline.lang.program import Assign, AssignScalar
 from halocline.lang.stepping import Recorded, stepping
+from halocline.problems.files import path_of
+from halocline.problems.problem import problem_of
 from halocline.run.output.output import Statistics
 from halocline.solvers.cg import reference_program, solve_program
 from stepped_programs import program_of
-from sweep_labels import check, framework_text, labels_of, programs
+from sweep_labels import check, check_numbers, framework_text, labels_of, programs
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 MODULES = {"gas.py", "hancock.py", "sod_exact.py"}  # which other examples import
@@ -30,6 +32,22 @@ def test_no_example_or_kind_of_case_shows_a_line_of_the_framework() -> None:
     counts = [check(program, forbidden) for program in programs(names)]
     assert len(counts) >= 17
     assert all(counts)
+
+
+@pytest.mark.parametrize("name", ["orszag-tang", "mhd-benchmark", "sound-wave", "cavity-2d", "cavity"])
+def test_a_copied_case_shows_lines_of_its_own_file_or_words(name: str, tmp_path: Path) -> None:
+    copy = tmp_path / "mine.py"
+    copy.write_text(path_of(name).read_text())
+    lines = [line for sweep in labels_of(problem_of(str(copy)).program) for line in sweep]
+    assert lines
+    assert {line.file for line in lines} <= {"", str(copy)}
+    # words name an equation or a number, and are no statement of a program
+    assert not [line.words for line in lines if "(" in line.words or "=" in line.words]
+
+
+@pytest.mark.parametrize("name", ["alfven-decay", "cavity-2d", "heat", "poisson", "wave"])
+def test_explanations_show_the_constants_of_a_program(name: str) -> None:
+    assert check_numbers(name)
 
 
 @pytest.fixture

@@ -831,7 +831,8 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", 
 def text(root: Expr, depth: int = 6) -> str:
     """A short readable form, for messages."""
     if root.op == "const":
-        return f"{root.attribute:g}"
+        short = f"{root.attribute:g}"
+        return short if float(short) == root.attribute else repr(root.attribute)
     if root.op == "scalar":
         return str(root.attribute[0]).rstrip("'")  # see trace.OWN
     if root.op == "index":

@@ -18,7 +18,7 @@ from typing import Any
 PACKAGE = __name__.partition(".")[0]
 LANGUAGE = __name__.rpartition(".")[0]
 STEPPING = f"{LANGUAGE}.stepping"  # records statements of its own
-USER_PACKAGES = ("cases", "physics")  # their source lines are the equations of a case
+CASES = "cases"  # package of problem files, which are written as a user writes them
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def worded(words: str) -> Line:
 
 
 def is_framework(module: Any) -> bool:
-    """Return True for the name of a module whose source lines no user has written or reads as equations."""
+    """Return True for the name of a module of the package that is not a problem file."""
     package, *inner = str(module).split(".")
-    return package == PACKAGE and not (inner and inner[0] in USER_PACKAGES)
+    return package == PACKAGE and inner[:1] != [CASES]
 
 
 def calling_frames() -> Iterator[FrameType]:

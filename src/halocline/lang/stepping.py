@@ -19,7 +19,7 @@ from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, text, walk
 from halocline.lang.grid import Field, Grid, Vector, unknown
 from halocline.lang.location import at_target
-from halocline.lang.origin import Line, returned_lines, worded
+from halocline.lang.origin import Line, plain_function, returned_lines, worded
 from halocline.lang.values import as_quantity
 from halocline.words import shown
 
@@ -389,7 +389,10 @@ def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field,
             raise InputError(
                 f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
-    lines = returned_lines(function, len(result)) or [worded(f"time derivative of {t.name}") for t in result]
+    words = getattr(plain_function(function), "labels", {})  # of a function of the framework, by field
+    lines = returned_lines(function, len(result)) or [
+        worded(words.get(target.name, f"time derivative of {target.name}")) for target in result
+    ]
     for target, line in zip(result, lines, strict=True):
         origins |= dict.fromkeys(target if isinstance(target, Vector) else (target,), line)
     return {field: _slope(field, value) for field, value in lang.by_field(result)}

@@ -18,7 +18,8 @@ from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, minimum, sqrt, where
 from halocline.lang.grid import AXES, Field, Grid, Vector
 from halocline.lang.operators import derivative, difference, inner, second, shift
-from halocline.lang.program import Scalar, assign, every, parameter, scalar, scalars, stop
+from halocline.lang.origin import worded
+from halocline.lang.program import Scalar, assign, every, labelled, parameter, scalar, scalars, stop
 from halocline.lang.reductions import max as greatest
 from halocline.lang.reductions import min as least
 from halocline.lang.reductions import norm, value
@@ -27,6 +28,7 @@ from halocline.lang.reductions import sum as total
 STEADY = "steady"  # the reason that ends a run
 RUNS_AWAY = "the velocity is more than three times that of free fall over the height"
 LIMITS = ("advection", "diffusion", "artificial sound")
+EQUATIONS = {"p": "continuity", "V": "momentum", "T": "energy"}
 REACH = 2  # points on each side that the damping of the pressure reads
 
 
@@ -164,7 +166,8 @@ class Cavity:
         with every(watch):
             self._watch()
         speed2 = scalar("speed2")
-        speed2.set(greatest(inner(self.V, self.V)))
+        with labelled("speed2: largest squared velocity"):
+            speed2.set(greatest(inner(self.V, self.V)))
         if stages == 1:
             rates = self.rates(self.p, self.V, self.T)
             self._end({f: f + dt * rates[f] for f in self.fields})
@@ -190,9 +193,9 @@ class Cavity:
         slopes = self.rates(*here)
         first = {f: f + width * dt * slopes[f] for f in fields}
         if stages % 2:
-            assign(first | dict(zip(copies, (f.expr for f in fields), strict=True)))
+            _assign(first | dict(zip(copies, (f.expr for f in fields), strict=True)))
         else:
-            assign(dict(zip(copies, first.values(), strict=True)))
+            _assign(dict(zip(copies, first.values(), strict=True)))
         now, last = (here, there) if stages % 2 else (there, here)
         mu, nu, step = scalars("mu_stage nu_stage dt_stage")
         for j in range(2, stages + 1):
@@ -204,7 +207,7 @@ class Cavity:
                 old: mu * f + nu * old + step * slopes[f]
                 for f, old in zip((now[0], *now[1], now[2]), (last[0], *last[1], last[2]), strict=True)
             }
-            self._end(changed) if j == stages else assign(changed)
+            self._end(changed) if j == stages else _assign(changed)
             now, last = last, now
 
     def _end(self, changed: dict[Field, Expr]) -> None:
@@ -213,8 +216,9 @@ class Cavity:
         lift = scalar("p_centre")
         changed[self.p] = changed[self.p] - lift
         at_centre = value(changed[self.p], at=self.centre())
-        assign(changed)
-        lift.set(at_centre)
+        _assign(changed)
+        with labelled("p_centre: pressure at the centre"):
+            lift.set(at_centre)
 
     def _watch(self) -> None:
         """The residual of each equation: the root mean square of its rate, over what is usual of it."""
@@ -222,17 +226,27 @@ class Cavity:
         # central differences leave no velocity quite without divergence: p then rises evenly, and the shift
         # takes that away
         rise = scalar("p_rise")
-        rise.set(value(rates[self.p], at=self.centre()))
+        with labelled("p_rise: rate of change of the pressure at the centre"):
+            rise.set(value(rates[self.p], at=self.centre()))
         rates[self.p] = rates[self.p] - rise
         worst = as_expr(0.0)
         for each, field in zip(self.residuals(), self.fields, strict=True):
-            each.set(norm(rates[field]) / (points * parameter(f"usual_{field.name[0]}")))
+            with labelled(f"residual of {field.name}"):
+                each.set(norm(rates[field]) / (points * parameter(f"usual_{field.name[0]}")))
             worst = maximum(worst, each.expr)
         stop(worst <= parameter("tolerance"), STEADY)
 
     def residuals(self) -> tuple[Scalar, ...]:
         """Those of the equation of each field, as scalars of the program."""
         return tuple(Scalar(f"residual_{f.name}") for f in self.fields)
+
+
+def _assign(changed: dict[Field, Expr]) -> None:
+    """Record the assignment of fields, labelled with their equations."""
+    kinds = {f: f.name[0] for f in changed}
+    labels = {f: worded(f"{kind}: {EQUATIONS[kind]} equation") for f, kind in kinds.items()}
+    with trace.current("the cavity").labelled(labels):
+        assign(changed)
 
 
 def stable_steps(

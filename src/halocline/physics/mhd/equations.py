@@ -39,6 +39,13 @@ Terms = dict[Field, dict[str, Expr]]
 
 
 WALLS = ("lnrho", "u", "s", "A")  # that walls have conditions for
+# words for the equations of fields, in explanations
+LABELS = {
+    "lnrho": "lnrho: continuity equation",
+    **dict.fromkeys((f"u_{axis}" for axis in AXES), "u: momentum equation"),
+    "s": "s: entropy equation",
+    **dict.fromkeys((f"A_{axis}" for axis in AXES), "A: induction equation"),
+}
 
 
 class MHD:
@@ -106,6 +113,8 @@ class MHD:
         """The time derivative of each field, as `halocline.Simulation` takes them; see `terms`."""
         made = self.terms(forcing, heat_gain=heat_gain, heat_loss=heat_loss)
         return {f: sum(terms.values(), as_expr(0.0)) for f, terms in made.items()}
+
+    equations.labels = LABELS  # type: ignore[attr-defined]
 
     def terms(
         self,

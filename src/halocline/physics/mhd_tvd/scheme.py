@@ -19,7 +19,7 @@ from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import branch, maximum, symmetric_sum, where
 from halocline.lang.grid import AXES, Field, Grid, Vector, unknown
 from halocline.lang.operators import shift
-from halocline.lang.program import parameter, scalar, stage
+from halocline.lang.program import labelled, parameter, scalar, stage
 from halocline.lang.reductions import count, first
 from halocline.lang.reductions import max as greatest
 from halocline.physics.mhd_tvd.gas import Flux, State, added, both, fast_speed, frame, pressure
@@ -40,7 +40,8 @@ FLUXES: Mapping[str, Callable[..., Flux]] = {
     **{name: plm(solver) for name, solver in RIEMANN.items()},
 }
 WALLS = ("rho", "m", "E", "b")  # that walls have conditions for
-COUNTED = ("fallback", "density_floor", "pressure_floor")  # what begins the names of a step's counters
+# prefixes of the names of a step's counters, and words for what they count
+COUNTED = {"fallback": "HLL fallback", "density_floor": "density floor", "pressure_floor": "pressure floor"}
 
 
 class Conserved(NamedTuple):
@@ -195,10 +196,14 @@ class IdealMHD:
         # Step 11: the whole step of faces
         corners = protected(corners, safe, bad, "e_kept")
         self._count(U, bad, step)
-        self.rho.set(new.rho)
-        self.m.set(new.m)
-        self.E.set(new.E)
-        self.b.set(advanced(b, corners, H, size.full))
+        with labelled("rho: continuity equation"):
+            self.rho.set(new.rho)
+        with labelled("m: momentum equation"):
+            self.m.set(new.m)
+        with labelled("E: energy equation"):
+            self.E.set(new.E)
+        with labelled("b: induction equation"):
+            self.b.set(advanced(b, corners, H, size.full))
 
     @property
     def _moves_across(self) -> bool:
@@ -298,11 +303,12 @@ class IdealMHD:
         """Count where fluxes fell back and floors acted in this step, and note the first cell and step."""
         conditions = (bad > 0.0, U.rho != self.rho, U.E != self.E)
         numbers = [(count(c), first(c)) for c in conditions]
-        for name, (many, cell) in zip(COUNTED, numbers, strict=True):
+        for (name, words), (many, cell) in zip(COUNTED.items(), numbers, strict=True):
             total, place, when = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
             now = scalar(f"{name}_now")
-            now.set(many)
-            place.set(where(total > 0.0, place, cell))
+            with labelled(f"{words}: count and first cell"):
+                now.set(many)
+                place.set(where(total > 0.0, place, cell))
             when.set(where(total > 0.0, when, where(now > 0.0, step, math.inf)))
             total.set(total + now)
 
