@@ -15,6 +15,7 @@ from halocline.compile.compiler import compile_program
 from halocline.compile.identity import identity
 from halocline.compile.ir.pipeline import recorded
 from halocline.compile.strategy import Strategy
+from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from random_programs import Case, Recipe, recipes
@@ -184,6 +185,22 @@ def test_programs_of_other_lines_are_other_programs() -> None:
         schedules.append(schedule_of(grid, function))
     assert schedules[0] is schedules[2]
     assert schedules[0] != schedules[1]
+
+
+def test_a_schedule_of_a_programs_own_grid_is_not_found_for_another_grid() -> None:
+    def step(s: Any, u: Any) -> None:
+        total = hc.scalar("total")
+        total.set(hc.sum(u))
+        s.set(s + total)
+
+    grids = [hc.Grid(8, periodic=True) for _ in range(2)]
+    for grid in grids:
+        for name in ("s", "u"):
+            grid.field(name)
+    own, foreign = (hc.program(step).trace(grids[0].fields["s"], grid.fields["u"]) for grid in grids)
+    compile_program(own, grids[0])
+    with pytest.raises(InputError, match="grid"):
+        compile_program(foreign, grids[0])
 
 
 def test_passes_are_recorded_for_a_program_that_was_compiled_before() -> None:

@@ -56,9 +56,10 @@ def _contents(value: Any, grid: Grid) -> Any:
         return [_contents(entry, grid) for entry in value]
     if isinstance(value, Mapping):
         return _contents([*value.items()], grid)
-    if isinstance(value, Expr) and (value.placement is None or len(value.placement.places) == 1):
+    if isinstance(value, Expr) and value.grid in (None, grid):
         places = () if value.placement is None else tuple(value.placement.places)
-        return value.digest, places
+        if len(places) <= 1:
+            return value.digest, places
     if isinstance(value, lang.Scalar) or (isinstance(value, Field) and value.grid is grid):
         return type(value).__name__, value.name
     if is_dataclass(value) and type(value).__module__ in DATA_CLASS_MODULES:
