@@ -15,15 +15,15 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.errors import CompileError, InputError
 from halocline.explanation.device import (
-    DeviceAssignment,
+    Labels,
     device_plan,
+    planned_devices,
     planned_links,
     ranks_of_node,
     shared_here,
 )
-from halocline.explanation.facts import UNABLE, Explained
+from halocline.explanation.facts import UNABLE, Explanation
 from halocline.explanation.steps import steps_of
-from halocline.explanation.text import lines
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.plan.layout import Layout
@@ -39,13 +39,6 @@ from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 from halocline.words import shown
-
-
-class Explanation(Explained):
-    """Program on one rank, which ``print`` shows as text."""
-
-    def __str__(self) -> str:
-        return "\n".join(lines(self, self.bound()))
 
 
 def explain_program(
@@ -87,21 +80,23 @@ def explain_program(
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
     strategy = _strategy(how.kernels) if on else None
-    assigned, devices = None, 1
+    labels: Labels = ()
+    unknown = ""
+    devices = 1
     if places:
         devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
     elif on:
-        assigned = DeviceAssignment.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
-        devices = len(assigned.labels[0])
+        labels, unknown = planned_devices(how.devices, min(how.ranks_per_node or ranks, ranks))
+        devices = len(labels[0])
     graphs = arranged(program, grid, how.halo)
-    names = {place.device for place in places}.union(*(assigned.labels if assigned else ()))
+    names = {place.device for place in places}.union(*labels)
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
     with pipeline.recorded() as trail:
         schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
     if links is None:
         links = DeviceLinks()
-        if assigned is not None:
-            links = planned_links(how.devices.interface, assigned, how.subdomains_per_rank)
+        if labels:
+            links = planned_links(how.devices.interface, labels, how.subdomains_per_rank)
     layout = how.layout(
         schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
     )
@@ -115,8 +110,10 @@ def explain_program(
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
     if strategy is not None:
-        assigned = assigned or DeviceAssignment.of_run(places, ranks_of_node(layout, rank))
-        there = device_plan(schedule, plan, how, strategy, assigned)
+        if not labels:
+            node = ranks_of_node(layout, rank)
+            labels = tuple(tuple(dict.fromkeys(p.device for p in places if p.rank == r)) for r in node)
+        there = device_plan(schedule, plan, how, strategy, labels, unknown)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
