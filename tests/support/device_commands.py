@@ -10,8 +10,7 @@ from typing import Any
 import halocline as hc
 import preloaded
 from halocline import _native as native
-from halocline.explanation.explain import explain_program
-from halocline.explanation.facts import Explanation
+from halocline.explanation.explain import Explanation, explain_program
 from halocline.problems.problem import Problem
 
 Devices = list[native.Device]

@@ -22,8 +22,9 @@ from halocline.explanation.device import (
     ranks_of_node,
     shared_here,
 )
-from halocline.explanation.facts import UNABLE, Explanation
+from halocline.explanation.facts import UNABLE, Explained
 from halocline.explanation.steps import steps_of
+from halocline.explanation.text import lines
 from halocline.lang.grid import Grid
 from halocline.lang.program import Program
 from halocline.plan.layout import Layout
@@ -32,13 +33,20 @@ from halocline.plan.transfer import Transfers, methods_without_ranks, needs_rank
 from halocline.run.devices.devices import OnDevice, device_methods
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.domain.execution import Execution
-from halocline.run.host.machine import caches, exceeds_cache
+from halocline.run.host.machine import exceeds_cache, level_2_cache
 from halocline.run.host.streams import say_once
 from halocline.run.ranks.mpi import has_ranks
 from halocline.run.tuning import patches as tuning
 from halocline.run.tuning.kernels import AUTO
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 from halocline.words import shown
+
+
+class Explanation(Explained):
+    """Program on one rank, which ``print`` shows as text."""
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self, self.bound()))
 
 
 def explain_program(
@@ -154,7 +162,7 @@ def _planned(
     schedule: Schedule, transfers: Transfers, rank: int, threads: int, how: Execution
 ) -> tuple[RankPlan, str]:
     """A plan as a run would make it here, and where the shape of its patches comes from."""
-    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, caches=caches())
+    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, cache=level_2_cache())
     plan = planned(patch=how.patch_shape)
     if how.patch_shape is not None:
         return plan, "as given"

@@ -14,7 +14,6 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.schedule import Schedule
 from halocline.explanation.device import DevicePlan
 from halocline.explanation.steps import Step, in_order, side
-from halocline.explanation.text import lines
 from halocline.plan.decompose import Decomposition
 from halocline.plan.levels import flow
 from halocline.plan.placement import placement_cost
@@ -72,8 +71,8 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Facts about a program on one rank, which ``print`` shows as text.
+class Explained:
+    """Facts about a program on one rank.
 
     Attributes
     ----------
@@ -107,9 +106,6 @@ class Explanation:
     on: DevicePlan | None = None
     links: DeviceLinks = field(default_factory=DeviceLinks)
     trail: tuple[tuple[str, Kernel], ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(lines(self, self.bound()))
 
     @property
     def loop(self) -> tuple[Step, ...]:

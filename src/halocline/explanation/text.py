@@ -19,7 +19,7 @@ from halocline.words import amount, counted, duration
 
 if TYPE_CHECKING:
     from halocline.explanation.device import DevicePlan
-    from halocline.explanation.facts import Bound, Explanation
+    from halocline.explanation.facts import Bound, Explained
     from halocline.explanation.steps import Halo, Step
 
 WIDTH = 100
@@ -42,7 +42,7 @@ SECOND = """A field has a second buffer, its next values, where it is written wh
 The two change places after the sweep."""
 
 
-def lines(explanation: Explanation, bound: Bound | None) -> Iterator[str]:
+def lines(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     """Yield the lines of an explanation."""
     yield from _cut(explanation)
     yield ""
@@ -75,7 +75,7 @@ def _by(shape: Iterable[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _cut(explanation: Explanation) -> Iterator[str]:
+def _cut(explanation: Explained) -> Iterator[str]:
     """Yield the decomposition, the subdomains of the rank and their patches."""
     plan, cut, layout = explanation.plan, explanation.plan.decomposition, explanation.plan.layout
     workers = f"of {counted(plan.threads, 'thread')}"
@@ -110,7 +110,7 @@ def _cut(explanation: Explanation) -> Iterator[str]:
     yield f"  {count} ({listed} cells), {explanation.patches_by}{ready}"
 
 
-def _routes(explanation: Explanation) -> Iterator[str]:
+def _routes(explanation: Explained) -> Iterator[str]:
     """Yield where halos come from, and how."""
     routes, layout = explanation.routes, explanation.plan.layout
     if not routes:
@@ -132,7 +132,7 @@ def _routes(explanation: Explanation) -> Iterator[str]:
     yield ""
 
 
-def _fields(explanation: Explanation) -> Iterator[str]:
+def _fields(explanation: Explained) -> Iterator[str]:
     """Yield the fields of the rank, their halos and memory."""
     rows, note = [], ""
     plans = (subdomain.fields for subdomain in explanation.plan.subdomains)
@@ -179,7 +179,7 @@ def _devices(on: DevicePlan, placement: str) -> Iterator[str]:
     yield from _table("Kernels of this rank", heads, kernels, 3, note)
 
 
-def _placement(explanation: Explanation) -> str:
+def _placement(explanation: Explained) -> str:
     """Why the subdomains of a node lie on the devices that they do."""
     slots, worth = explanation.plan.layout.slots, explanation.link_time
     said = "Subdomains of a node lie on its devices in order"
@@ -299,7 +299,7 @@ def _halo(halo: Halo, fields: Sequence[str]) -> str:
     return "; ".join(parts)
 
 
-def _totals(explanation: Explanation, bound: Bound | None) -> Iterator[str]:
+def _totals(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     """Yield the costs of one pass of the loop, its bound, and the transfer methods."""
     yield "One pass of the loop, this rank"
     costs = f"{explanation.bytes_per_cell:g} bytes and {explanation.flops_per_cell:g} flops a cell"
@@ -324,7 +324,7 @@ def _totals(explanation: Explanation, bound: Bound | None) -> Iterator[str]:
         yield "  " + OVERLAP[explanation.overlap]
 
 
-def _bound(explanation: Explanation, bound: Bound | None) -> Iterator[str]:
+def _bound(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     if bound is None:
         yield "  bound by memory: not known, since this machine does not have the devices"
         return

@@ -24,7 +24,7 @@ from halocline.errors import InputError
 from halocline.words import printable
 
 if TYPE_CHECKING:
-    from halocline.explanation.facts import Explanation
+    from halocline.explanation.explain import Explanation
 
 app = group(__doc__, CaseByName)
 
