@@ -40,15 +40,15 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
     layout, points, selection, chunk = case
     grid = ChunkGrid(selection.shape, chunk)
     plans = [plan_chunks(layout, rank, grid, points, selection) for rank in range(layout.ranks)]
-    chunks = [chunk for plan in plans for chunk in {part.chunk for part in plan.parts}]
+    chunks = [chunk for _, parts in plans for chunk in {part.chunk for part in parts}]
     assert (
         sorted(chunks)
         == sorted(set(chunks))
         == list(np.ndindex(*(-(-n // c) for n, c in zip(selection.shape, chunk, strict=True))))
     )
     times = np.zeros(selection.shape, int)
-    for rank, plan in enumerate(plans):
-        for part in plan.parts:
+    for rank, (own, parts) in enumerate(plans):
+        for part in parts:
             assert part.box
             assert part.box <= grid.box(part.chunk)
             times[tuple(map(slice, part.box.lo, part.box.hi))] += 1
@@ -58,9 +58,9 @@ def test_every_element_of_every_chunk_has_one_owner_and_one_source(case):
                 point = selection.point(element)
                 assert all(l <= i <= h for l, i, h in zip(inside.lo, point, inside.hi, strict=True))
         # both ends of each message list the same parts in the same order
-        for other, theirs in enumerate(plans):
-            sent = [(p.chunk, p.local, p.box) for p in plan.own if p.rank == other]
-            awaited = [(p.chunk, p.local, p.box) for p in theirs.parts if p.rank == rank]
+        for other, (_, parts_of_other) in enumerate(plans):
+            sent = [(p.chunk, p.local, p.box) for p in own if p.rank == other]
+            awaited = [(p.chunk, p.local, p.box) for p in parts_of_other if p.rank == rank]
             assert sent == awaited
     assert (times == 1).all()
 
@@ -77,11 +77,11 @@ def test_chunks_do_not_exceed_the_bytes_asked_for_and_do_not_depend_on_ranks():
 def test_one_rank_of_a_million_is_planned_without_a_table_of_ranks():
     shape = (10_000, 10_000, 10_000)
     layout = Layout.of(decompose(shape, 1_000_000, periodic=True))
-    plan = plan_chunks(
+    own, parts = plan_chunks(
         layout, 123_456, ChunkGrid(shape, chunk_shape(shape, 8)), shape, Selection((0,) * 3, (1,) * 3, shape)
     )
-    assert 1 <= len(plan.own) <= 27
-    assert len(plan.parts) <= 27 * max(1, len({part.chunk for part in plan.parts}))
+    assert 1 <= len(own) <= 27
+    assert len(parts) <= 27 * max(1, len({part.chunk for part in parts}))
 
 
 @pytest.mark.parametrize("ranks", [3, 4])
@@ -89,5 +89,5 @@ def test_a_hundred_cells_on_three_or_four_ranks_have_the_same_chunks(ranks):
     layout = Layout.of(decompose((100,), ranks, periodic=True))
     grid = ChunkGrid((100,), (40,))
     plans = [plan_chunks(layout, rank, grid, (100,), Selection((0,), (1,), (100,))) for rank in range(ranks)]
-    owned = [chunk for plan in plans for chunk in {part.chunk for part in plan.parts}]
+    owned = [chunk for _, parts in plans for chunk in {part.chunk for part in parts}]
     assert sorted(owned) == [(0,), (1,), (2,)]

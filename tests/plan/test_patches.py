@@ -20,7 +20,6 @@ from halocline.plan import decompose
 from halocline.plan import rank as planning
 from halocline.plan.box import Box
 from halocline.plan.layout import Layout
-from halocline.plan.patches import Caches
 from halocline.plan.rank import plan_rank
 from halocline.plan.transfer import Transfers
 
@@ -158,7 +157,7 @@ def test_planes_of_a_patch_fit_in_half_of_the_cache_unless_it_is_the_least_patch
     schedule = make_schedule(
         (True,) * 3, [("float64", (False,) * 3)] * 2, [(footprint, [Footprint()] * 2, ())]
     )
-    plan = plan_subdomain(schedule, decompose((512,) * 3, 1, thickness=radius), 0, caches=Caches(l2=l2))
+    plan = plan_subdomain(schedule, decompose((512,) * 3, 1, thickness=radius), 0, cache=l2)
     table = plan.patches.table
     shape = (table[:, 1] - table[:, 0]).max(axis=0).tolist()
     least = [max(8, 4 * radius), 512]
@@ -174,7 +173,7 @@ def test_scratch_arrays_of_a_patch_fit_in_half_of_the_cache():
     schedule = one_field((False, False), star(2, 1)).schedule
     (sweep,) = schedule.sweeps()
     schedule = replace(schedule, operations=(replace(sweep, scratch=(Slot(0, 8, (2, 2)),)),))
-    plan = plan_subdomain(schedule, decompose((4096, 4096), 1, periodic=False), 0, caches=Caches(l2=2**21))
+    plan = plan_subdomain(schedule, decompose((4096, 4096), 1, periodic=False), 0, cache=2**21)
     table = plan.patches.table
     rows, columns = (table[:, 1] - table[:, 0]).max(axis=0).tolist()
     assert 2**17 <= (rows + 2) * (columns + 2) * 8 <= 2**20
@@ -276,8 +275,3 @@ def test_one_number_is_the_patch_along_every_axis():
     schedule = one_field((True, True), star(2, 1)).schedule
     plans = [plan_subdomain(schedule, decompose((8, 8), 1), 0, patch=p) for p in (4, (4,), (4, 4))]
     assert {len(p.patches) for p in plans} == {4}
-
-
-def test_no_threads():
-    with pytest.raises(InputError, match="threads is 0; expected a whole number from 1"):
-        plan_subdomain(one_field((True,), star(1, 1)).schedule, decompose((8,), 1), 0, threads=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,8 @@ from halocline.native import native
 from halocline.plan.devices import DeviceChoice, share_devices
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.layout import Layout
-from halocline.plan.levels import flow
-from halocline.plan.placement import placement_cost
 from halocline.plan.rank import RankPlan, SubdomainPlan
-from halocline.plan.traffic import Traffic
-from halocline.run.devices.devices import OnDevice, label, present_devices, shared_bytes, subdomain_bytes
+from halocline.run.devices.devices import label, present_devices, shared_bytes, subdomain_bytes
 from halocline.run.devices.topology import DeviceLinks, links_between
 from halocline.run.domain.execution import Execution
 
@@ -70,38 +67,25 @@ class DevicePlan:
         return tuple(found) if all(found) else ()
 
 
-@dataclass(frozen=True)
-class DeviceAssignment:
-    """The devices of each rank of a node, by name.
+Labels = tuple[tuple[str, ...], ...]  # names of the devices of each rank of a node
 
-    `unknown` as in `DevicePlan`.
-    """
 
-    labels: tuple[tuple[str, ...], ...]
-    unknown: str = ""
-
-    @classmethod
-    def planned(cls, choice: DeviceChoice, ranks_of_node: int) -> DeviceAssignment:
-        """As a run would deal them out, on a node that has what is asked for."""
-        interface, there = choice.interface, devices_here(choice.interface)
-        names = [f"{interface}:{n}" for n in choice.indices]
-        lacking = [name for name in names if name not in there]
-        if there and not lacking:
-            names = [f"{interface}:{n}" for n in choice.among([device.platform for device in there.values()])]
-        if not names:
-            why = native().why_no_devices(interface)
-            return cls(
-                ((interface,),) * ranks_of_node,
-                f"one device is planned for each rank, since there is none on this machine ({why})",
-            )
-        shared = share_devices(len(names), ranks_of_node)
-        unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
-        return cls(tuple(tuple(names[n] for n in numbers) for numbers in shared), unknown)
-
-    @classmethod
-    def of_run(cls, places: Sequence[OnDevice], node: Sequence[int]) -> DeviceAssignment:
-        """As they are, for these ranks of a node."""
-        return cls(tuple(tuple(dict.fromkeys(p.device for p in places if p.rank == rank)) for rank in node))
+def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, str]:
+    """Return the devices of each rank of a node that has all that is asked for, and `DevicePlan.unknown`."""
+    interface, there = choice.interface, devices_here(choice.interface)
+    names = [f"{interface}:{n}" for n in choice.indices]
+    lacking = [name for name in names if name not in there]
+    if there and not lacking:
+        names = [f"{interface}:{n}" for n in choice.among([device.platform for device in there.values()])]
+    if not names:
+        why = native().why_no_devices(interface)
+        return (
+            ((interface,),) * ranks_of_node,
+            f"one device is planned for each rank, since there is none on this machine ({why})",
+        )
+    shared = share_devices(len(names), ranks_of_node)
+    unknown = f"not on this machine: {', '.join(lacking)}" if lacking else ""
+    return tuple(tuple(names[n] for n in numbers) for numbers in shared), unknown
 
 
 def devices_here(interface: str) -> dict[str, Any]:
@@ -115,27 +99,13 @@ def shared_here(interface: str, names: Iterable[str]) -> int:
     return shared_bytes([there[name] for name in names if name in there])
 
 
-def planned_links(interface: str, assigned: DeviceAssignment, subdomains_per_rank: int) -> DeviceLinks:
+def planned_links(interface: str, labels: Labels, subdomains_per_rank: int) -> DeviceLinks:
     """How these devices are linked, where all are on this machine."""
     there = devices_here(interface)
-    if any(name not in there for names in assigned.labels for name in names):
+    if any(name not in there for names in labels for name in names):
         return DeviceLinks(None, "their links are not known, since not all are on this machine")
-    identities = [[there[name].identity for name in names] for names in assigned.labels]
+    identities = [[there[name].identity for name in names] for names in labels]
     return links_between(identities, subdomains_per_rank, interface)
-
-
-def link_time(schedule: Schedule, layout: Layout, links: DeviceLinks) -> float | None:
-    """How long messages take on the links of a node, over what they would where its subdomains lie in order;
-    None where they do."""
-    if links.distance is None or not layout.slots:
-        return None
-    first = layout.nodes // 2 * layout.slots_per_node
-    of_node = range(first, min(first + layout.slots_per_node, layout.decomposition.count))
-    if len(of_node) < layout.slots_per_node:
-        return None
-    sent = flow(layout.decomposition, Traffic.of_schedule(schedule), of_node)
-    in_order = placement_cost(sent, links.distance, tuple(range(len(of_node))))
-    return placement_cost(sent, links.distance, layout.slots) / in_order if in_order else None
 
 
 def ranks_of_node(layout: Layout, rank: int) -> list[int]:
@@ -145,13 +115,13 @@ def ranks_of_node(layout: Layout, rank: int) -> list[int]:
 
 
 def device_plan(
-    schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, assigned: DeviceAssignment
+    schedule: Schedule, plan: RankPlan, how: Execution, strategy: Strategy, labels: Labels, unknown: str
 ) -> DevicePlan:
     """What a rank does on devices, with kernels of a strategy."""
     interface, each = how.devices.interface, how.subdomains_per_rank
-    mine = assigned.labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
+    mine = labels[ranks_of_node(plan.layout, plan.rank).index(plan.rank)]
     there = devices_here(interface)
-    sharing = Counter(name for names in assigned.labels for name in set(names))
+    sharing = Counter(name for names in labels for name in set(names))
     devices = []
     for n, name in enumerate(mine):
         subdomains = plan.subdomains[n * each : (n + 1) * each]
@@ -166,7 +136,7 @@ def device_plan(
                 "free_bytes": None if native_device is None else native_device.free_memory,
             }
         )
-    return DevicePlan(interface, devices, assigned.unknown, str(strategy), *_kernels(schedule, plan, each))
+    return DevicePlan(interface, devices, unknown, str(strategy), *_kernels(schedule, plan, each))
 
 
 def _kernels(

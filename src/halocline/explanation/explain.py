@@ -15,8 +15,9 @@ from halocline.compile.schedule import Schedule
 from halocline.compile.strategy import SHARED_BYTES, Strategy
 from halocline.errors import CompileError, InputError
 from halocline.explanation.device import (
-    DeviceAssignment,
+    Labels,
     device_plan,
+    planned_devices,
     planned_links,
     ranks_of_node,
     shared_here,
@@ -32,7 +33,7 @@ from halocline.plan.transfer import Transfers, methods_without_ranks, needs_rank
 from halocline.run.devices.devices import OnDevice, device_methods
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.domain.execution import Execution
-from halocline.run.host.machine import caches, exceeds_cache
+from halocline.run.host.machine import exceeds_cache, level_2_cache
 from halocline.run.host.streams import say_once
 from halocline.run.ranks.mpi import has_ranks
 from halocline.run.tuning import patches as tuning
@@ -87,21 +88,23 @@ def explain_program(
     how = Execution(threads=threads, **execution)
     on = how.devices.interface != "cpu"
     strategy = _strategy(how.kernels) if on else None
-    assigned, devices = None, 1
+    labels: Labels = ()
+    unknown = ""
+    devices = 1
     if places:
         devices = sum(place.rank == 0 for place in places) // how.subdomains_per_rank
     elif on:
-        assigned = DeviceAssignment.planned(how.devices, min(how.ranks_per_node or ranks, ranks))
-        devices = len(assigned.labels[0])
+        labels, unknown = planned_devices(how.devices, min(how.ranks_per_node or ranks, ranks))
+        devices = len(labels[0])
     graphs = arranged(program, grid, how.halo)
-    names = {place.device for place in places}.union(*(assigned.labels if assigned else ()))
+    names = {place.device for place in places}.union(*labels)
     shared = shared_here(how.devices.interface, names) if on else SHARED_BYTES
     with pipeline.recorded() as trail:
         schedule = compile_program(program, grid, halo=how.halo, device=strategy, shared=shared)
     if links is None:
         links = DeviceLinks()
-        if assigned is not None:
-            links = planned_links(how.devices.interface, assigned, how.subdomains_per_rank)
+        if labels:
+            links = planned_links(how.devices.interface, labels, how.subdomains_per_rank)
     layout = how.layout(
         schedule, grid, ranks, how.ranks_per_node, nodes_of_ranks, devices, distance=links.distance
     )
@@ -115,8 +118,10 @@ def explain_program(
     plan, patches_by = _planned(schedule, transfers, rank, 1 if on else threads, how)
     there = None
     if strategy is not None:
-        assigned = assigned or DeviceAssignment.of_run(places, ranks_of_node(layout, rank))
-        there = device_plan(schedule, plan, how, strategy, assigned)
+        if not labels:
+            node = ranks_of_node(layout, rank)
+            labels = tuple(tuple(dict.fromkeys(p.device for p in places if p.rank == r)) for r in node)
+        there = device_plan(schedule, plan, how, strategy, labels, unknown)
     alternative = None
     with contextlib.suppress(InputError):  # too many ranks for slabs
         slabs = replace(how, decomposition="1d")
@@ -157,7 +162,7 @@ def _planned(
     schedule: Schedule, transfers: Transfers, rank: int, threads: int, how: Execution
 ) -> tuple[RankPlan, str]:
     """A plan as a run would make it here, and where the shape of its patches comes from."""
-    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, caches=caches())
+    planned = partial(plan_rank, schedule, transfers, rank, threads=threads, cache=level_2_cache())
     plan = planned(patch=how.patch_shape)
     if how.patch_shape is not None:
         return plan, "as given"

@@ -12,10 +12,13 @@ from typing import Any
 from halocline.compile.footprint import Direction
 from halocline.compile.ir.kernel import Kernel
 from halocline.compile.schedule import Schedule
-from halocline.explanation.device import DevicePlan, link_time
+from halocline.explanation.device import DevicePlan
 from halocline.explanation.steps import Step, in_order, side
 from halocline.plan.decompose import Decomposition
+from halocline.plan.levels import flow
+from halocline.plan.placement import placement_cost
 from halocline.plan.rank import RankPlan
+from halocline.plan.traffic import Traffic
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.host.machine import exceeds_cache
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
@@ -127,8 +130,18 @@ class Explained:
 
     @property
     def link_time(self) -> float | None:
-        """What placement by links is worth; see `halocline.explanation.device.link_time`."""
-        return link_time(self.schedule, self.plan.layout, self.links)
+        """Time of messages on the links of a node, over that of subdomains placed in order; None where these
+        are in order."""
+        layout, distance = self.plan.layout, self.links.distance
+        if distance is None or not layout.slots:
+            return None
+        first = layout.nodes // 2 * layout.slots_per_node
+        of_node = range(first, min(first + layout.slots_per_node, layout.decomposition.count))
+        if len(of_node) < layout.slots_per_node:
+            return None
+        sent = flow(layout.decomposition, Traffic.of_schedule(self.schedule), of_node)
+        ordered = placement_cost(sent, distance, tuple(range(len(of_node))))
+        return placement_cost(sent, distance, layout.slots) / ordered if ordered else None
 
     @property
     def inner_patches(self) -> int:

@@ -238,29 +238,29 @@ class _Steps:
             yield Step("exchange", depth, (), tuple(halos), (), (), *_moved(plans))
 
     def _halo(self, sweep: Sweep, field: int, footprint: Footprint) -> Halo:
-        name = self.schedule.fields[field].name
         sent = {d for d, _ in sweep.exchange.get(field, ())}
         peers = {d: self.plan.decomposition.neighbour(self.own.number, d) for d, _ in footprint}
         there = {d: p for d, p in peers.items() if p is not None}
         copied = {d for d, p in there.items() if d in sent and self.plan.transfers.copied(self.own.number, p)}
         return Halo(
-            field=name,
+            field=self.schedule.fields[field].name,
             width=tuple((side(d), max(w)) for d, w in sorted(footprint, key=lambda s: in_order(s[0]))),
             travels=sides((sent & there.keys()) - copied),
             copied=sides(copied),
             walls=sides(peers.keys() - there.keys()),
-            why=self._why(sweep, name, bool(sent)),
+            why=self._why(sweep, field, bool(sent)),
         )
 
-    def _why(self, sweep: Sweep, name: str, moved: bool) -> str:
+    def _why(self, sweep: Sweep, field: int, moved: bool) -> str:
         """Why a field is exchanged before a sweep, or why it need not be."""
+        name = self.schedule.fields[field].name
         here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
         if moved and self.halo == "uniform":
             return "halos are uniform"
-        needed = self._exchanged(sweep, name)
+        needed = sweep.exchange.get(field, Footprint())
         for i in self._before(here):
             other = self.sweeps[i]
-            there = self._exchanged(other, name)
+            there = other.exchange.get(field, Footprint())
             before = f"before sweep {self._number(i)}" if other.computes else "before the loop"
             if name in other.names and moved:
                 return "its values have changed since they were last in the halo"
@@ -272,11 +272,6 @@ class _Steps:
             if there and i != here and needed - there:
                 return f"it is read farther away than the exchange {before} reaches"
         return "nothing has filled its halo before" if moved else "boundary conditions alone fill it"
-
-    def _exchanged(self, sweep: Sweep, name: str) -> Footprint:
-        """The segments of a field that are exchanged before a sweep."""
-        names = self.schedule.fields
-        return next((p for f, p in sweep.exchange.items() if names[f].name == name), Footprint())
 
     def _number(self, i: int) -> int:
         """The number of a sweep among those that compute, as they are listed."""

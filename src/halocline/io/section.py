@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from halocline.lang.grid import Field, Grid
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.interpolation import nearest
 from halocline.run.fields.regions import period
+from halocline.run.memory.store import assembled_pieces
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,10 @@ def _gather(
                 skip = -first % steps[a]
                 chosen.append(slice(skip, n, steps[a]))
                 places.append((first + skip) // steps[a])
-        mine.append((places, np.ascontiguousarray(view[tuple(chosen)])))
+        mine.append((tuple(places), np.ascontiguousarray(view[tuple(chosen)])))
     pieces = fields.domain.comm.gather(mine)
     if pieces is None:
         return None
     shape = [1 if a in cut else -(-n // steps[a]) for a, n in enumerate(points)]
-    whole = np.empty(shape, dtype=pieces[0][0][1].dtype)
-    for place, piece in (found for each in pieces for found in each):
-        whole[tuple(slice(p, p + n) for p, n in zip(place, piece.shape, strict=True))] = piece
+    whole = assembled_pieces(chain.from_iterable(pieces), tuple(shape), field.dtype)
     return whole.squeeze(axis=tuple(cut))

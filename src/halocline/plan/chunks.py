@@ -119,27 +119,10 @@ class Part:
     box: Box
 
 
-@dataclass(frozen=True)
-class ChunkPlan:
-    """What one rank does to store an array, or to read it.
-
-    Attributes
-    ----------
-    own : tuple of Part
-        What its subdomains have of chunks, by chunk; `rank` is who puts that together.
-    parts : tuple of Part
-        Contents of the chunks whose first element this rank has, and that it assembles, by chunk; `rank` is
-        the rank that has the part.
-    """
-
-    own: tuple[Part, ...]
-    parts: tuple[Part, ...]
-
-
 def plan_chunks(
     layout: Layout, rank: int, grid: ChunkGrid, points: Sequence[int], selection: Selection
-) -> ChunkPlan:
-    """Who puts together which chunks of an array of points of a field.
+) -> tuple[list[Part], list[Part]]:
+    """Return the parts of chunks that a rank has, and those of the chunks that it puts together.
 
     Parameters
     ----------
@@ -151,6 +134,13 @@ def plan_chunks(
         Of the field along each axis: as many as cells, or one more on an upper wall.
     selection : Selection
         Of the array.
+
+    Returns
+    -------
+    own : list of Part
+        Parts that the subdomains of this rank have, by chunk; `rank` is who puts the chunk together.
+    parts : list of Part
+        Parts of the chunks whose first element this rank has, by chunk; `rank` is who has the part.
     """
     cut = layout.decomposition
     chunks: list[Index] = []
@@ -174,7 +164,7 @@ def plan_chunks(
             if theirs:  # strides may step over a subdomain
                 parts.append(Part(chunk, home, local, theirs))
     parts.sort(key=lambda part: (part.chunk, part.rank, part.local))
-    return ChunkPlan(tuple(own), tuple(parts))
+    return own, parts
 
 
 def _points(cut: Decomposition, number: int, points: Sequence[int]) -> Box:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
-from operator import index
 
+from halocline import ranges
 from halocline.compile.footprint import Direction
 from halocline.errors import InputError
 from halocline.lang.axes import AXES, axis_flags, is_sequence, per_axis, whole
@@ -165,11 +165,12 @@ def decompose(
     InputError
         Wrong arguments, or a count that the axes cannot be cut into.
     """
-    cells = _shape(shape)
-    ndim = len(cells)
-    count = _integer(count, "number of subdomains")
-    if count < 1:
-        raise InputError(f"{count} subdomains were asked for; at least 1 is needed")
+    ndim = ranges.AXES.check("number of axes", len(shape))
+    cells = tuple(
+        ranges.POINTS.check(f"number of cells along axis {axis}", n)
+        for axis, n in zip(AXES, shape, strict=False)
+    )
+    count = ranges.POINTS.check("number of subdomains", count)
     wraps = axis_flags(periodic, ndim, "periodic")
     chosen("level", level, LEVELS)
     if traffic is None:
@@ -252,7 +253,9 @@ def _choose(
         axes = len(problem.shape)
         return _given(problem, per_axis(strategy, axes, "decomposition", whole, "a whole number", default=1))
     if is_sequence(strategy):
-        return _given(problem, tuple(_integer(p, "number of subdomains along an axis") for p in strategy))
+        return _given(
+            problem, tuple(ranges.POINTS.check("number of subdomains along an axis", p) for p in strategy)
+        )
     if not isinstance(strategy, str):
         raise InputError(
             f"decomposition {strategy!r}: expected one of {', '.join(STRATEGIES)}, or the subdomains along "
@@ -432,25 +435,6 @@ def _factorisations(number: int, limits: Sequence[int]) -> Iterator[Parts]:
                     yield (d, *parts)
 
     return split(number, limits)
-
-
-def _shape(shape: Sequence[int]) -> tuple[int, ...]:
-    cells = tuple(_integer(n, "number of cells") for n in shape)
-    if not 1 <= len(cells) <= 3:
-        raise InputError(f"a grid has one to three axes, not {len(cells)}: shape {cells}")
-    for axis, n in enumerate(cells):
-        if n < 1:
-            raise InputError(
-                f"axis {AXES[axis]} of the grid has {_cells(n)}; it needs at least 1 (shape {cells})"
-            )
-    return cells
-
-
-def _integer(value: object, what: str) -> int:
-    try:
-        return index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputError(f"the {what} must be an integer, not {value!r}") from None
 
 
 def _cells(n: int) -> str:

@@ -17,12 +17,13 @@ from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
-from halocline.ranges import PATCHES, THREADS
+from halocline.ranges import PATCHES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+LEVEL_2 = 2**20  # bytes of the level-2 cache of a core, where that is not known
 PATCHES_PER_THREAD = 8  # so that threads end together although one of them also packs and polls
 MOST_CELLS = 2**22  # of a patch; a few milliseconds of work
 POLLED_CELLS = 2**16  # of a patch where messages progress only while polled, which is between patches
@@ -34,13 +35,6 @@ OVERLAP = 16  # times the points that stages have around a patch, it is long at 
 STAGED = 4  # times the level-2 cache: what patches of sweeps with stages may take for that
 ROW_ALIGNMENT = 64  # bytes, of rows of scratch memory
 ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
-
-
-@dataclass(frozen=True)
-class Caches:
-    """Bytes of the data caches of a core."""
-
-    l2: int = 2**20
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,7 @@ class WorkingSet:
         return max(self.least(axis), OVERLAP * max((s.extra[axis] for s in self.scratch), default=0))
 
 
-def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches: Caches) -> tuple[int, ...]:
+def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], cache: int) -> tuple[int, ...]:
     """The largest patch whose working set takes at most half of the level-2 cache in every sweep.
 
     Patches of sweeps with stages are not cut as far where that would have the stages computed twice in many
@@ -99,10 +93,10 @@ def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], caches
     patch = list(shape)
     last = len(patch) - 1
     for load in working_sets:
-        for limit, bound in ((caches.l2 // 2, load.least_staged), (STAGED * caches.l2, load.least)):
+        for limit, bound in ((cache // 2, load.least_staged), (STAGED * cache, load.least)):
             least = [bound(axis) for axis in range(last + 1)]
             least[last] = max(load.least(last), SHORTEST_ROW)
-            patch = _cut(patch, load, limit if load.scratch else caches.l2 // 2, least)
+            patch = _cut(patch, load, limit if load.scratch else cache // 2, least)
     return tuple(patch)
 
 
@@ -161,7 +155,7 @@ def cut_patches(
     ends: tuple[int, int] = (0, 0),
     patch: int | Sequence[int] | Mapping[str, int] | None = None,
     threads: int = 1,
-    caches: Caches | None = None,
+    cache: int | None = None,
     blocks: Blocks | None = None,
     polled: bool = False,
     device: bool = False,
@@ -184,7 +178,8 @@ def cut_patches(
         ends are smaller where this does not divide the subdomain. Default: `patch_shape`, outer patches
         thin, and at least 8 inner patches per thread of 4096 cells or more.
     threads : int
-    caches : Caches, optional
+    cache : int, optional
+        Bytes of the level-2 cache of a core.
     blocks : Blocks, optional
         Patches are cut at the borders of blocks too, and those of inactive blocks are left out.
     polled : bool
@@ -195,9 +190,8 @@ def cut_patches(
     Raises
     ------
     InputError
-        A patch shape that is not positive, or not of the grid's dimension; no threads.
+        A patch shape that is not positive, or not of the grid's dimension.
     """
-    THREADS.check("threads", threads)
     shape = subdomain.shape
     if patch is None and device:
         edges = [
@@ -206,7 +200,7 @@ def cut_patches(
         ]
     elif patch is None:
         edges = _default_edges(
-            shape, working_sets, received, threads, caches or Caches(), POLLED_CELLS if polled else MOST_CELLS
+            shape, working_sets, received, threads, cache or LEVEL_2, POLLED_CELLS if polled else MOST_CELLS
         )
     else:
         edges = [[*range(0, n, size), n] for n, size in zip(shape, _explicit(patch, len(shape)), strict=True)]
@@ -240,14 +234,14 @@ def _default_edges(
     working_sets: Sequence[WorkingSet],
     received: Sequence[tuple[int, int]],
     threads: int,
-    caches: Caches,
+    cache: int,
     most_cells: int,
 ) -> list[list[int]]:
     last = len(shape) - 1
     outer = _outer_layers(shape, received)
     inner = [n - sum(layers) for n, layers in zip(shape, outer, strict=True)]
 
-    patch = patch_shape(inner, working_sets, caches)
+    patch = patch_shape(inner, working_sets, cache)
     pieces = [ceil(n / size) for n, size in zip(inner, patch, strict=True)]
     least = [max((w.least_staged(axis) for w in working_sets), default=8) for axis in range(last + 1)]
     wanted = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from halocline.plan.exchange import Copy, Exchange, Message, exchange
 from halocline.plan.fills import FillBoxes, fill_boxes, needs
 from halocline.plan.fit import check_fit
 from halocline.plan.layout import Layout
-from halocline.plan.patches import Caches, Patches, WorkingSet, cut_patches, scratch_bytes
+from halocline.plan.patches import Patches, WorkingSet, cut_patches, scratch_bytes
 from halocline.plan.subdomain import Subdomain
 from halocline.plan.transfer import NEEDS_PROGRESS, Transfers
 
@@ -286,7 +287,7 @@ def plan_rank(
     *,
     patch: int | Sequence[int] | Mapping[str, int] | None = None,
     threads: int = 1,
-    caches: Caches | None = None,
+    cache: int | None = None,
 ) -> RankPlan:
     """Plans one rank; the cost does not depend on the number of ranks.
 
@@ -294,7 +295,7 @@ def plan_rank(
     ----------
     transfers : Transfers
         Which rank has which subdomains, and how these exchange.
-    patch, threads, caches
+    patch, threads, cache
         See `halocline.plan.patches.cut_patches`.
 
     Raises
@@ -303,7 +304,7 @@ def plan_rank(
         A subdomain that is thinner than what is read of it; a wrong patch.
     """
     plans = (
-        plan_subdomain(schedule, transfers, number, patch=patch, threads=threads, caches=caches)
+        plan_subdomain(schedule, transfers, number, patch=patch, threads=threads, cache=cache)
         for number in transfers.layout.owned(rank)
     )
     return RankPlan(transfers, rank, tuple(plans), threads)
@@ -316,13 +317,13 @@ def plan_subdomain(
     *,
     patch: int | Sequence[int] | Mapping[str, int] | None = None,
     threads: int = 1,
-    caches: Caches | None = None,
+    cache: int | None = None,
 ) -> SubdomainPlan:
     """Plans one subdomain.
 
     Parameters
     ----------
-    patch, threads, caches
+    patch, threads, cache
         See `halocline.plan.patches.cut_patches`.
 
     Raises
@@ -354,14 +355,14 @@ def plan_subdomain(
         ends=_wrapped(schedule) if wrapped else (0, 0),
         patch=patch,
         threads=threads,
-        caches=caches,
+        cache=cache,
         blocks=blocks,
         polled=any(
             m.method in NEEDS_PROGRESS for moved in exchanges for m in (*moved.sends, *moved.receives)
         ),
         device=schedule.device is not None,
     )
-    near = cache(partial(_near, patches))  # the fields of a sweep read the same segments
+    near = functools.cache(partial(_near, patches))  # the fields of a sweep read the same segments
     return SubdomainPlan(
         decomposition,
         number,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from device_commands import SIDES, Devices, heat
 from halocline import _native as native
 from halocline.errors import InputError, RunError
-from halocline.explanation.device import DeviceAssignment
+from halocline.explanation.device import planned_devices
 from halocline.plan.box import Box
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.rank import FieldPlan
@@ -91,15 +91,11 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("made_up")
 def test_devices_of_different_platforms_are_not_mixed():
     assert [device.index for device in chosen_here(DeviceChoice("opencl", (1, 0)))] == [1, 0]
-    for refuse in (chosen_here, lambda choice: DeviceAssignment.planned(choice, 1)):
+    for refuse in (chosen_here, lambda choice: planned_devices(choice, 1)):
         with pytest.raises(InputError, match=r"opencl:0 is of the platform GPUs, but opencl:2 of PoCL; exp"):
             refuse(DeviceChoice("opencl", (0, 2)))
-    assert DeviceAssignment.planned(DeviceChoice("opencl"), 1).labels == (
-        ("opencl:0", "opencl:1", "opencl:3"),
-    )
-    assert (
-        DeviceAssignment.planned(DeviceChoice("opencl", (0, 9)), 1).unknown == "not on this machine: opencl:9"
-    )
+    assert planned_devices(DeviceChoice("opencl"), 1)[0] == (("opencl:0", "opencl:1", "opencl:3"),)
+    assert planned_devices(DeviceChoice("opencl", (0, 9)), 1)[1] == "not on this machine: opencl:9"
 
 
 @pytest.mark.usefixtures("made_up")

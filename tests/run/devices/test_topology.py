@@ -212,7 +212,7 @@ def test_explain_says_where_subdomains_lie_and_why(
 
 
 def test_links_of_a_machine_that_is_elsewhere_are_not_known() -> None:
-    from halocline.explanation.device import DeviceAssignment, planned_links
+    from halocline.explanation.device import planned_links
 
-    why = planned_links("cuda", DeviceAssignment((("cuda:97",), ("cuda:98",))), 1).why
+    why = planned_links("cuda", (("cuda:97",), ("cuda:98",)), 1).why
     assert why == "their links are not known, since not all are on this machine"

@@ -8,7 +8,7 @@ import pytest
 
 from halocline.compile.strategy import Strategy
 from halocline.run.tuning import kernels
-from halocline.run.tuning.patches import Tuned, recall
+from halocline.run.tuning.patches import Tuned, place_of, recall
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_cannot_be_read_is_not_remembered(nothing_known: Path) -> None:
     name = kernels.key("source", ["device"], (8, 8), 1)
-    assert recall(Tuned[Strategy], kernels.place_of(name)) is None
+    assert recall(Tuned[Strategy], place_of(name, "kernels")) is None
     for text in ("", "{}", '{"choice": {"reads": "fast"}, "gain": 1.0, "tried": 2}'):
-        kernels.place_of(name).write_text(text)
-        assert recall(Tuned[Strategy], kernels.place_of(name)) is None
+        place_of(name, "kernels").write_text(text)
+        assert recall(Tuned[Strategy], place_of(name, "kernels")) is None
     known = ("a", ["d"], (8,), 1)
     others = [("b", ["d"], (8,), 1), ("a", ["e"], (8,), 1), ("a", ["d"], (9,), 1), ("a", ["d"], (8,), 2)]
     keys = {kernels.key(*each) for each in (known, *others)}

@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 # A message, the same at both ends: the subdomains that send and receive it, and its tag.
 Key = tuple[int, int, int]
+Ends = dict[Key, Any]  # native links
 
 PROBE = 256  # bytes
 
@@ -93,43 +94,39 @@ def through(device: Any, identity: str, attach: Callable[[Any], T]) -> T:
         raise
 
 
-class Ends:
-    """The ends of the colocated messages of this rank; all ranks make it, for one engine."""
-
-    def __init__(self, comm: Communicator, plan: RankPlan, devices: Sequence[Any]) -> None:
-        code = native()
-        wanted: dict[Key, tuple[Any, bool, int]] = {}
-        for own, device in zip(plan.subdomains, devices, strict=True):
-            for sweep in own.sweeps:
-                sent = [((own.number, m.peer), m, False) for m in sweep.sends]
-                received = [((m.peer, own.number), m, True) for m in sweep.receives]
-                for ends, m, receives in sent + received:
-                    if m.method == "colocated":
-                        wanted[*ends, m.tag] = device, receives, m.bytes
-        self._links: dict[Key, Any] = {}
-        own_ends: dict[Key, tuple[str, int, bytes]] = {}
-        counters: Any = None
-        lines = code.Link.LINES
-        with comm.agreement("share memory of devices with other processes of the node"):
-            counters = code.Counters(max(1, lines * len(wanted)))
-            for n, (key, (device, receives, size)) in enumerate(wanted.items()):
-                link = code.Link(device, receives, size, counters, n * lines)
-                self._links[key] = link
-                own_ends[key] = device.identity, n * lines, link.handle()
-        everyone = comm.allgather_of_node((comm.rank, counters.handle(), own_ends))
-        homes = {number: plan.layout.home(number)[0] for key in wanted for number in key[:2]}
-        with comm.agreement("see memory of devices of other processes of the node"):
-            ranks = {rank: (handle, theirs) for rank, handle, theirs in everyone}
-            seen: dict[int, Any] = {}
-            for key, link in self._links.items():
-                device, receives, _ = wanted[key]
-                rank = homes[key[0] if receives else key[1]]
-                handle, theirs = ranks[rank]
-                if rank not in seen:
-                    seen[rank] = code.Counters.attach(handle)
-                identity, first, shared = theirs[key]
-                attach = partial(link.attach, handle=shared, counters=seen[rank], first=first)
-                through(device, identity, attach)
-
-    def __getitem__(self, key: Key) -> Any:
-        return self._links[key]
+def ends_of_messages(comm: Communicator, plan: RankPlan, devices: Sequence[Any]) -> Ends:
+    """Return the ends of the colocated messages of this rank, for one engine; all ranks call this."""
+    code = native()
+    wanted: dict[Key, tuple[Any, bool, int]] = {}
+    for own, device in zip(plan.subdomains, devices, strict=True):
+        for sweep in own.sweeps:
+            sent = [((own.number, m.peer), m, False) for m in sweep.sends]
+            received = [((m.peer, own.number), m, True) for m in sweep.receives]
+            for ends, m, receives in sent + received:
+                if m.method == "colocated":
+                    wanted[*ends, m.tag] = device, receives, m.bytes
+    links: dict[Key, Any] = {}
+    own_ends: dict[Key, tuple[str, int, bytes]] = {}
+    counters: Any = None
+    lines = code.Link.LINES
+    with comm.agreement("share memory of devices with other processes of the node"):
+        counters = code.Counters(max(1, lines * len(wanted)))
+        for n, (key, (device, receives, size)) in enumerate(wanted.items()):
+            link = code.Link(device, receives, size, counters, n * lines)
+            links[key] = link
+            own_ends[key] = device.identity, n * lines, link.handle()
+    everyone = comm.allgather_of_node((comm.rank, counters.handle(), own_ends))
+    homes = {number: plan.layout.home(number)[0] for key in wanted for number in key[:2]}
+    with comm.agreement("see memory of devices of other processes of the node"):
+        ranks = {rank: (handle, theirs) for rank, handle, theirs in everyone}
+        seen: dict[int, Any] = {}
+        for key, link in links.items():
+            device, receives, _ = wanted[key]
+            rank = homes[key[0] if receives else key[1]]
+            handle, theirs = ranks[rank]
+            if rank not in seen:
+                seen[rank] = code.Counters.attach(handle)
+            identity, first, shared = theirs[key]
+            attach = partial(link.attach, handle=shared, counters=seen[rank], first=first)
+            through(device, identity, attach)
+    return links

@@ -6,7 +6,7 @@ import functools
 import logging
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -89,46 +89,41 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
     return SharedMemoryPeers(counters, homes, attached)
 
 
-def host_methods(comm: Communicator, how: Execution) -> tuple[str, ...]:
-    """The transfer methods that may be taken where fields lie in memory of the host; all ranks call this."""
-    methods = how.allowed_methods
-    if comm.mpi is None:
-        methods = methods_without_ranks(methods)
-    if "colocated" in methods and not _can_share(comm, how):
-        methods = tuple(method for method in methods if method != "colocated")
-        if how.methods is not None and comm.rank == 0:
-            log.warning("transfer method colocated is not taken: processes cannot share memory here")
-    if "rma" in methods and comm.size > 1 and not comm.has_mailboxes:
-        methods = tuple(method for method in methods if method != "rma")
-        if comm.rank == 0:
-            log.warning(
-                "transfer method rma is not taken: MPI's one-sided communication has separate copies of "
-                "memory here (not MPI_WIN_UNIFIED)"
-            )
-    return methods
-
-
-def device_methods(comm: Communicator, how: Execution, devices: Sequence[Any]) -> tuple[str, ...]:
-    """The transfer methods that may be taken between devices; all ranks call this."""
+def available_methods(comm: Communicator, how: Execution, devices: Sequence[Any] = ()) -> tuple[str, ...]:
+    """Return the transfer methods for fields on these devices, or on the host; all ranks call this."""
     methods = how.allowed_methods
     if comm.mpi is None:
         return methods_without_ranks(methods)
-
-    def without(method: str, why: str, news: bool) -> tuple[str, ...]:
-        """All but this one; says so where that is news, or where the user asked for it."""
-        if comm.rank == 0 and comm.size > 1:
-            report = log.warning if news or how.methods is not None else log.info
-            report("transfer method %s is not taken between devices: %s", method, why)
-        return tuple(name for name in methods if name != method)
-
-    if "colocated" in methods and (why := why_no_links(comm, devices)):
-        news = all(device.shares for device in devices) and comm.ranks_of_node > 1
-        methods = without("colocated", why, news)
-    if "gpu_aware" in methods:
-        why, news = why_not_aware(comm, devices)
-        if why:
-            methods = without("gpu_aware", why, news)
+    lacking = _lacking_on_devices(comm, methods, devices) if devices else _lacking_on_host(comm, methods, how)
+    for method, why, is_news in lacking:
+        methods = tuple(name for name in methods if name != method)
+        if comm.rank == 0 and (comm.size > 1 or not devices):
+            report = log.warning if is_news or how.methods is not None else log.info
+            report("transfer method %s is not taken%s: %s", method, " between devices" * bool(devices), why)
     return methods
+
+
+def _lacking_on_host(
+    comm: Communicator, methods: Sequence[str], how: Execution
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield the methods that are not available, each with the reason, and True for news to the user."""
+    if "colocated" in methods and not _can_share(comm, how):
+        yield "colocated", "processes cannot share memory here", False
+    if "rma" in methods and comm.size > 1 and not comm.has_mailboxes:
+        why = "MPI's one-sided communication has separate copies of memory here (not MPI_WIN_UNIFIED)"
+        yield "rma", why, True
+
+
+def _lacking_on_devices(
+    comm: Communicator, methods: Sequence[str], devices: Sequence[Any]
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield the same as `_lacking_on_host` for methods between devices."""
+    if "colocated" in methods and (why := why_no_links(comm, devices)):
+        yield "colocated", why, all(device.shares for device in devices) and comm.ranks_of_node > 1
+    if "gpu_aware" in methods:
+        why, is_news = why_not_aware(comm, devices)
+        if why:
+            yield "gpu_aware", why, is_news
 
 
 def _can_share(comm: Communicator, how: Execution) -> bool:
@@ -286,14 +281,13 @@ class Domain:
         self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if comm.mpi is None:
             self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
+        methods = available_methods(comm, self.how, self.devices)
+        self.transfers = Transfers(layout, methods, self.how.packing)
         if self.devices:
-            methods = device_methods(comm, self.how, self.devices)
-            self.transfers = Transfers(layout, methods, self.how.packing)
             own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
-            return
-        self.transfers = Transfers(layout, host_methods(comm, self.how), self.how.packing)
-        self.peers = shared_memory_peers(comm, self.transfers)
+        else:
+            self.peers = shared_memory_peers(comm, self.transfers)
 
     def _notice(self, *texts: str) -> None:
         """Tell the user, once, what is not as it was asked for."""

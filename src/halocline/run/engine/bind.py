@@ -19,7 +19,7 @@ from halocline.plan.exchange import TAGS, Message
 from halocline.plan.launches import Launch, SweepLaunches, sweep_launches
 from halocline.plan.rank import RankPlan, SubdomainPlan, SweepPlan
 from halocline.run.devices.devices import device_errors
-from halocline.run.devices.links import Ends
+from halocline.run.devices.links import Ends, ends_of_messages
 from halocline.run.domain.domain import SharedMemoryPeers
 from halocline.run.memory.store import FieldStore
 
@@ -229,7 +229,7 @@ def build_device_engine(
     devices = [domain.device_of(n) for n in range(len(plan.subdomains))]
     colocated = "colocated" in plan.transfers.methods
     with device_errors(f"program {name!r}"):
-        ends = Ends(domain.comm, plan, devices) if colocated else None
+        ends = ends_of_messages(domain.comm, plan, devices) if colocated else None
     with together():
         subdomains = [
             code.DeviceSubdomain(

@@ -27,7 +27,7 @@ from halocline.plan.candidates import candidates
 from halocline.plan.rank import RankPlan, plan_rank
 from halocline.plan.transfer import Transfers
 from halocline.run.engine.prepared import PassTimer, Prepared, has_loop
-from halocline.run.host.machine import caches, exceeds_cache
+from halocline.run.host.machine import exceeds_cache, level_2_cache
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning import kernels, patches
@@ -98,7 +98,7 @@ def rank_plan(store: FieldStore, schedule: Schedule, transfers: Transfers, patch
     """Plan a schedule for this rank, with patches of a shape or by cache size."""
     domain = store.domain
     return plan_rank(
-        schedule, transfers, domain.comm.rank, threads=domain.threads, caches=caches(), patch=patch
+        schedule, transfers, domain.comm.rank, threads=domain.threads, cache=level_2_cache(), patch=patch
     )
 
 
@@ -195,7 +195,7 @@ def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], 
 
     names = [device.name for device in domain.devices]
     key = kernels.key(default.device.source, names, domain.grid.shape, domain.comm.size)
-    place, choices = kernels.place_of(key), kernels.strategies(domain.grid.ndim, staged)
+    place, choices = patches.place_of(key, "kernels"), kernels.strategies(domain.grid.ndim, staged)
     tuned = recall(Tuned[Strategy], place) if domain.comm.rank == 0 else None
     measure = partial(race, choices, timer_of) if domain.how.kernels == TUNE else None
     tuned = _tuned(domain.comm, ("kernels", name), place, tuned, measure, kernels.text_of)

@@ -39,9 +39,6 @@ class Replay(Protocol):
     def explained(self, error: HaloclineError) -> HaloclineError:
         """The same error with what led to it."""
 
-    def at(self, error: InputError) -> HaloclineError:
-        """The same error of a value that was set, with what is not finite in its cell."""
-
 
 class Session:
     """Fields and scalars, and the program that advances them in steps. All ranks call its methods.

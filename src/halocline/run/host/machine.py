@@ -16,7 +16,6 @@ from typing import Any
 
 from halocline.compile.driver import find_compiler
 from halocline.errors import CompileError, RunError
-from halocline.plan.patches import Caches
 from halocline.plan.rank import RankPlan
 
 # The widest vectors that these flags of /proc/cpuinfo promise, in bits.
@@ -263,9 +262,9 @@ def _git(root: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def caches() -> Caches:
-    """The data caches of this machine, as the planner takes them; its own defaults where they are unknown."""
-    return Caches(*(c.bytes for c in data_caches() if c.level == 2))
+def level_2_cache() -> int | None:
+    """Return the bytes of the level-2 cache of a core; None where they are not known."""
+    return next((cache.bytes for cache in data_caches() if cache.level == 2), None)
 
 
 def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:

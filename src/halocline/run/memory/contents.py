@@ -148,7 +148,7 @@ def assembled(
     domain = store.domain
     assert domain.transfers is not None
     rank = domain.comm.rank
-    plan = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
+    own, awaited = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
     views, offsets = store.views(field), domain.offsets
 
     def there(part: Part) -> NDArray[Any]:
@@ -158,11 +158,11 @@ def assembled(
         ends = zip(low, high, offsets[part.local], selection.stride, strict=True)
         return views[part.local][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
 
-    sends = [(part.rank, np.ascontiguousarray(there(part))) for part in plan.own if part.rank != rank]
-    arrived = {part: np.empty(part.box.shape, field.dtype) for part in plan.parts if part.rank != rank}
+    sends = [(part.rank, np.ascontiguousarray(there(part))) for part in own if part.rank != rank]
+    arrived = {part: np.empty(part.box.shape, field.dtype) for part in awaited if part.rank != rank}
     domain.comm.exchange(sends, [(part.rank, array) for part, array in arrived.items()])
     # one chunk after the other: its receiver may write it while the next one is assembled
-    for chunk, parts in groupby(plan.parts, attrgetter("chunk")):
+    for chunk, parts in groupby(awaited, attrgetter("chunk")):
         box = grid.box(chunk)
         values = np.empty(box.shape, field.dtype)
         for part in parts:

@@ -381,6 +381,8 @@ class OutputStore(RunStore):
         Rows that are on disk, also if the machine fails.
     last_step : int
         Step of the last row that this run has added; -1 before.
+    every : Every
+        Interval between two rows; without any number where only the start and the end are written.
     """
 
     def __init__(
@@ -399,7 +401,8 @@ class OutputStore(RunStore):
         self.how, self.fields, self.owner = how, session.fields, owner
         self._saved, self._command = saved, command
         self.contents = OutputContents(how, self.fields, owner, number, axis=TIME if session.timed else STEP)
-        if how.exact and (how.every is None or Every.parse("every", how.every).time is None):
+        self.every = Every() if how.every is None else Every.parse("every", how.every)
+        if how.exact and self.every.time is None:
             raise InputError(
                 f"output {self.path}: exact=True shortens steps to meet times, but every is "
                 f"{shown(how.every)}; give a time (a float)"
@@ -496,8 +499,9 @@ class OutputStore(RunStore):
     def recorded(self) -> Recorded | None:
         """Numbers that steps can compute and the run keeps; None where the output has other arrays."""
         numbers = self.contents.numbers
-        steps = None if self.how.every is None else Every.parse("every", self.how.every).steps
-        return None if steps is None or numbers is None else Recorded(steps, numbers)
+        if self.every.steps is None or numbers is None:
+            return None
+        return Recorded(self.every.steps, numbers)
 
     def add(self, rows: NDArray[Any]) -> None:
         """Add rows, whose fields are on their way to disk.

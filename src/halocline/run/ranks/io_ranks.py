@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.archive.arrays import BUFFERS, ArraySpec, attach, context
+from halocline.archive.arrays import BUFFERS, attach, context
 from halocline.errors import RunError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def serve(post: Any, sources: int) -> None:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(each, signal.SIG_IGN)
     threads, left, held = context(THREADS), sources, 0
-    writing: deque[tuple[int, int, int, Any]] = deque()  # source, number, bytes, future or error
+    writing: deque[tuple[int, int, int, Any]] = deque()  # source, number, bytes, future
     answers: list[Any] = []
     while left or writing or answers:
         busy = False
@@ -158,12 +158,16 @@ def serve(post: Any, sources: int) -> None:
                 number, folder, spec, lo, shape, dtype = header
                 values = np.empty(shape, dtype)
                 post.Recv([values, MPI.BYTE], source, DATA)
-                begun = _begun(folder, spec, lo, values, threads)
-                writing.append((source, number, values.nbytes, begun))
-                held += values.nbytes
+                try:
+                    future = attach(Path(folder), spec, threads).write(lo, values)
+                except RunError as error:
+                    answers.append(post.isend((number, str(error)), source, DONE))
+                else:
+                    writing.append((source, number, values.nbytes, future))
+                    held += values.nbytes
         for _ in range(len(writing)):
             source, number, size, future = writing.popleft()
-            if isinstance(future, str) or future.done():
+            if future.done():
                 busy, held = True, held - size
                 answers.append(post.isend((number, _failure(future)), source, DONE))
             else:
@@ -173,18 +177,8 @@ def serve(post: Any, sources: int) -> None:
             time.sleep(PAUSE)
 
 
-def _begun(folder: str, spec: ArraySpec, lo: tuple[int, ...], values: NDArray[Any], threads: Any) -> Any:
-    """Begin to write a chunk; return its future, or the error that prevents it."""
-    try:
-        return attach(Path(folder), spec, threads).write(lo, values)
-    except RunError as error:
-        return str(error)
-
-
 def _failure(future: Any) -> str:
     """Return the error of a chunk, empty where it is on disk."""
-    if isinstance(future, str):
-        return future
     try:
         future.result()
     except (ValueError, OSError) as error:

@@ -177,8 +177,8 @@ class Occasion:
     exact : bool
         True to shorten steps so that they end at the multiples; otherwise the event follows the first step
         that reaches one.
-    last_recorded : callable, optional
-        Returns the last step at which the steps themselves acted. The event occurs only where they did not.
+    recorded : OutputStore, optional
+        Output whose rows the steps themselves add. The event occurs only at steps without a row.
     at_end : bool
         True to act at the end of the run too, where the event has not just occurred.
     at_stop : bool
@@ -195,7 +195,7 @@ class Occasion:
     every: Every
     act: Callable[[], None]
     exact: bool = False
-    last_recorded: Callable[[], int] | None = None
+    recorded: OutputStore | None = None
     at_end: bool = False
     at_stop: bool = False
     now: Callable[[], float] = time.monotonic
@@ -220,7 +220,7 @@ class Occasion:
 
     def limits(self, clock: Clock, until: float) -> Limits:
         """Return the bounds of a run up to the next event, or to a time where that is earlier."""
-        if self.last_recorded is not None:
+        if self.recorded is not None:
             return Limits(until, until, clock.step + MOST_ROWS)
         if self.every.time is None:
             return Limits(until, until, math.inf if self.every.steps is None else self.due)
@@ -233,8 +233,8 @@ class Occasion:
         if self.every.seconds is not None:
             due = self.now() >= self.due
         elif self.every.steps is not None:
-            if self.last_recorded is not None:
-                self.due = max(self.due, _next(self.last_recorded(), self.every.steps))
+            if self.recorded is not None:
+                self.due = max(self.due, _next(self.recorded.last_step, self.every.steps))
             due = clock.step >= self.due
         else:
             due = clock.has_reached(self.due)
@@ -342,13 +342,12 @@ class Course:
         self._is_recording = bool(recorded)
         self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
         for output in self.outputs:
-            every = NEVER if output.how.every is None else Every.parse("every", output.how.every)
             act = partial(self._write, output)
             if output in recorded:
-                self.add(every, act, last_recorded=partial(getattr, output, "last_step"))
+                self.add(output.every, act, recorded=output)
             else:
-                last = every is NEVER
-                self.add(every, act, exact=output.how.exact, at_end=last, at_stop=last)
+                last = output.how.every is None
+                self.add(output.every, act, exact=output.how.exact, at_end=last, at_stop=last)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from pathlib import Path
 
-from halocline.compile.cache import cache_folder
 from halocline.compile.strategy import READS, Strategy
 from halocline.run.tuning.patches import TUNE, Tuned
 
@@ -35,11 +33,6 @@ def key(source: str, devices: Sequence[str], shape: Sequence[int], ranks: int) -
     """What a measurement holds for: these kernels, as the default has them, on such devices, for a grid of
     this shape on this number of ranks."""
     return sha256(repr((source, tuple(devices), tuple(shape), ranks)).encode()).hexdigest()[:32]
-
-
-def place_of(key: str) -> Path:
-    """Return the file of the cache for the measurement with a key."""
-    return cache_folder() / f"{key}.kernels.json"
 
 
 def text_of(tuned: Tuned[Strategy]) -> str:

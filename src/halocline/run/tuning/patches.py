@@ -206,9 +206,9 @@ def key(
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-def place_of(key: str) -> Path:
-    """Return the file of the cache for the measurement with a key."""
-    return cache_folder() / f"{key}.patch.json"
+def place_of(key: str, what: str = "patch") -> Path:
+    """Return the file of the cache for the measurement with a key, of patches or of "kernels"."""
+    return cache_folder() / f"{key}.{what}.json"
 
 
 def recalled(key: str, axes: int) -> Tuned[Patch] | None:
