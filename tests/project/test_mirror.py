@@ -53,7 +53,7 @@ ELSEWHERE = {
         "cli/commands/ablation.py": ("long/test_ablation.py", "study ablation"),
     },
     "tested by the files that it leaves": {
-        "io/panel.py": ("io/test_contours.py", "canvas_of"),
+        "io/panel.py": ("physics/cavity/test_contours.py", "canvas_of"),
         "io/plane.py": ("lang/test_stretch.py", ""),
         "run/output/ledger.py": ("run/output/test_output_rows.py", "hc.Output"),
     },

@@ -35,5 +35,6 @@ def path_of(name: str) -> Path:
         return Path(name)
     if name not in (known := case_names()):
         problem = f"there is no file {name}" if not Path(name).exists() else f"{name} is no file"
-        raise InputError(f"{problem} and no case of that name{near(name, known)}; cases: {', '.join(known)}")
+        nearest = near(name, [f"{name}.py"] if Path(f"{name}.py").is_file() else known)
+        raise InputError(f"{problem} and no case of that name{nearest}; cases: {', '.join(known)}")
     return CASES / f"{name.replace('-', '_')}.py"

@@ -14,9 +14,9 @@ import pytest
 
 from cavity_panels import NAMES, Array, Standing, case_of, figure_of, standing
 from halocline.cli.app import run as command
-from halocline.io.contours import Contours, Isolines, Planes, Streamlines
 from halocline.io.figure import Figure, canvas_of, draw
 from halocline.io.style import styled
+from halocline.physics.cavity.contours import Contours, Isolines, Planes, Streamlines
 from halocline.physics.cavity.figures import no_flux, parabola, stream_function
 from halocline.problems.problem import Problem
 from halocline.run.ranks.mpi import world

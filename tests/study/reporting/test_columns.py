@@ -35,7 +35,7 @@ def test_columns_of_what_is_known_alone() -> None:
     group = Group([made(8.0), made(8.0, joules_per_cell_step=2e-8)])
     assert c.where_known(group) == [c.ENERGY]
     assert cells(c.ENERGY, group) == ["", "50"]
-    assert c.where_known(Group([made(8.0, case="cavity")])) == [c.SSSPNT]
+    assert c.where_known(Group([made(8.0, ssspnt=1.5)])) == [c.SSSPNT]
 
 
 def test_parts_of_steps_and_other_orders_are_apart() -> None:

@@ -21,6 +21,14 @@ def test_energy_is_told_where_there_is_any():
     assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
 
 
+def test_ssspnt_is_told_where_it_is_known():
+    theory = Theory({6: sides()}, 1e-12, 2)
+    for speed, is_known in ((1.5, True), (None, False)):
+        for case in ("cavity", "mine.py"):
+            known = [made(8.0, case=case, ssspnt=speed), made(4.0, case=case, ssspnt=speed, ranks=2)]
+            assert ("ssspnt" in shown(STEPS, known, theory).tables[0].heads) == is_known
+
+
 def test_numbers_as_text():
     assert [nanoseconds(t) for t in (0.01234, 1.236, 99.96, 1234.5)] == ["0.0123", "1.24", "100", "1,234"]
     assert [size({"shape": s}) for s in ([64], [8, 8], [8, 8, 8], [8, 4, 4])] == [

@@ -36,6 +36,8 @@ def new(
     from halocline.problems.files import case_names, path_of
 
     path = Path(name if name.endswith(".py") else f"{name}.py")
+    if path.name == ".py":
+        raise InputError(f"NAME is {name!r}; expected the name of a file, such as mine")
     if path.exists():
         raise InputError(f"{path} exists already: choose another name, or remove it")
     known = case_names()

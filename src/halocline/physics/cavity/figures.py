@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from halocline.io.contours import Contours, Isolines, Planes, Streamlines
 from halocline.io.figure import Figure
 from halocline.lang.grid import AXES, Field
 from halocline.lang.weights import weights
+from halocline.physics.cavity.contours import Contours, Isolines, Planes, Streamlines
 from halocline.physics.cavity.flow import Flow
 from halocline.run.fields.fields import Fields
 

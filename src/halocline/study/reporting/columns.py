@@ -60,9 +60,9 @@ def on_one(group: Group) -> Column:
 
 
 def where_known(group: Group) -> list[Column]:
-    """Return the columns of ssspnt, for the cavity, and of energy, where a run measured it."""
-    ssspnt = [SSSPNT] if group.first["case"] == "cavity" else []
-    return [*ssspnt, ENERGY] if any(m["joules_per_cell_step"] for m in group.members) else ssspnt
+    """Return the columns of ssspnt and of energy, where a run measured them."""
+    columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY}
+    return [column for key, column in columns.items() if any(m[key] for m in group.members)]
 
 
 # -- groups --------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import pytest
 
 from cavity_panels import NAMES, Array, case_of, figure_of, standing
 from halocline.errors import InputError
-from halocline.io.contours import Contours, Isolines, Planes, Streamlines, _border, _Scale
 from halocline.io.figure import Figure, Map, canvas_of, draw
 from halocline.io.section import Section
 from halocline.io.style import styled
+from halocline.physics.cavity.contours import Contours, Isolines, Planes, Streamlines, _border, _Scale
 from loops import some
 
 
