@@ -116,7 +116,8 @@ DTYPE = problem("--dtype float32|float64", help="Their precision.")
 METHOD_OF_CASE = how(
     "--method cg|cg-fused",
     help="Method of a linear solve: [bold]cg[/], conjugate gradients as in UMBC HPCF-2018-10, with 11 "
-    "streams of memory an iteration; [bold]cg-fused[/], the same in two sweeps and 8 streams (default: cg-fused).",
+    "streams of memory an iteration; [bold]cg-fused[/], the same in two sweeps and 8 streams "
+    "(default: cg-fused).",
 )
 RTOL = how(
     "--rtol X",
