@@ -122,7 +122,7 @@ def test_explain(tmp_path):
     assert told["pass"]["bytes_per_cell"] == 64
     assert told["bound"]["seconds_per_pass"] > 0
     code = halocline("explain poisson --n 8 --code", tmp_path)
-    assert code.stdout.startswith("// poisson, 8 x 8 unknowns")
+    assert code.stdout.startswith("// Poisson in 2D")
     (tmp_path / "kernels.cpp").write_text(code.stdout)
     include = Path(__file__).parents[2] / "native" / "include"
     subprocess.run(

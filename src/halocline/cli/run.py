@@ -21,7 +21,6 @@ from halocline.cli.summary import judgement, rows_of, summary
 from halocline.cli.texts import check_part, refuse
 from halocline.errors import InputError
 from halocline.explanation.timeline import draw_timeline
-from halocline.problems.names import Names
 from halocline.problems.problem import Problem
 from halocline.problems.result import CHECK, fields_of
 from halocline.run.devices.devices import DEVICE_VARIABLE, chosen_here, devices_in_use
@@ -221,11 +220,10 @@ def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) 
 def _say(
     problem: Problem, result: Result, checks: Sequence[Check] | None, *, has_rows: bool, only: str | None
 ) -> None:
-    """Print the summary of a run, and its checks; a file that knows no command prints its results itself."""
-    knows_commands = problem.has_settings or result.names != Names()
-    if result.record is not None and (knows_commands or only is not None):
+    """Print the summary of a run, and its checks."""
+    if result.record is not None:
         say(("\n" if has_rows else "") + summary(problem, result))
-    if result.record is None and only is not None:
+    elif only is not None:
         raise InputError(f"--only {only}: {problem.spelling} has run no problem whose steps could be timed")
     if checks is not None and _is_assertion(checks):
         why = checks[0].about

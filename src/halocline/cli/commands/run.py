@@ -63,7 +63,7 @@ class OfRun(options.OfCase):
         diagnostics, checksum, pictures or series.
     every
         Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json
-        and --csv. Also call the callback of a file each K steps.
+        and --csv. For a file: call the callback of its runs each K steps.
     """
 
     steps: Annotated[int | None, problem("--steps S", whole(ranges.STEPS))] = None
