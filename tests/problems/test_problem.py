@@ -57,39 +57,6 @@ def test_a_copy_of_a_case_runs_as_a_file(run: dict[str, Any], tmp_path: Path) ->
     assert data["run"]["case"] == "mine.py"
 
 
-PLAIN = (  # parameters of heat.py as plain values
-    ("hc.cells(64, 64, 64, also=[(64,), (64, 64)])", "(16, 16)"),
-    ('hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)', "1.0"),
-    ('hc.setting("dt", 0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", least=0.0)', "0.0"),
-)
-
-
-def test_a_case_without_settings_keeps_its_functions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (CASES / "heat.py").read_text()
-    Path("case.py").write_text(text)
-    for setting, value in PLAIN:
-        assert setting in text
-        text = text.replace(setting, value)
-    Path("plain.py").write_text(text + "\n\ndef pictures():\n    return {'depth': 1 - T}\n")
-    words = ["--check", "--every", "20", "--threads", "1", "--json"]
-    outputs, records = [], []
-    for name, more in (("case", ["--n", "16,16"]), ("plain", ["--csv", "plain.csv", "--pictures", "p"])):
-        assert command(["run", f"{name}.py", *more, *words, f"{name}.json"]) == 0
-        records.append(json.loads(Path(f"{name}.json").read_text()))
-        outputs.append(capsys.readouterr().out.replace("plain.py", "case.py").splitlines())
-    for key in ("error", "series", "diagnostics", "checksum", "steps", "limiter"):
-        assert records[0]["run"][key] == records[1]["run"][key], key
-    assert records[0]["checks"] == records[1]["checks"]
-    assert [line[:13] for line in outputs[0]] == [line[:13] for line in outputs[1]]
-    rows = Path("plain.csv").read_text().splitlines()
-    assert rows[0] == "step,time,time_step,limiter,total,largest"
-    assert len(rows) == 1 + len(records[1]["run"]["series"]) > 3
-    assert Path("p/depth.png").exists()
-
-
 def test_results_have_the_keys_that_they_always_had(tmp_path: Path) -> None:
     keys, path = EXPECTED["keys"], tmp_path / "a.json"
     for words, expected in (

@@ -17,7 +17,7 @@ from halocline.cli.options import Results
 from halocline.cli.output import check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, terminal
 from halocline.cli.ranks import spread
-from halocline.cli.summary import judgement, rows_of, summary
+from halocline.cli.summary import judgement, part_line, rows_of, summary
 from halocline.cli.texts import check_part, refuse
 from halocline.errors import InputError
 from halocline.explanation.timeline import draw_timeline
@@ -82,7 +82,6 @@ def run(
         others = {"until": until, "every": every, "csv": csv, "pictures": pictures, "state": state}
         kept = {key: of_runs[key].path for key in ("output", "checkpoint") if of_runs[key] is not None}
         check_part(only, {**others, "trace": trace, **kept, "resume": resume, "check": results.check})
-    # a file without settings may do anything before its problem, so it runs once
     if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
         _ = problem.program  # wrong parameters are found before ranks are started
     spread(ranks, io_ranks or 0)
@@ -94,12 +93,12 @@ def run(
     environment = {} if device is None else {DEVICE_VARIABLE: str(choice)}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
-    if problem.is_file:
+    if not problem.has_settings:
         process.as_usual()
     begun = time.monotonic()
     series: list[dict[str, Any]] = []
-    has_rows = every is not None and json != "-"
-    # rows tell the progress of a run, and a file without settings may print its own
+    has_rows = every is not None and json != "-" and problem.has_settings
+    # rows that come while it runs say how far it is
     has_line = problem.has_settings and not has_rows and only is None
     line = progress(lambda: _heading(problem), lambda: f"{problem.unit}s") if has_line else nullcontext()
     checks: list[Check] | None = None
@@ -203,28 +202,25 @@ def _note_nothing(problem: Problem, result: Result, of_runs: Mapping[str, Any]) 
     if finished is not None:
         time = "" if record is None or record.time is None else f" (time {record.time:g})"
         note(f"nothing was done: {of_runs['resume']} is at step {finished:,}{time} already")
-    elif record is not None and record.time is not None and record.steps == 0:
+    elif problem.has_settings and record is not None and record.time is not None and record.steps == 0:
         outcome = result.outcome
-        until, steps = of_runs.get("until"), of_runs.get("steps")
         if outcome is not None and outcome.reason in (problem.names.ends or ()):
             end = f"it is {outcome.reason} there, which"
-        elif until is not None:
-            end = f"time {until:g}"
-        elif steps is not None:
-            end = f"step {steps}"
-        else:  # the file runs no step
-            return
+        else:
+            until = of_runs.get("until")
+            end = f"step {of_runs.get('steps')}" if until is None else f"time {until:g}"
         note(f"nothing was done: the run begins at time {record.time:g}, and {end} is its end")
 
 
 def _say(
     problem: Problem, result: Result, checks: Sequence[Check] | None, *, has_rows: bool, only: str | None
 ) -> None:
-    """Print the summary of a run, and its checks."""
-    if result.record is not None:
-        say(("\n" if has_rows else "") + summary(problem, result))
+    """Print the summary of a run, and its checks; a file without settings prints its results itself."""
+    if problem.has_settings:
+        if result.record is not None:
+            say(("\n" if has_rows else "") + summary(problem, result))
     elif only is not None:
-        raise InputError(f"--only {only}: {problem.spelling} has run no problem whose steps could be timed")
+        say(part_line(problem, result, only))
     if checks is not None and _is_assertion(checks):
         why = checks[0].about
         say(f"check FAILED: {why}" if why else "check passed")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from halocline.cli.output import say
+from halocline.errors import InputError
 from halocline.io.table import table_of
 from halocline.problems.problem import Problem
 from halocline.problems.record import Record
@@ -43,6 +44,17 @@ def rows_of(problem: Problem) -> Callable[[Mapping[str, Any]], None]:
         say(line(number(found.get(column)) for column in columns))
 
     return row
+
+
+def part_line(problem: Problem, result: Result, only: str) -> str:
+    """Return a line on the time of a part of the steps."""
+
+    record = result.record
+    if record is None:
+        raise InputError(f"--only {only}: {problem.spelling} has run no problem whose steps could be timed")
+    ns = record.ns_per_cell_step
+    each = "" if ns is None else f", {ns:.4g} ns a cell and step"
+    return f"{PARTS[only]}: {duration(record.seconds)} for {counted(record.steps, 'step')}{each}"
 
 
 def judgement(checks: Sequence[Check]) -> str:

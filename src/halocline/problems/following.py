@@ -7,14 +7,12 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
-from halocline.lang.grid import unknown
 from halocline.problems.live import LiveLine
-from halocline.problems.names import Names, mapping_of
 from halocline.problems.place import FACTS, Place, read_resume_point
 from halocline.problems.result import NOTHING, Runs, fields_of, now
 from halocline.problems.run_options import (
@@ -34,6 +32,9 @@ from halocline.run.simulation import events as counters
 from halocline.run.simulation.observers import Observer, RunArguments
 from halocline.run.simulation.simulation import Simulation
 from halocline.words import counted
+
+if TYPE_CHECKING:
+    from halocline.problems.names import Names
 
 log = logging.getLogger("halocline")
 
@@ -121,10 +122,8 @@ class Following(FileObserver):
         facts: dict[str, Any] = {}
         if place is not None:
             facts[FACTS] = {"problem": place.number, "run": place.run, "began": place.began}
-        if self.runs.series:
-            facts["series"] = self.runs.series
-        if self.subject.has_settings:  # the text of another file holds its parameters
-            facts["case"] = self.subject.facts
+        if self.subject.has_settings:
+            facts |= {"case": self.subject.facts, "series": self.runs.series}
         return facts
 
     def run(self, problem: Any, own: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
@@ -133,7 +132,6 @@ class Following(FileObserver):
             self.runs.arguments = own
         is_simulation = isinstance(problem, Simulation)
         place = self._place(problem, is_simulation=is_simulation)
-        # a file without settings may run several problems, of which the last one counts
         if self.options.only is not None and self.subject.has_settings:
             ends = (self.options.steps, self.subject.names.steps, own.steps)
             steps = next((steps for steps in ends if steps is not None), None)
@@ -158,9 +156,10 @@ class Following(FileObserver):
         arguments = self._arguments(sim, place, own)
         if arguments is NOTHING:
             return proceed(NOTHING)
-        if not runs.series:
+        looks = self.subject.has_settings or names.diagnostics is not None
+        if looks and not runs.series:
             self._look(sim)
-        if options.every is not None:
+        if options.every is not None and (own.callback is not None or looks):
             self.unused.discard("--every")
             arguments = arguments._replace(every=number_of_steps(options.every), exact=False)
         last = None if arguments.steps is None else sim.steps + arguments.steps
@@ -185,13 +184,12 @@ class Following(FileObserver):
         if sim.steps < warm_up and is_open():
             outcome = run_to(
                 warm_up if last is None else min(warm_up, last),
-                callback=look_on_the_way,
+                callback=look_on_the_way if looks else None,
                 output=without_end(arguments.output),
             )
             runs.warm_up = sim.steps - begun
         is_over = outcome is not None and outcome.reason != "completed"
-        is_done = options.has_end or self.finished is not None or sim.steps > begun
-        if not is_over and (is_open() or not is_done or own.callback is not None):
+        if not is_over and (is_open() or not self.subject.has_settings):
             started, meter = sim.steps, runs.meter
             assert meter is not None
             with ExitStack() as metered:
@@ -199,20 +197,20 @@ class Following(FileObserver):
 
                 def between(sim: Simulation) -> None:
                     metered.close()
-                    self._look(sim)
+                    if looks:
+                        self._look(sim)
                     if own.callback is not None:
                         own.callback(sim)
                     if is_open():
                         metered.enter_context(meter.on())
 
-                pauses = options.every is not None or own.callback is not None
-                outcome = run_to(last, callback=between if pauses else None)
+                outcome = run_to(last, callback=between if looks or own.callback is not None else None)
             runs.timed.append((sim.steps - started, outcome))
         else:  # the run ended in the warm-up, of which output did not know, or before
             written = arguments.output if sim.steps > begun else ()
             nothing = proceed(NOTHING._replace(output=written))
             outcome = nothing if outcome is None else outcome
-        if runs.series[-1]["step"] < sim.steps:
+        if looks and runs.series[-1]["step"] < sim.steps:
             self._look(sim)
         steps = sim.steps - begun
         runs.steps += steps
@@ -231,7 +229,8 @@ class Following(FileObserver):
             sim.replay.begin = names.start
         domain = sim.domain
         self.runs.meter = EnergyMeter(domain.comm, domain.devices)
-        sim.title = self.subject.name
+        if self.subject.has_settings:
+            sim.title = self.subject.name
         if self.options.share:
             most = bandwidth(domain.comm, domain.devices, domain.threads, sim.store.memory_bytes)
             self._bound = most / (sim.bytes_per_step / sim.grid.size) if most else None
@@ -286,7 +285,8 @@ class Following(FileObserver):
         self.runs.series += [
             row for row in facts.get("series", []) if row["step"] == 0 or (every and row["step"] % every == 0)
         ]
-        self.runs.steps = sim.steps
+        if self.subject.has_settings:
+            self.runs.steps = sim.steps
         self._resumed()
 
     def _advanced(
@@ -337,11 +337,7 @@ class Following(FileObserver):
         sim.check_inputs("at the start")
         if runs.numbers is None:
             with trace.order(sim.order):
-                numbers = {} if names.diagnostics is None else names.diagnostics()
-            runs.numbers = mapping_of(numbers, f"{self.subject.spelling}: diagnostics()")
-            for name in names.shown if runs.numbers else ():
-                if name not in runs.numbers:
-                    raise unknown(f"{self.subject.spelling}: shown: diagnostic", name, list(runs.numbers))
+                runs.numbers = {} if names.diagnostics is None else dict(names.diagnostics())
         evaluated = sim.evaluate(*runs.numbers.values()) if runs.numbers else ()
         values = evaluated if isinstance(evaluated, tuple) else (evaluated,)
         row = now(sim, names) | {
@@ -357,7 +353,6 @@ class Following(FileObserver):
     def _solve(
         self, problem: Any, place: Place, own: RunArguments, proceed: Callable[[RunArguments], Any]
     ) -> Any:
-        # --steps and --until concern the simulations that a file without settings may also run
         options, is_solve = self.options, self.subject.has_settings and self.subject.is_linear
         if is_solve:
             for name in ("until", "every", "warm_up"):
@@ -381,7 +376,7 @@ class Following(FileObserver):
         done = solution.iterations
         if place.number == self._resume_point.number:
             done -= self._resume_point.step
-        self.runs.steps += solution.iterations
+        self.runs.steps += solution.iterations if is_solve else done
         self._steps += done
         self.runs.timed.append((done, solution))
         return solution

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
 from halocline.lang.callables import arguments_taken
-from halocline.lang.values import as_name, as_number, as_texts
-from halocline.ranges import AXES, ORDER, POINTS, STEPS, Range
+from halocline.lang.values import as_name, as_texts
+from halocline.ranges import AXES, ORDER, POINTS, Range
 from halocline.run.simulation.events import Event
 from halocline.words import shown
 
 _POWER = Range(1, ORDER.most)
 
-ARGUMENTS: dict[str, tuple[tuple[int, ...], str]] = {  # of the functions: how many, and which
-    "exact": ((1,), "the time"),
-    "error": ((1,), "the simulation"),
-    "check": ((1, 2), "the problem, and perhaps the record"),
-    "start": ((1,), "the simulation"),
-    "diagnostics": ((0,), "no argument"),
-    "pictures": ((0,), "no argument"),
-    "findings": ((2,), "the diagnostics and the number of steps"),
-    **dict.fromkeys(("limit", "advice", "progress"), ((1,), "the scalars of the run")),
-}
+OF_EVERY_FILE = ("exact", "check")  # the others apply to files that declare their parameters
 
 
 @dataclass(frozen=True)
@@ -185,39 +176,3 @@ class Names:
     def is_extrapolated(self) -> bool:
         """True where a convergence study extrapolates numbers, since there is no exact solution."""
         return self.extrapolated is not None and self.error is None
-
-
-KNOWN = tuple(own.name for own in fields(Names))
-
-
-def check_name(name: str, value: Any) -> None:
-    """Raise InputError where the value of one of `Names` has another form."""
-    if name in ARGUMENTS:
-        arguments_taken(value, name, *ARGUMENTS[name])
-    elif name in ("shown", "ends"):
-        as_texts(value, name)
-    elif name in ("error_name", "scheme_name"):
-        as_name(value, name)
-    elif name == "until":
-        as_number(value, name)
-    elif name == "steps":
-        STEPS.check(name, value)
-    elif name == "extrapolated":
-        if not isinstance(value, Extrapolated):
-            raise InputError(f"extrapolated is {shown(value)}; expected hc.Extrapolated")
-    elif name in ("events", "families"):
-        kind = Event if name == "events" else Family
-        if not is_sequence(value) or not all(isinstance(one, kind) for one in value):
-            raise InputError(f"{name} is {shown(value)}; expected a list of hc.{kind.__name__}")
-    elif not isinstance(value, Mapping):
-        raise InputError(f"{name} is {shown(value)}; expected a mapping by name")
-    elif name == "figures":
-        for figure, function in value.items():
-            arguments_taken(function, f"figure {shown(figure)}", (1,), "the simulation")
-
-
-def mapping_of(value: Any, what: str) -> dict[str, Any]:
-    """Return the result of a function of the file as a dictionary; InputError where it is no mapping."""
-    if not isinstance(value, Mapping):
-        raise InputError(f"{what} returns {shown(value)}; expected a mapping by name")
-    return dict(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from traceback import extract_tb
@@ -15,20 +14,17 @@ from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.values import as_name
 from halocline.problems.files import RESOLUTION, is_file, path_of
 from halocline.problems.following import EndedError, FileObserver, Following
-from halocline.problems.names import KNOWN, Names, check_name
+from halocline.problems.names import OF_EVERY_FILE, Names
 from halocline.problems.result import Result, fields_of, method_of, result_of
 from halocline.problems.run_options import RunOptions
 from halocline.problems.step_bench import StepBench
-from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation.observers import Observer, observing
 from halocline.run.simulation.script import Script, Value
 from halocline.run.simulation.settings import Setting, Settings, active
 from halocline.run.simulation.simulation import Simulation
 from halocline.solvers.schemes import SCHEMES
-from halocline.words import joined, method
-
-log = logging.getLogger("halocline")
+from halocline.words import counted, joined, method
 
 
 class Problem:
@@ -133,8 +129,6 @@ class Problem:
         self.has_settings = self.script.has_settings
         self.n, self.dim, self.order_given, self.scheme_given = n, dim, order, scheme
         self.given: dict[str, Any] = dict(given or {})
-        self._seen: dict[str, Any] = {}  # values of names in this run of the file
-        self._names: dict[str, Any] = {}  # those of them that have the form of a name for commands
         if order is not None:
             trace.check_order(order)
         if not self.has_settings:
@@ -196,32 +190,9 @@ class Problem:
 
     @property
     def names(self) -> Names:
-        """Names at the top of the file that commands use, as far as it has run.
-
-        A name that is None, or whose value has another form, is not among them.
-
-        Raises
-        ------
-        InputError
-            A file with settings has a name of another form. Other files may use it for themselves: a warning
-            tells so for a name that is set before the first problem.
-        """
-        for name in KNOWN:
-            value = self.script.top.get(name)
-            if value is None or value is self._seen.get(name):
-                continue
-            self._seen[name] = value
-            try:
-                check_name(name, value)
-            except InputError as error:
-                if self.has_settings and name not in self._names:
-                    raise InputError(f"{self.script.file}: {error}") from None
-                started = launcher()
-                if not self.is_known and (started is None or started.rank == 0):
-                    log.warning("%s: %s; commands ignore this name", self.script.file, error)
-            else:
-                self._names[name] = value
-        return Names(**self._names)
+        """Names at the top of the file that commands use, as far as it has run."""
+        known = [name.name for name in fields(Names)] if self.has_settings else OF_EVERY_FILE
+        return Names(**{name: self.script.top[name] for name in known if name in self.script.top})
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -256,8 +227,12 @@ class Problem:
     @property
     def title(self) -> str:
         """Heading of reports."""
-        cells = f"{' x '.join(f'{n:,}' for n in self.shape)} {'unknowns' if self.is_linear else 'cells'}"
-        return joined(self.name, cells, method(self.order, self.scheme))
+        if self.is_linear and self.has_settings:
+            what = f"{self.name.capitalize()} in {len(self.shape)}D, N = {self.shape[0]}"
+            return f"{what}: {counted(self.grid.size, 'unknown')}, {self.scheme}"
+        return joined(
+            self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", method(self.order, self.scheme)
+        )
 
     @property
     def description(self) -> tuple[str, dict[str, Any]]:
@@ -329,7 +304,6 @@ class Problem:
     def _execute(self, observer: Observer, arguments: Sequence[str] = ()) -> None:
         """Run the file under an observer."""
         given = self.given if self.has_settings else {}
-        self._seen, self._names = {}, {}
         self._settings = Settings(given, self.n if self.has_settings else None, self.dim)
         try:
             with observing(observer), active(self._settings):

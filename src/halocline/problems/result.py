@@ -22,9 +22,9 @@ from halocline.lang.expression import Expr, Operators
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field
 from halocline.lang.reductions import max as greatest
-from halocline.lang.values import as_number, real_array
+from halocline.lang.values import real_array
 from halocline.problems.files import PLACES
-from halocline.problems.names import ARGUMENTS, Names, check_name, mapping_of
+from halocline.problems.names import Names
 from halocline.problems.record import Record, Timing
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
@@ -60,7 +60,7 @@ class Runs:
     numbers : dict of str to Expr, optional
         Diagnostics; None before the first row.
     steps : int
-        Steps or iterations so far, also those before the checkpoint that was resumed.
+        Steps or iterations so far; of a file with settings also those before the checkpoint that was resumed.
     warm_up : int
         Steps that were not timed.
     timed : list of (int, Outcome or Solution)
@@ -162,16 +162,16 @@ class Result:
             The file has no check, or the result is of a part of the steps alone.
         """
         function, subject = self.names.check, self.observer.subject
-        if CHECK not in subject.script.defined:
+        if function is None:
             raise InputError(
                 f"case {subject.name} has no check: it does not say what a run of it must satisfy"
             )
         self._check_whole()
-        if function is None:
-            if CHECK in subject.script.top:
-                check_name(CHECK, subject.script.top[CHECK])
+        if not callable(function):
             raise InputError(f"--check: {subject.spelling} ended before it defined check(problem)")
-        count = arguments_taken(function, CHECK, *ARGUMENTS[CHECK])
+        count = arguments_taken(
+            function, f"check of {subject.spelling}", (1, 2), "the problem, and perhaps the record"
+        )
         comm = communicator_of(None) if self.simulation is None else self.simulation.domain.comm
         checks, why = None, ""
         try:
@@ -207,14 +207,14 @@ class Result:
         """Return the quantities that pictures show, by name."""
         self._check_whole()
         if self.names.pictures is not None:
-            return mapping_of(self._ordered(self.names.pictures), "pictures()")
+            return dict(self._ordered(self.names.pictures))
         return {f.name: f for f in self.fields}
 
     def findings(self) -> dict[str, Any]:
         """Return numbers of the run that readers of its JSON look for first."""
         solution, record, function = self.outcome, self.record, self.names.findings
         if function is not None and record is not None and record.diagnostics is not None:
-            return mapping_of(function(record.diagnostics, record.steps), "findings()")
+            return dict(function(record.diagnostics, record.steps))
         if record is None or not isinstance(solution, Solution):
             return {}
         n, arguments = record.shape[0], self.observer.runs.arguments
@@ -276,7 +276,7 @@ def result_of(observer: Any) -> Result:
     elif is_simulation:
         facts = _facts_of_simulation(problem, runs, names)
     else:
-        facts = _facts_of_solve(problem, runs, names)
+        facts = _facts_of_solve(problem, runs, names, has_settings=subject.has_settings)
     fields, only = fields_of(problem), observer.options.only
     domain = fields.domain
     memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before memory for measurements is taken
@@ -375,13 +375,13 @@ def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
     }
 
 
-def _facts_of_solve(problem: Any, runs: Runs, names: Names) -> dict[str, Any]:
+def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: bool) -> dict[str, Any]:
     """Return the facts of the record of a linear problem that follow from its fields and solution."""
     fields, solution = problem.fields, runs.outcome
     residuals = ("residual_relative", "true_residual_relative")
     return {
         **dict.fromkeys(("time", "time_step", "limiter")),
-        "diagnostics": {name: getattr(solution, name) for name in residuals},
+        "diagnostics": {name: getattr(solution, name) for name in residuals} if has_settings else {},
         "series": [],
         "error": _error(problem, 0.0, names, is_at_end=True),
         "events": {},
@@ -445,13 +445,9 @@ def _error(problem: Any, time: float, names: Names, *, is_at_end: bool) -> float
     """Return the error of a run; None where the file knows none, or the run ended before its end."""
     if names.error is not None:
         with trace.order(getattr(problem, "order", 2)):
-            try:
-                error = as_number(names.error(problem), "error(sim)") if is_at_end else math.nan
-            except Exception as failed:
-                failed.add_note("commands call error(sim) at the end: rename a function for another purpose")
-                raise
+            error = names.error(problem) if is_at_end else math.nan
         return error if math.isfinite(error) else None
-    return difference(fields_of(problem), time, names.exact) if names.exact is not None else None
+    return difference(fields_of(problem), time, names.exact) if callable(names.exact) else None
 
 
 def difference(fields: Fields, time: float, exact: Any) -> float:
@@ -463,6 +459,7 @@ def difference(fields: Fields, time: float, exact: Any) -> float:
         ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
     """
     worst = 0.0
+    arguments_taken(exact, "exact", (1,), "the time")
     for known, solution in dict(exact(time)).items():
         target = fields.stored(known)
         if isinstance(solution, Operators):
