@@ -492,6 +492,13 @@ def test_complete_runs_call_nothing_on_resume(runs: Path) -> None:
     assert Path("seen.txt").read_text().splitlines() == whole[3:]
 
 
+def test_diagnostics_are_those_of_files_with_settings(runs: Path) -> None:
+    runs.write_text(RUNS + "\n\ndef diagnostics():\n    return {}\n")
+    with pytest.raises(InputError, match=r"^--csv a\.csv: .* declares no settings, .* by hc\.setting$"):
+        run(["run", str(runs), "--threads", "1", "--csv", "a.csv"])
+    assert not Path("a.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -189,6 +189,11 @@ def _check_options(problem: Problem, *, check: bool, csv: Path | None) -> None:
             f"--csv {csv}: {name} has no function diagnostics() at its top, and so no series of times: leave "
             "it out, or write numbers over time with hc.Output(fields={...}) in the file"
         )
+    if csv is not None and not problem.has_settings:
+        raise InputError(
+            f"--csv {csv}: {name} declares no settings, and commands use diagnostics() of files with "
+            "settings only: declare the cells by hc.cells, or a parameter by hc.setting"
+        )
 
 
 def _heading(problem: Problem) -> str:
