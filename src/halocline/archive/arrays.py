@@ -205,15 +205,15 @@ class StoredArray:
         return values
 
 
-def create(folder: Path, spec: ArraySpec) -> StoredArray:
-    """Create an array without values.
+def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
+    """Create an array without values; `threads` of `context` write to it.
 
     Raises
     ------
     RunError
         The folder cannot be written to.
     """
-    return _opened(folder, None, metadata=spec.metadata, create=True)
+    return _opened(folder, threads, metadata=spec.metadata, create=True)
 
 
 def create_all(

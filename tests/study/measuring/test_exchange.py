@@ -76,6 +76,9 @@ def test_weak_shapes() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"radius": 0}, "radius is 0; expected a whole number from 1"),
+        ({"fields": 0}, "fields is 0; expected a whole number from 1"),
+        ({"repeats": 0}, "repeats is 0; expected a whole number from 1"),
         ({"dtype": "float16"}, "dtype 'float16' is unknown"),
         ({"radius": 9}, "reaches 9 cells"),
     ],

@@ -21,6 +21,7 @@ from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import SETS, UNFIT_ON_DEVICES
+from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.ranks.mpi import world
@@ -96,6 +97,7 @@ def measure(
     ------
     InputError
     """
+    REPEATS.check("repeats", repeats)
     common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
     ready: dict[tuple[str, str], PassTimer] = {}
     taken: set[tuple[str, ...]] = set()

@@ -15,8 +15,10 @@ from typing import Any
 from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sweep
 from halocline.compile.targets.source import device_text, loop_kernel
+from halocline.errors import InputError
 from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN
+from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.prepare import prepare_schedule
@@ -100,7 +102,7 @@ class Bench(PassTimer):
     Raises
     ------
     InputError
-        An unknown type; subdomains that are thinner than the radius.
+        Numbers that cannot be; subdomains that are thinner than the radius.
     """
 
     def __init__(
@@ -116,7 +118,12 @@ class Bench(PassTimer):
         **execution: Any,
     ) -> None:
         check_options(execution, Bench.__init__, Execution.__init__)
+        FIELDS.check("fields", fields)
         radii = (radius,) * fields if isinstance(radius, int) else tuple(radius)
+        if len(radii) != fields:
+            raise InputError(f"radius {radius!r} has {len(radii)} entries, for {fields} fields")
+        for own in radii:
+            RADIUS.check("radius", own)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
         comm = communicator_of(communicator)
@@ -181,6 +188,7 @@ def measure(
     ------
     InputError
     """
+    REPEATS.check("repeats", repeats)
     bench = Bench(shape, **options)
     bench.run()
     seconds = in_turn({"exchange": bench.run}, repeats, on_progress)["exchange"]
@@ -215,4 +223,6 @@ def into_a_rank(record: Mapping[str, Any]) -> str:
 
 def weak_shape(n: int, ranks: int, dim: int = 3) -> tuple[int, ...]:
     """A cube (square, line) of about n cells along each axis for every rank: round(n ranks^(1/3))³ cells."""
+    AXES.check("dim", dim)
+    POINTS.check("n", n)
     return (round(n * ranks ** (1 / dim)),) * dim

@@ -17,7 +17,7 @@ from halocline.lang.grid import Grid
 from halocline.lang.operators import laplacian
 from halocline.plan.transfer import UNFIT_ON_DEVICES
 from halocline.problems.step_bench import StepBench
-from halocline.ranges import ORDER, Range
+from halocline.ranges import FIELDS, ORDER, REPEATS, Range
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import KINDS, Prepared
 from halocline.run.simulation.simulation import Simulation
@@ -64,6 +64,7 @@ def heat(
     InputError
     """
     Range(1, ORDER.most // 2).check("radius", radius)
+    FIELDS.check("fields", fields)
     grid = Grid(tuple(shape), extent=tuple(n / shape[0] for n in shape), periodic=True)
     names = ["T"] if fields == 1 else [f"T{n}" for n in range(fields)]
     temperatures = [grid.field(name, dtype=dtype) for name in names]
@@ -114,6 +115,7 @@ def measure(
     ------
     InputError
     """
+    REPEATS.check("repeats", repeats)
     by_transfers: dict[tuple[str, ...], tuple[str, StepBench]] = {}
     for name, methods in METHODS.items():
         if name in UNFIT_ON_DEVICES and chosen_devices(execution.get("device")).interface != "cpu":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -21,7 +22,7 @@ from halocline.plan.trace import TraceEvent
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 from halocline.problems.problem import problem_of
-from halocline.ranges import MODELLED_RANKS
+from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -135,8 +136,16 @@ def predict(
     if scaling not in SCALINGS:
         raise unknown("scaling", scaling, SCALINGS)
     per_node = machine.device.count if ranks_per_node is None else ranks_per_node
+    RANKS_PER_NODE.check("ranks per node", per_node)
+    if overlap not in (True, False, "auto"):
+        raise InputError(f"overlap is {overlap!r}; expected True, False or 'auto'")
+    if not (math.isfinite(pace) and pace > 0):
+        raise InputError(f"pace is {pace!r}; expected a positive number")
     counts = sorted(set(nodes))
+    if not counts:
+        raise InputError("nodes is empty; expected one number of nodes or more")
     for count in counts:
+        NODES.check("nodes", count)
         MODELLED_RANKS.check(f"the number of ranks on {counted(count, 'node')}", count * per_node)
     if strategy.replace("x", "").isdigit():
         raise InputError(
