@@ -71,7 +71,7 @@ Labels = tuple[tuple[str, ...], ...]  # names of the devices of each rank of a n
 
 
 def planned_devices(choice: DeviceChoice, ranks_of_node: int) -> tuple[Labels, str]:
-    """Return the devices of each rank of a node that has all that is asked for, and `DevicePlan.unknown`."""
+    """Return the devices of each rank of a node that has the requested devices, and `DevicePlan.unknown`."""
     interface, there = choice.interface, devices_here(choice.interface)
     names = [f"{interface}:{n}" for n in choice.indices]
     lacking = [name for name in names if name not in there]

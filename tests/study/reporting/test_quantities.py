@@ -21,7 +21,7 @@ def test_energy_is_told_where_there_is_any():
     assert shown(WEAK, known, theory).tables[0].heads[-1] == "million cells\na joule"
 
 
-def test_ssspnt_is_told_where_it_is_known():
+def test_tables_have_ssspnt_where_it_was_measured():
     theory = Theory({6: sides()}, 1e-12, 2)
     for speed, is_known in ((1.5, True), (None, False)):
         for case in ("cavity", "mine.py"):

@@ -94,8 +94,11 @@ def available_methods(comm: Communicator, how: Execution, devices: Sequence[Any]
     methods = how.allowed_methods
     if comm.mpi is None:
         return methods_without_ranks(methods)
-    lacking = _lacking_on_devices(comm, methods, devices) if devices else _lacking_on_host(comm, methods, how)
-    for method, why, is_news in lacking:
+    if devices:
+        unavailable = _unavailable_on_devices(comm, methods, devices)
+    else:
+        unavailable = _unavailable_on_host(comm, methods, how)
+    for method, why, is_news in unavailable:
         methods = tuple(name for name in methods if name != method)
         if comm.rank == 0 and (comm.size > 1 or not devices):
             report = log.warning if is_news or how.methods is not None else log.info
@@ -103,7 +106,7 @@ def available_methods(comm: Communicator, how: Execution, devices: Sequence[Any]
     return methods
 
 
-def _lacking_on_host(
+def _unavailable_on_host(
     comm: Communicator, methods: Sequence[str], how: Execution
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the methods that are not available, each with the reason, and True for news to the user."""
@@ -114,10 +117,10 @@ def _lacking_on_host(
         yield "rma", why, True
 
 
-def _lacking_on_devices(
+def _unavailable_on_devices(
     comm: Communicator, methods: Sequence[str], devices: Sequence[Any]
 ) -> Iterator[tuple[str, str, bool]]:
-    """Yield the same as `_lacking_on_host` for methods between devices."""
+    """Yield the methods that are not available between devices; see `_unavailable_on_host`."""
     if "colocated" in methods and (why := why_no_links(comm, devices)):
         yield "colocated", why, all(device.shares for device in devices) and comm.ranks_of_node > 1
     if "gpu_aware" in methods:
