@@ -22,7 +22,7 @@ PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange al
 NO_EFFECT = {  # reason why an option has no effect, as the predicate of a sentence about the file
     "--steps": "runs no simulation",
     "--until": "runs no simulation",
-    "--every": "runs no simulation with a callback or diagnostics",
+    "--every": "runs no simulation with a callback, or with diagnostics of a file that declares settings",
     "--warm-up": "runs no simulation",
     "--output": "runs no simulation",
     "--checkpoint": "runs no simulation and solves no linear problem",
