@@ -27,6 +27,6 @@ def test_the_peak_of_a_core():
     for _ in range(5):
         peaks.append(multiply_add_peak(Communicator(), 1) or 0.0)
         rates.append(matrix_product_rate())
-    assert 0.1 < max(rates) / max(peaks) < 10
+    assert 0.2 < max(rates) / max(peaks) < 2
     four = max(multiply_add_peak(Communicator(), 4) or 0.0 for _ in range(3))
     assert four > 1.5 * statistics.median(peaks)  # of four threads
