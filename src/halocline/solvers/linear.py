@@ -591,7 +591,7 @@ class LinearProblem(Sealed):
         properties = self._matrix.properties(self.fields.values)
         if properties.symmetric is None:
             properties = self._probed_properties()
-        return properties.asymmetry
+        return None if properties.asymmetry is None else str(properties.asymmetry)
 
     def _warn_of_asymmetry(self) -> None:
         """Warn once of an operator that is not symmetric; all ranks call this.

@@ -46,6 +46,22 @@ class _UnknownError(Exception):
 
 
 @dataclass(frozen=True)
+class Asymmetry:
+    """Two different coefficients: of point `other` in row `one`, and of point `one` in row `other`."""
+
+    one: Point
+    other: Point
+    coefficient: float
+    transposed: float
+
+    def __str__(self) -> str:
+        return (
+            f"row {self.one} has {self.coefficient:g} for point {self.other}, but row {self.other} has "
+            f"{self.transposed:g} for point {self.one}"
+        )
+
+
+@dataclass(frozen=True)
 class Properties:
     """Properties of a matrix.
 
@@ -53,8 +69,8 @@ class Properties:
     ----------
     symmetric : bool or None
         True or False; None where rows computed in Python do not show it.
-    asymmetry : str or None
-        Text with a pair of coefficients, or two products, that show that the matrix is not symmetric.
+    asymmetry : Asymmetry or str or None
+        A pair of coefficients, or two products, that show that the matrix is not symmetric.
     singular : bool or None
         True where constants are in the null space; None where rows computed in Python do not show it.
     negative : bool
@@ -62,7 +78,7 @@ class Properties:
     """
 
     symmetric: bool | None = None
-    asymmetry: str | None = None
+    asymmetry: Asymmetry | str | None = None
     singular: bool | None = None
     negative: bool = False
 
@@ -136,17 +152,14 @@ class Matrix:
             negative=bool(diagonal) and max(diagonal) < 0.0,
         )
 
-    def _asymmetry(self, samples: list[Point], row: Callable[[Point], Row]) -> str | None:
-        """Return text on two coefficients that differ, one of them in a sampled row, or None."""
+    def _asymmetry(self, samples: list[Point], row: Callable[[Point], Row]) -> Asymmetry | None:
+        """Return two coefficients that differ, one of them in a sampled row, or None."""
         for one in samples:
             largest = max(map(abs, row(one).values()), default=0.0)
             for other in list(row(one)):
                 here, there = row(one)[other], row(other).get(one, 0.0)
                 if abs(here - there) > EQUAL * max(largest, *map(abs, row(other).values()), 0.0):
-                    return (
-                        f"row {one} has {here:g} for point {other}, but row {other} has {there:g} for "
-                        f"point {one}"
-                    )
+                    return Asymmetry(one, other, here, there)
         return None
 
     def _samples(self, middle: Point, row: Row) -> list[Point]:
