@@ -137,6 +137,8 @@ def test_all_devices_are_driven_blockwise_and_evenly(devices: int, ranks: int) -
             r"6 devices .* over its 4 ranks; choose 1, 2, 3 or 6 ranks on a node, or name 4 of the devices",
         ),
         (3, 2, r"choose 1 or 3 ranks on a node, or name 2 of"),
+        (0, 2, r"0 devices on a node; expected 1 or more"),
+        (2, 0, r"0 ranks on a node; expected 1 or more"),
     ],
 )
 def test_devices_that_cannot_be_shared_out(devices: int, ranks: int, words: str) -> None:
@@ -168,6 +170,8 @@ def test_devices_are_dealt_to_ranks(chosen: list[list[str]], dealt: list[tuple[i
         ([["A", "B"], ["C"]], "see from 1 to 2 devices; expected as many on each"),
         ([["A"], []], "see from 0 to 1 devices"),
         ([["A", "B", "C"]] * 2, "3 devices of a node cannot be shared out evenly over its 2 ranks"),
+        ([[], []], "0 devices on a node"),
+        ([], "0 devices on a node"),
     ],
 )
 def test_devices_that_cannot_be_dealt(chosen: list[list[str]], words: str) -> None:

@@ -77,8 +77,13 @@ def test_an_aware_layout_is_the_best_within_a_node() -> None:
 
 
 def test_wrong_layouts() -> None:
-    with pytest.raises(InputError, match="placement 'best' is unknown; known: aware, trivial, random"):
-        lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2), placement="best")
+    for options, words in (
+        ({"subdomains_per_rank": 0}, "subdomains per rank is 0; expected a whole number from 1"),
+        ({"ranks_per_node": 0}, "ranks per node is 0; expected a whole number from 1"),
+        ({"placement": "best"}, "placement 'best' is unknown; known: aware, trivial, random"),
+    ):
+        with pytest.raises(InputError, match=words):
+            lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2), **options)
     made = lay_out((8, 8), 2, traffic=Traffic.of_radius(1, 2))
     with pytest.raises(IndexError):
         made.owned(2)

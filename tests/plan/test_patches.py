@@ -275,3 +275,8 @@ def test_one_number_is_the_patch_along_every_axis():
     schedule = one_field((True, True), star(2, 1)).schedule
     plans = [plan_subdomain(schedule, decompose((8, 8), 1), 0, patch=p) for p in (4, (4,), (4, 4))]
     assert {len(p.patches) for p in plans} == {4}
+
+
+def test_no_threads():
+    with pytest.raises(InputError, match="threads is 0; expected a whole number from 1"):
+        plan_subdomain(one_field((True,), star(1, 1)).schedule, decompose((8,), 1), 0, threads=0)

@@ -118,7 +118,7 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
     Raises
     ------
     InputError
-        More devices than ranks, but no multiple: ranks have equally many subdomains.
+        No devices, or more of them than ranks, but no multiple: ranks have equally many subdomains.
 
     Examples
     --------
@@ -128,6 +128,9 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
     ((0,), (0,), (0,), (1,), (1,))
     """
     devices, ranks = devices_of_node, ranks_of_node
+    for name, number in (("devices", devices), ("ranks", ranks)):
+        if number < 1:
+            raise InputError(f"{number} {name} on a node; expected 1 or more")
     if ranks > devices:
         return tuple((rank * devices // ranks,) for rank in range(ranks))
     each = devices // ranks
@@ -166,8 +169,8 @@ def deal_devices(chosen: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]
     >>> deal_devices([["A"], ["B"]])
     ((0,), (0,))
     """
-    if len({tuple(sorted(own)) for own in chosen}) == 1:
-        shared = share_devices(len(chosen[0]), len(chosen))
+    if not chosen or len({tuple(sorted(own)) for own in chosen}) == 1:
+        shared = share_devices(len(chosen[0]) if chosen else 0, len(chosen))
         # each rank may count them in an order of its own
         places = [dict(zip(_by_name(chosen[0]), _by_name(own), strict=True)) for own in chosen]
         return tuple(

@@ -13,7 +13,7 @@ from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.placement import STRATEGIES, place
 from halocline.plan.traffic import Traffic
-from halocline.ranges import RANKS
+from halocline.ranges import RANKS, SUBDOMAINS
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,8 @@ def lay_out(
     """
     per_node = ranks if ranks_per_node is None else min(ranks_per_node, ranks)
     RANKS.check("ranks", ranks)
+    RANKS.check("ranks per node", per_node)
+    SUBDOMAINS.check("subdomains per rank", subdomains_per_rank)
     chosen("placement", placement, STRATEGIES)
     slots = per_node * subdomains_per_rank
     even = all(count == per_node for count in Counter(nodes_of_ranks).values())

@@ -17,7 +17,7 @@ from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.subdomain import Subdomain
-from halocline.ranges import PATCHES
+from halocline.ranges import PATCHES, THREADS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -190,8 +190,9 @@ def cut_patches(
     Raises
     ------
     InputError
-        A patch shape that is not positive, or not of the grid's dimension.
+        A patch shape that is not positive, or not of the grid's dimension; no threads.
     """
+    THREADS.check("threads", threads)
     shape = subdomain.shape
     if patch is None and device:
         edges = [

@@ -253,8 +253,11 @@ class FieldStore:
     # --- what lies there ---
 
     def of(self, field: Field) -> list[Any]:
-        """Return the storages of a field that has some."""
-        return self.storages[field.name]
+        """Return the storages of a field. InputError where it has none."""
+        storages = self.storages.get(field.name)
+        if storages is None:
+            raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
+        return storages
 
     def on_host(self, storages: list[Any]) -> list[Any]:
         """These storages; of those of devices, copies in memory of the host."""
