@@ -514,13 +514,12 @@ def test_an_interrupted_run_goes_on(device: str) -> None:
 @pytest.mark.parametrize("messages", [True, False])
 @pytest.mark.parametrize("device", [ALONE, BOTH])
 def test_the_time_of_a_loop_holds_what_its_devices_do(device: str, messages: bool) -> None:
-    """The host queues passes in a fraction of the time that they take, and waits for none of them. On a busy
-    machine one of a few runs shows it."""
+    """The host queues passes in a fraction of the time that they take, and waits for none of them."""
     bench = overlap.heat((64, 64, 64), device=device)
-    bench.passes = 120
+    bench.passes = 300  # what comes before and after the loop takes some milliseconds
     bench.run(messages=messages)  # PoCL compiles; the next run makes as many steps
-    reports = [bench.prepared.engine.run(messages=messages) for _ in range(3)]
-    assert max(report["loop_seconds"] / report["seconds"] for report in reports) > 0.9
+    report = bench.prepared.engine.run(messages=messages)
+    assert report["loop_seconds"] > 0.9 * report["seconds"]
 
 
 def test_callbacks_read_and_change_fields() -> None:
