@@ -268,7 +268,7 @@ class _Compiler:
             return None, Footprint()
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
         kernel = run(kernel, partial(operands, of=of, numbers=self.operand_numbers(of), only=True))
-        extent = next(iter(halo.extended.values()))  # that of all
+        extent = next(iter(halo.extended.values()))  # all extended fields have the same extent
         return self.once("halo", self.target.halo(kernel, self.numbering.names)), extent
 
     # --- boundary conditions ---

@@ -19,7 +19,7 @@ from halocline.lang.clock import begin_step, reach, shorten_step
 from halocline.lang.expression import Expr, as_expr, text, walk
 from halocline.lang.grid import Field, Grid, Vector, unknown
 from halocline.lang.location import at_target
-from halocline.lang.origin import Line, plain_function, returned_lines, worded
+from halocline.lang.origin import Line, is_framework, plain_function, returned_lines, worded
 from halocline.lang.values import as_quantity
 from halocline.words import shown
 
@@ -389,7 +389,9 @@ def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field,
             raise InputError(
                 f"function {name_of(function)!r} returned a derivative of {target!r}; keys must be fields"
             )
-    words = getattr(plain_function(function), "labels", {})  # of a function of the framework, by field
+    plain = plain_function(function)
+    is_own = plain is not None and is_framework(plain.__module__)
+    words = getattr(plain, "labels", {}) if is_own else {}  # labels of equations, by the name of the field
     lines = returned_lines(function, len(result)) or [
         worded(words.get(target.name, f"time derivative of {target.name}")) for target in result
     ]

@@ -58,8 +58,8 @@ def _wraps(kernel: Kernel, wanted: list[int]) -> ir.Body:
     return tuple(ir.Wrap(array, max(0, -min(found)), max(0, *found)) for array, found in steps.items())
 
 
-# Nests with these operations have rows that end with the patch. Longer rows compute with memory that is not
-# set, which may hold no index of a table. A later pass makes "shifted"; all others accept any number.
+# In nests with these operations, rows end with the patch. A longer row also computes with uninitialised
+# memory, which these operations may take for an index of a table. A later pass makes "shifted".
 BOUNDED = {"lookup", "shifted", *ELEMENTARY}
 
 
