@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from pathlib import Path
 
 import pytest
 
 import halocline as hc
+from halocline.cli.app import run as command
 from halocline.problems.names import Extrapolated, Family, Names
 from halocline.problems.problem import Problem
 
@@ -66,3 +69,143 @@ def test_numbers_are_extrapolated_where_there_is_no_error() -> None:
     assert not Names().is_extrapolated
     assert extrapolated.published((8, 8), {}) == {}
     assert extrapolated.noise({}) == 0.0
+
+
+# -- names of another form -----------------------------------------------------------------------------------
+
+SETTINGS = """
+import halocline as hc
+grid = hc.Grid(hc.cells(4), periodic=True)
+u = grid.field("u")
+{before}
+sim = hc.Simulation(grid, lambda u: {{u: -u}}, scheme=hc.Euler(), dt=0.1)
+{between}
+sim.run(steps=2)
+{after}
+"""
+
+
+def written(folder: Path, before: str = "", between: str = "", after: str = "") -> str:
+    file = folder / "own.py"
+    file.write_text(SETTINGS.format(before=before, between=between, after=after))
+    return str(file)
+
+
+WRONG = [
+    ("until = 'soon'", "until is 'soon'; expected a number"),
+    ("steps = 2.5", "steps is 2.5; expected a whole number"),
+    ("def exact(x, t): ...", "exact takes 2 arguments without a default; expected the time"),
+    ("error = 5", "error is 5; expected a function"),
+    ("error_name = 3", "error_name is 3; expected text"),
+    ("def check(): ...", "check takes 0 arguments without a default; expected the problem"),
+    ("start = 'random'", "start is 'random'; expected a function"),
+    ("diagnostics = {'mean': 1}", "diagnostics is {'mean': 1}; expected a function"),
+    ("shown = 'mean'", "shown is 'mean'; expected texts"),
+    ("pictures = {'u': u}", "expected a function"),
+    ("figures = 3", "figures is 3; expected a mapping of names to functions"),
+    ("figures = {'cut': 3}", "figures['cut'] is 3; expected a function"),
+    ("findings = len", "findings takes 1 argument without a default; expected diagnostics and steps"),
+    ("limit = 0.5", "limit is 0.5; expected a function"),
+    ("advice = 'wait'", "advice is 'wait'; expected a function"),
+    ("progress = True", "progress is True; expected a function"),
+    ("ends = 'steady'", "ends is 'steady'; expected texts"),
+    ("events = 3", "events is 3; expected a sequence of hc.Event"),
+    ("scheme_name = hc.RK3()", "expected text"),
+    ("automatic = {'nu': 'small'}", "automatic['nu'] is 'small'; expected a number"),
+    ("families = (3,)", "families is (3,); expected a sequence of hc.Family"),
+    ("extrapolated = ('Nu',)", "extrapolated is ('Nu',); expected hc.Extrapolated"),
+]
+
+
+def test_each_name_is_tried() -> None:
+    tried = {line.removeprefix("def ").replace("(", " ").split()[0] for line, _ in WRONG}
+    assert tried == set(Names.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
+@pytest.mark.parametrize("place", ["before", "between"])
+def test_a_name_of_another_form_ends_a_file_before_its_first_step(
+    line: str, words: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("halocline.run.engine.prepared.Prepared.run", None)
+    problem = Problem(written(tmp_path, **{place: line}))
+    with pytest.raises(hc.InputError) as error:
+        problem.run()
+    assert str(error.value).startswith(f"{problem.spelling}: ")
+    assert words in str(error.value)
+    assert "rename it if the file needs it for something else" in str(error.value)
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_name_that_is_set_after_the_run_costs_no_result(
+    line: str, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "halocline")
+    result = Problem(written(tmp_path, after=line)).run()
+    assert result.record is not None
+    assert result.record.steps == 2
+    assert words in caplog.text
+
+
+def test_names_that_are_imported_from_halocline_are_none_of_the_file(tmp_path: Path) -> None:
+    problem = Problem(written(tmp_path, "from halocline import *\nfrom halocline import steps"))
+    assert problem.run().record is not None
+    assert problem.complaints == []
+    assert problem.known.steps is None
+
+
+def test_any_other_file_may_use_the_names_for_itself(tmp_path: Path) -> None:
+    file = written(tmp_path, "\n".join(line for line, _ in WRONG))
+    Path(file).write_text(Path(file).read_text().replace("hc.cells(4)", "(4,)"))
+    assert Problem(file).run().record is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("def diagnostics(): return 5", "diagnostics() returns 5; expected a mapping by name, such as"),
+        ("def diagnostics(): return {'time': hc.max(u)}", "diagnostics() returns 'time', which rows have"),
+        ("def diagnostics(): return {'most': hc.max(u)}\nshown = ('must',)", "'must'"),
+        ("def diagnostics(): return {'most': 'u'}", "diagnostics(): operand is 'u' of type str; expected"),
+        ("def diagnostics(): return {'most': u}", "diagnostics(): u varies from cell to cell; reduce it"),
+    ],
+)
+def test_diagnostics_that_cannot_be_shown_end_a_file_before_its_first_step(
+    lines: str, words: str, tmp_path: Path
+) -> None:
+    file = written(tmp_path, lines)
+    with pytest.raises(hc.InputError) as error:
+        Problem(file).run()
+    assert words in str(error.value)
+    assert file in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("def pictures(): return u", "pictures() returns"),
+        ("figures = {'cut': lambda sim: 3}", "figure 'cut' is 3; expected a halocline.io.figure.Figure"),
+        ("def findings(numbers, steps): return steps", "findings(diagnostics, steps) returns 2; expected"),
+        ("def error(sim): return 'small'", "error(sim) is 'small'; expected a number"),
+        ("def exact(time): return 3", "exact(0.2) returns 3; expected a mapping of fields to values"),
+    ],
+)
+def test_what_functions_of_a_file_return(lines: str, words: str, tmp_path: Path) -> None:
+    file = written(tmp_path, lines)
+    with pytest.raises(hc.InputError) as error:
+        command(["run", file, "--json", str(tmp_path / "a.json"), "--pictures", str(tmp_path)])
+    assert words in str(error.value)
+
+
+def test_a_vector_has_a_diagnostic_for_each_component(tmp_path: Path) -> None:
+    lines = "w = grid.vector('w')\ndef diagnostics(): return {'most': hc.max(w)}\nshown = ('most_x',)"
+    record = Problem(written(tmp_path, lines)).run().record
+    assert record is not None
+    assert record.diagnostics == {"most_x": 0.0}
+
+
+def test_findings_of_a_file_are_in_its_json(tmp_path: Path) -> None:
+    file = written(tmp_path, "def findings(numbers, steps): return {'ratio': steps / 4, 'file': 'other'}")
+    assert command(["run", file, "--json", str(tmp_path / "a.json")]) == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert (found["ratio"], found["file"], found["run"]["steps"]) == (0.5, file, 2)

@@ -60,9 +60,6 @@ ELSEWHERE = {
     "tested by plans of ranks as a whole": {
         "plan/fills.py": ("plan/test_rank.py", "test_halo_kernels_run_where_their_reads_are_valid"),
     },
-    "tested by the reports of studies": {
-        "study/studies/convergence.py": ("cli/commands/test_studies.py", "convergence"),
-    },
 }
 
 

@@ -245,7 +245,8 @@ def _as_json(
     record = None if result.record is None else asdict(result.record)
     machine = {"machine": this_machine().as_dict()}
     if problem.is_file:
-        data = {**facts, **machine, "run": record}
+        findings = result.findings() if problem.has_settings else {}
+        data = {**findings, **facts, **machine, "run": record}
     else:
         data = {**(record or {}), **result.findings(), **machine}
     if checks is not None and _is_assertion(checks):

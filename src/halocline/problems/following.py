@@ -12,7 +12,9 @@ from weakref import WeakKeyDictionary
 
 from halocline.errors import HaloclineError, InputError, RunError
 from halocline.lang import trace
+from halocline.lang.grid import component_names, unknown
 from halocline.problems.live import LiveLine
+from halocline.problems.names import returned
 from halocline.problems.place import FACTS, Place, read_resume_point
 from halocline.problems.result import NOTHING, Runs, fields_of, now
 from halocline.problems.run_options import (
@@ -132,6 +134,8 @@ class Following(FileObserver):
             self.runs.arguments = own
         is_simulation = isinstance(problem, Simulation)
         place = self._place(problem, is_simulation=is_simulation)
+        if place.number == place.run == 1:  # later, results would be lost
+            self.subject.check_names()
         if self.options.only is not None and self.subject.has_settings:
             ends = (self.options.steps, self.subject.names.steps, own.steps)
             steps = next((steps for steps in ends if steps is not None), None)
@@ -158,7 +162,7 @@ class Following(FileObserver):
             return proceed(NOTHING)
         looks = self.subject.has_settings or names.diagnostics is not None
         if looks and not runs.series:
-            self._look(sim)
+            self._look(sim, names)
         if options.every is not None and (own.callback is not None or looks):
             self.unused.discard("--every")
             arguments = arguments._replace(every=number_of_steps(options.every), exact=False)
@@ -176,7 +180,7 @@ class Following(FileObserver):
 
         def look_on_the_way(sim: Simulation) -> None:
             if options.every and sim.steps % options.every == 0:
-                self._look(sim)
+                self._look(sim, names)
 
         warm_up = options.warm_up if place.run == 1 else 0
         if warm_up:
@@ -198,7 +202,7 @@ class Following(FileObserver):
                 def between(sim: Simulation) -> None:
                     metered.close()
                     if looks:
-                        self._look(sim)
+                        self._look(sim, names)
                     if own.callback is not None:
                         own.callback(sim)
                     if is_open():
@@ -211,7 +215,7 @@ class Following(FileObserver):
             nothing = proceed(NOTHING._replace(output=written))
             outcome = nothing if outcome is None else outcome
         if looks and runs.series[-1]["step"] < sim.steps:
-            self._look(sim)
+            self._look(sim, names)
         steps = sim.steps - begun
         runs.steps += steps
         self._steps += steps
@@ -331,14 +335,16 @@ class Following(FileObserver):
         )
         return lambda done: on_progress(before + done, live(before + done))
 
-    def _look(self, sim: Simulation) -> None:
+    def _look(self, sim: Simulation, names: Names) -> None:
         """Append a row of diagnostics to the series."""
-        names, runs = self.subject.names, self.runs
+        runs = self.runs
         sim.check_inputs("at the start")
         if runs.numbers is None:
-            with trace.order(sim.order):
-                runs.numbers = {} if names.diagnostics is None else dict(names.diagnostics())
-        evaluated = sim.evaluate(*runs.numbers.values()) if runs.numbers else ()
+            runs.numbers = self._diagnostics(sim, names)
+        try:
+            evaluated = sim.evaluate(*runs.numbers.values()) if runs.numbers else ()
+        except InputError as error:
+            raise InputError(f"{self.subject.spelling}: diagnostics(): {error}") from None
         values = evaluated if isinstance(evaluated, tuple) else (evaluated,)
         row = now(sim, names) | {
             name: value if math.isfinite(value) else None
@@ -347,6 +353,29 @@ class Following(FileObserver):
         runs.series.append(row)
         if self.options.on_look is not None:
             self.options.on_look(row)
+
+    def _diagnostics(self, sim: Simulation, names: Names) -> dict[str, Any]:
+        """Return the diagnostics of the file; InputError for such as cannot be shown."""
+        if names.diagnostics is None:
+            return {}
+        file = self.subject.spelling
+        with trace.order(sim.order):
+            found = returned(names.diagnostics(), f"{file}: diagnostics()", "{'largest': hc.max(u)}")
+        numbers: dict[str, Any] = {}
+        for name, value in found.items():
+            if isinstance(value, (tuple, list)):  # a vector, such as hc.max(w)
+                numbers |= zip(component_names(name, len(value)), value, strict=True)
+            else:
+                numbers[name] = value
+        taken = [name for name in now(sim, names) if name in numbers]
+        if taken:
+            raise InputError(
+                f"{file}: diagnostics() returns {taken[0]!r}, which rows have already: rename it"
+            )
+        for name in names.shown:
+            if name not in numbers:
+                raise unknown(f"{file}: diagnostic in shown", name, list(numbers))
+        return numbers
 
     # --- linear problems ---
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import halocline
 from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
 from halocline.lang.callables import arguments_taken
-from halocline.lang.values import as_name, as_texts
-from halocline.ranges import AXES, ORDER, POINTS, Range
+from halocline.lang.values import as_name, as_number, as_texts
+from halocline.ranges import AXES, ORDER, POINTS, STEPS, Range
 from halocline.run.simulation.events import Event
 from halocline.words import shown
 
@@ -175,4 +176,110 @@ class Names:
     @property
     def is_extrapolated(self) -> bool:
         """True where a convergence study extrapolates numbers, since there is no exact solution."""
-        return self.extrapolated is not None and self.error is None
+        return self.extrapolated is not None and self.error is None and self.exact is None
+
+
+def names_in(top: Mapping[str, Any], wanted: Sequence[str]) -> tuple[Names, list[str]]:
+    """Return the names of a file that commands use, and a complaint about each of another form.
+
+    A name that the file imports from Halocline, such as ``hc.steps``, is not one of them.
+
+    Parameters
+    ----------
+    top : mapping
+        Names at the top of the file.
+    wanted : sequence of str
+        Names of interest.
+    """
+    found, complaints = {}, []
+    for name in wanted:
+        value = top.get(name)
+        if value is None or value is getattr(halocline, name, None):
+            continue
+        try:
+            found[name] = _FORMS[name](value, name)
+        except InputError as error:
+            complaints.append(
+                f"{error}. Commands use the name {name}: rename it if the file needs it for something else"
+            )
+    return Names(**found), complaints
+
+
+def returned(value: Any, what: str, example: str) -> dict[str, Any]:
+    """Return the mapping by name that a function of a file has returned, as a dict.
+
+    Raises
+    ------
+    InputError
+        It is another value. `what` is the call in the message, and `example` a mapping in its place.
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise InputError(f"{what} returns {shown(value)}; expected a mapping by name, such as {example}")
+    return dict(value)
+
+
+def _function(counts: Sequence[int], expected: str) -> Callable[[Any, str], Any]:
+    """Return a converter for functions of some numbers of arguments."""
+
+    def convert(value: Any, what: str) -> Any:
+        arguments_taken(value, what, counts, expected)
+        return value
+
+    return convert
+
+
+def _figures(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{what} is {shown(value)}; expected a mapping of names to functions")
+    for name, function in value.items():
+        arguments_taken(function, f"{what}[{as_name(name, 'name of a figure')!r}]", (1,), "the simulation")
+    return dict(value)
+
+
+def _numbers(value: Any, what: str) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{what} is {shown(value)}; expected a mapping of names to numbers")
+    return {as_name(name, what): as_number(number, f"{what}[{name!r}]") for name, number in value.items()}
+
+
+def _several(kind: type) -> Callable[[Any, str], Any]:
+    """Return a converter for sequences of objects of a class."""
+
+    def convert(value: Any, what: str) -> Any:
+        if not is_sequence(value) or not all(isinstance(each, kind) for each in value):
+            raise InputError(f"{what} is {shown(value)}; expected a sequence of hc.{kind.__name__}")
+        return tuple(value)
+
+    return convert
+
+
+def _extrapolated(value: Any, what: str) -> Extrapolated:
+    if not isinstance(value, Extrapolated):
+        raise InputError(f"{what} is {shown(value)}; expected hc.Extrapolated")
+    return value
+
+
+_OF_SCALARS = _function((1,), "the scalars of the run")
+_FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise InputError
+    "until": as_number,
+    "steps": lambda value, what: STEPS.check(what, value),
+    "exact": _function((1,), "the time"),
+    "error": _function((1,), "the simulation"),
+    "error_name": as_name,
+    "check": _function((1, 2), "the problem, and perhaps the record"),
+    "start": _function((1,), "the simulation"),
+    "diagnostics": _function((0,), "none"),
+    "shown": as_texts,
+    "pictures": _function((0,), "none"),
+    "figures": _figures,
+    "findings": _function((2,), "diagnostics and steps"),
+    "limit": _OF_SCALARS,
+    "advice": _OF_SCALARS,
+    "progress": _OF_SCALARS,
+    "ends": as_texts,
+    "events": _several(Event),
+    "scheme_name": as_name,
+    "automatic": _numbers,
+    "families": _several(Family),
+    "extrapolated": _extrapolated,
+}

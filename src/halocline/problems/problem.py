@@ -14,7 +14,7 @@ from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.values import as_name
 from halocline.problems.files import RESOLUTION, is_file, path_of
 from halocline.problems.following import EndedError, FileObserver, Following
-from halocline.problems.names import OF_EVERY_FILE, Names
+from halocline.problems.names import OF_EVERY_FILE, Names, names_in
 from halocline.problems.result import Result, fields_of, method_of, result_of
 from halocline.problems.run_options import RunOptions
 from halocline.problems.step_bench import StepBench
@@ -171,6 +171,7 @@ class Problem:
                     f"--method {self.given['method']}: {self.name} is no linear problem: leave it out"
                 )
             settings.check_used()
+        self.check_names()
         self.known = self.names
         if self.is_linear:
             self.grid, self.order, self.scheme = problem.unknown.grid, None, str(problem.method)
@@ -190,9 +191,30 @@ class Problem:
 
     @property
     def names(self) -> Names:
-        """Names at the top of the file that commands use, as far as it has run."""
-        known = [name.name for name in fields(Names)] if self.has_settings else OF_EVERY_FILE
-        return Names(**{name: self.script.top[name] for name in known if name in self.script.top})
+        """Names at the top of the file that commands use, as far as it has run.
+
+        Names of another form are left out; see `complaints`.
+        """
+        return self._read_names()[0]
+
+    @property
+    def complaints(self) -> list[str]:
+        """Complaints about names of another form than commands use, as far as the file has run."""
+        return [f"{self.spelling}: {complaint}" for complaint in self._read_names()[1]]
+
+    def check_names(self) -> None:
+        """Raise InputError for a name of another form in a file with settings, before its first run.
+
+        Any other file may use the names for itself.
+        """
+        if self.has_settings and self.complaints:
+            raise InputError(self.complaints[0])
+
+    def _read_names(self) -> tuple[Names, list[str]]:
+        top = self.script.top
+        if self.has_settings:
+            return names_in(top, [name.name for name in fields(Names)])
+        return names_in(top, [name for name in OF_EVERY_FILE if callable(top.get(name))])
 
     @property
     def shape(self) -> tuple[int, ...]:

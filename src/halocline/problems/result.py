@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,9 @@ from halocline.lang.expression import Expr, Operators
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.grid import Field
 from halocline.lang.reductions import max as greatest
-from halocline.lang.values import real_array
+from halocline.lang.values import as_number, real_array
 from halocline.problems.files import PLACES
-from halocline.problems.names import Names
+from halocline.problems.names import Names, returned
 from halocline.problems.record import Record, Timing
 from halocline.run.domain.execution import Execution
 from halocline.run.fields.fields import Fields
@@ -41,6 +42,9 @@ from halocline.run.simulation.simulation import Simulation
 from halocline.run.tuning.patches import Patch, Tuned
 from halocline.solvers.linear import Solution
 from halocline.solvers.schemes import SCHEMES
+from halocline.words import shown
+
+log = logging.getLogger("halocline")
 
 CHECK = "check"  # name of the check of a file that asserts
 NOTHING = RunArguments(steps=0)  # a run that does no step, writes nothing and calls nothing
@@ -162,13 +166,13 @@ class Result:
             The file has no check, or the result is of a part of the steps alone.
         """
         function, subject = self.names.check, self.observer.subject
+        if function is None and CHECK in subject.script.defined:
+            why = next((each for each in subject.complaints if f": {CHECK} " in each), "")
+            raise InputError(why or f"--check: {subject.spelling} ended before it defined check(problem)")
         if function is None:
-            raise InputError(
-                f"case {subject.name} has no check: it does not say what a run of it must satisfy"
-            )
+            what = subject.spelling if subject.is_file else f"case {subject.name}"
+            raise InputError(f"{what} has no check: it does not say what a run of it must satisfy")
         self._check_whole()
-        if not callable(function):
-            raise InputError(f"--check: {subject.spelling} ended before it defined check(problem)")
         count = arguments_taken(
             function, f"check of {subject.spelling}", (1, 2), "the problem, and perhaps the record"
         )
@@ -194,27 +198,35 @@ class Result:
         InputError
             The result is of a part of the steps alone.
         """
+        from halocline.io.figure import Figure
+
         self._check_whole()
         figures = {}
         for name, figure in self.names.figures.items():
             with fields_of(self.problem).domain.comm.agreement(
                 f"figure {name} of {self.observer.subject.name}"
             ):
-                figures[name] = self._ordered(figure, self.problem)
+                figures[name] = drawn = self._ordered(figure, self.problem)
+                if not (drawn is None or isinstance(drawn, Figure)):
+                    raise InputError(
+                        f"figure {name!r} is {shown(drawn)}; expected a halocline.io.figure.Figure"
+                    )
         return figures
 
     def pictures(self) -> dict[str, Any]:
         """Return the quantities that pictures show, by name."""
         self._check_whole()
         if self.names.pictures is not None:
-            return dict(self._ordered(self.names.pictures))
+            what = f"{self.observer.subject.spelling}: pictures()"
+            return returned(self._ordered(self.names.pictures), what, "{'speed': abs(u)}")
         return {f.name: f for f in self.fields}
 
     def findings(self) -> dict[str, Any]:
         """Return numbers of the run that readers of its JSON look for first."""
         solution, record, function = self.outcome, self.record, self.names.findings
         if function is not None and record is not None and record.diagnostics is not None:
-            return dict(function(record.diagnostics, record.steps))
+            what = f"{self.observer.subject.spelling}: findings(diagnostics, steps)"
+            return returned(function(record.diagnostics, record.steps), what, "{'ratio': 0.5}")
         if record is None or not isinstance(solution, Solution):
             return {}
         n, arguments = record.shape[0], self.observer.runs.arguments
@@ -262,6 +274,9 @@ def result_of(observer: Any) -> Result:
     names = subject.names
     if runs.part is None and not runs.timed and not runs.series:
         return Result(None, None, None, observer, names)
+    if fields_of(problem).domain.comm.rank == 0:
+        for complaint in subject.complaints:
+            log.warning("%s", complaint)
     is_simulation = isinstance(problem, Simulation)
     if is_simulation:
         order, scheme = method_of(problem, names.scheme_name)
@@ -445,9 +460,9 @@ def _error(problem: Any, time: float, names: Names, *, is_at_end: bool) -> float
     """Return the error of a run; None where the file knows none, or the run ended before its end."""
     if names.error is not None:
         with trace.order(getattr(problem, "order", 2)):
-            error = names.error(problem) if is_at_end else math.nan
+            error = as_number(names.error(problem), "error(sim)") if is_at_end else math.nan
         return error if math.isfinite(error) else None
-    return difference(fields_of(problem), time, names.exact) if callable(names.exact) else None
+    return None if names.exact is None else difference(fields_of(problem), time, names.exact)
 
 
 def difference(fields: Fields, time: float, exact: Any) -> float:
@@ -458,9 +473,12 @@ def difference(fields: Fields, time: float, exact: Any) -> float:
     exact : callable
         ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
     """
-    worst = 0.0
-    arguments_taken(exact, "exact", (1,), "the time")
-    for known, solution in dict(exact(time)).items():
+    worst, solutions = 0.0, exact(time)
+    if not isinstance(solutions, Mapping):
+        raise InputError(
+            f"exact({time:g}) returns {shown(solutions)}; expected a mapping of fields to values"
+        )
+    for known, solution in solutions.items():
         target = fields.stored(known)
         if isinstance(solution, Operators):
             worst = max(worst, float(fields.evaluate(greatest(magnitude(target - solution)))))

@@ -26,7 +26,7 @@ def plan(asked: Asked) -> list[Run]:
     different settings or numbers of axes are different problems. Each problem has its own values.
     """
     runs = asked.study.runs(asked)
-    if asked.command.verb != "run" or asked.is_file or asked.is_linear:
+    if asked.command.verb != "run" or not asked.has_settings or asked.is_linear:
         return runs
 
     def problem(run: Run) -> Any:
@@ -77,7 +77,7 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
                 thickness=exchanged.thickness,
                 periodic=exchanged.periodic,
             )
-    if asked.is_file and runs:
+    if not asked.has_settings and runs:
         by_order[asked.problems[0][1].order] = by_order[None]  # its record says which order it has
     return by_order
 

@@ -16,10 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
-from halocline.problems.files import case_names
-from halocline.problems.problem import Problem
 from halocline.ranges import AXES, NODES, ORDER, POINTS, RANKS, STEPS, THREADS, Range
-from halocline.run.simulation.settings import complete
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.theory import Exchanged
 from halocline.study.study import studies
@@ -174,8 +171,18 @@ class ErrorFacts(StepFacts):
     line: str
     expected_order: Order | None
     error: Error | None
-    error_is: Annotated[str, Field(min_length=1)] | None = None
+    error_is: Annotated[str, Field(min_length=1)]
     time: float | None
+
+
+class ExtrapolatedFacts(_Part):
+    """What a file says of its numbers; see `halocline.study.reporting.extrapolation.facts`."""
+
+    names: Annotated[list[str], Field(min_length=1)]
+    published: dict[str, Annotated[float, Field(ge=-MOST, le=MOST)]]
+    source: str
+    noise: NotNegative
+    steps: Annotated[int, _of(STEPS)] | None
 
 
 class SteadyFacts(StepFacts):
@@ -187,21 +194,15 @@ class SteadyFacts(StepFacts):
     line: str
     expected_order: Order
     spacing: Annotated[float, Field(ge=LEAST, le=MOST)]
-    parameters: dict[str, float | str]
+    extrapolated: ExtrapolatedFacts
 
     @model_validator(mode="after")
     def _has_numbers(self) -> SteadyFacts:
-        problem = Problem(self.case)
-        assert problem.known.extrapolated is not None
-        for name in problem.known.extrapolated.names:
+        for name in self.extrapolated.names:
             value: Any = self.__pydantic_extra__.get(name)
             is_number = isinstance(value, float | int) and not isinstance(value, bool)
             if not is_number or not (value == 0 or LEAST <= abs(value) <= MOST):
                 raise ValueError(f"{name}: Input should be a finite number, but it is {value!r}")
-        lacking = sorted(problem.declared.keys() - self.parameters.keys())
-        if lacking:
-            raise ValueError(f"parameters.{lacking[0]}: Field required")
-        complete(problem.declared, self.parameters)
         return self
 
 
@@ -253,8 +254,7 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
     if not record.keys().isdisjoint(("dof", "converged")):
         return ConvergedFacts if to_the_end else SolveFacts
     if to_the_end:
-        name = record.get("case")
-        return SteadyFacts if name in case_names() and Problem(name).known.is_extrapolated else ErrorFacts
+        return SteadyFacts if "extrapolated" in record else ErrorFacts
     return ExchangeFacts if record["study"] == "exchange" else StepFacts
 
 

@@ -153,10 +153,10 @@ class Asked:
     scratch: Path = Path()
     drawn: Path | None = None
 
-    @property
-    def is_file(self) -> bool:
-        """True for the file of a user."""
-        return is_file(self.command.name)
+    @cached_property
+    def has_settings(self) -> bool:
+        """False for a file that declares no settings, of which commands know little."""
+        return not is_file(self.command.name) or self.ready().has_settings
 
     @cached_property
     def is_linear(self) -> bool:
@@ -165,7 +165,7 @@ class Asked:
         from halocline.problems.problem import Problem
 
         name = self.command.name
-        return not self.is_file and name in case_names() and Problem(name).is_linear
+        return self.has_settings and (is_file(name) or name in case_names()) and Problem(name).is_linear
 
     def ready(self, *n: int) -> Problem:
         """Return the problem on its grid; InputError, before anything runs, where it cannot be."""
@@ -178,7 +178,7 @@ class Asked:
     @cached_property
     def problems(self) -> list[tuple[int | None, Problem]]:
         """Value of --n and problem of each size."""
-        default = None if self.is_file or self.is_linear else N
+        default = None if is_file(self.command.name) or self.is_linear else N
         return [(n, self.ready() if n is None else self.ready(n)) for n in (self.sizes or (default,))]
 
     def size_of_file(self, ready: Any) -> int:
@@ -198,11 +198,16 @@ class Asked:
         return n
 
     def with_defaults(self) -> Asked:
-        """Return the request with steps, warm-up, order and scheme of the case where they are not given."""
-        if self.is_file or self.is_linear:
+        """Return the request with steps, warm-up, order and scheme of the problem where they are not given.
+
+        A file that names no `steps` runs as it says.
+        """
+        if not self.has_settings or self.is_linear:
             return self
         ready = self.problems[0][1]
         steps = ready.known.steps if self.command.steps is None else self.command.steps
+        if steps is None and ready.is_file:
+            return self
         if steps is None:
             raise InputError(
                 f"{self.command.name} runs to a time, but a study measures a number of steps: give --steps"
@@ -312,8 +317,8 @@ class Study:
 
     def place(self, asked: Asked, at: int | None, ready: Problem, ranks: int, threads: int) -> Run:
         """Return the run of a problem on a layout, for one set of options."""
-        n = at if asked.is_file and at is not None else ready.shape[0]
-        return Run(asked.command, n, ready.shape, ranks, threads, at if asked.is_file else ready.shape)
+        n = at if at is not None and not asked.has_settings else ready.shape[0]
+        return Run(asked.command, n, ready.shape, ranks, threads, ready.shape if asked.has_settings else at)
 
     def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
         """Return the sets of options that are run at each place."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,28 @@ from halocline.cli.app import run as command
 from halocline.errors import RunError
 from halocline.io.style import styled
 from halocline.problems.files import case_names
-from halocline.problems.names import Extrapolated
 from halocline.problems.problem import Problem
 from halocline.study.reporting.extrapolation import limits, numbers, plot, tables, verdicts
 
 # -- what is made of measurements ----------------------------------------------------------------------
 
 
-WHAT = Extrapolated(("flux", "speed"), lambda shape, values: {"flux": 2.0}, "a paper", lambda values: 1e-6)
+WHAT = {
+    "names": ["flux", "speed"], "published": {"flux": 2.0}, "source": "a paper", "noise": 1e-6, "steps": 500,
+}  # fmt: skip
 
 
-def made(n: int, flux: float, speed: float) -> dict[str, Any]:
+def made(n: int, flux: float, speed: float, **instead: Any) -> dict[str, Any]:
     """What is read of a measurement."""
     return {
-        "case": "box", "shape": [n, n], "spacing": 1.0 / (n + 1), "parameters": {}, "panel": "Steady state",
-        "line": "", "expected_order": 2, "flux": flux, "speed": speed,
+        "case": "box", "shape": [n, n], "spacing": 1.0 / (n + 1), "panel": "Steady state", "line": "",
+        "expected_order": 2, "flux": flux, "speed": speed, "extrapolated": {**WHAT, **instead},
     }  # fmt: skip
+
+
+def but(**instead: Any) -> list[dict[str, Any]]:
+    """Return measurements of which a file says something else."""
+    return [{**grid, "extrapolated": {**WHAT, **instead}} for grid in GRIDS]
 
 
 FLUX = {n: 2.0 + 4.0 / (n + 1) ** 2 for n in (7, 15, 31, 63)}
@@ -37,9 +42,9 @@ GRIDS = [made(n, FLUX[n], speed) for n, speed in zip(FLUX, (1.0, 1.2, 1.1, 1.15)
 
 
 def test_three_grids_in_a_row_are_taken() -> None:
-    found = limits(GRIDS, WHAT)
+    found = limits(GRIDS)
     assert [(each["name"], each["cells"]) for each in found] == [
-        (name, cells) for name in WHAT.names for cells in ([7, 15, 31], [15, 31, 63])
+        (name, cells) for name in WHAT["names"] for cells in ([7, 15, 31], [15, 31, 63])
     ]
     assert [each["trend"] for each in found] == ["falls", "falls", "oscillates", "oscillates"]
     one = found[1]
@@ -49,11 +54,11 @@ def test_three_grids_in_a_row_are_taken() -> None:
     assert one["values"] == [FLUX[n] for n in (15, 31, 63)]
     assert (found[3]["published"], found[3]["difference"]) == (None, None)
     json.dumps(found, allow_nan=False)
-    assert limits(GRIDS[:2], WHAT) == []
+    assert limits(GRIDS[:2]) == []
 
 
 def test_tables_show_what_each_three_grids_tell() -> None:
-    each, leads = tables(GRIDS[:3], limits(GRIDS[:3], WHAT), WHAT)
+    each, leads = tables(GRIDS[:3], limits(GRIDS[:3]))
     assert each.heads == ("", "7²\nh = 0.125", "15²\nh = 0.0625", "31²\nh = 0.03125")
     assert each.rows[1] == ("speed", "1", "1.2", "1.1")
     assert leads.heads == ("", "ratio", "order", "extrapolated", "index %", "range", "published", "off %")
@@ -64,19 +69,19 @@ def test_tables_show_what_each_three_grids_tell() -> None:
     assert speed == ("speed", "-2", "oscillates", "", "9.1*", "", "", "")  # 3 * 0.1 / 1.1 / 3
     assert "factor of 3" in leads.note
     assert "a paper" in leads.note
-    longer = tables(GRIDS, limits(GRIDS, WHAT), WHAT)[1]
+    longer = tables(GRIDS, limits(GRIDS))[1]
     assert longer.heads[1] == "N"
     assert [row[:2] for row in longer.rows] == [
         ("flux", "7, 15, 31"), ("", "15, 31, 63"), ("speed", "7, 15, 31"), ("", "15, 31, 63"),
     ]  # fmt: skip
-    without = replace(WHAT, names=("flux",), published=lambda shape, values: {})
-    alone = tables(GRIDS[:3], limits(GRIDS[:3], without), without)[1]
+    without = but(names=["flux"], published={})[:3]
+    alone = tables(without, limits(without))[1]
     assert alone.heads[-1] == "range"
     assert "factor of 3" not in alone.note
 
 
 def test_verdicts_make_no_order_up() -> None:
-    said = verdicts(GRIDS, limits(GRIDS, WHAT))
+    said = verdicts(GRIDS, limits(GRIDS))
     assert said[0] == (
         "Steady state: the grids are not in the asymptotic range of order 2, as seen from speed "
         "(oscillates): take the indices as estimates."
@@ -87,19 +92,19 @@ def test_verdicts_make_no_order_up() -> None:
         "factor of 3."
     )
     assert len(said) == 3
-    flux = replace(WHAT, names=("flux",))
-    assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(GRIDS, limits(GRIDS, flux))[0]
-    steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0) for n in (7, 15, 31)]
-    assert "likely too small where the order is above 2." in verdicts(steep, limits(steep, flux))[0]
-    still = replace(flux, noise=lambda values: 0.1)
-    assert "no number changes" in verdicts(GRIDS, limits(GRIDS, still))[0]
-    close = [made(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0) for n in (15, 19, 24)]
-    assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close, flux))[2]
+    flux = but(names=["flux"])
+    assert "in the asymptotic range, with orders within 0.2 of 2" in verdicts(flux, limits(flux))[0]
+    steep = [made(n, 2.0 + 4.0 / (n + 1) ** 3, 1.0, names=["flux"]) for n in (7, 15, 31)]
+    assert "likely too small where the order is above 2." in verdicts(steep, limits(steep))[0]
+    still = but(names=["flux"], noise=0.1)
+    assert "no number changes" in verdicts(still, limits(still))[0]
+    close = [made(n, 2.0 + 4.0 / (n + 1) ** 2, 1.0, names=["flux"]) for n in (15, 19, 24)]
+    assert "15² and 19² differ 1.25 times only" in verdicts(close, limits(close))[2]
 
 
 def test_the_picture_shows_numbers_and_distances() -> None:
     with styled():
-        near, far = plot(GRIDS, limits(GRIDS, WHAT)).axes
+        near, far = plot(GRIDS, limits(GRIDS)).axes
     labels = [line.get_label() for line in near.lines if not line.get_label().startswith("_")]
     assert labels == ["flux", "speed (oscillates), from 63²", "published"]
     assert [line.get_label() for line in far.lines] == ["flux", "slope 2"]  # what has no limit is left out
@@ -110,14 +115,14 @@ def test_the_picture_shows_numbers_and_distances() -> None:
 
 
 def test_a_run_must_be_steady() -> None:
-    case = replace(Problem("cavity-2d").known, steps=500)
-    named = dict.fromkeys(("nusselt_hot", "nusselt_mid", "u_max", "v_max"), 1.0)
-    done: dict[str, Any] = {"command": "halocline run cavity-2d", "steps": 400, "diagnostics": named}
-    assert numbers(case, done) == named
-    with pytest.raises(RunError, match=r"run cavity-2d:\nnot steady after 500 steps"):
-        numbers(case, {**done, "steps": 500})
-    with pytest.raises(RunError, match="not finite: u_max"):
-        numbers(case, {**done, "diagnostics": {**named, "u_max": None}})
+    named = dict.fromkeys(WHAT["names"], 1.0)
+    done = {"command": "halocline run box", "steps": 400, "diagnostics": {**named, "more": 2.0}}
+    done["extrapolated"] = WHAT
+    assert numbers(done) == named
+    with pytest.raises(RunError, match=r"run box:\nnot steady after 500 steps"):
+        numbers({**done, "steps": 500})
+    with pytest.raises(RunError, match="not finite: speed"):
+        numbers({**done, "diagnostics": {**named, "speed": None}})
 
 
 def test_what_cases_extrapolate() -> None:

@@ -340,11 +340,11 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
         decided = {**taken, **steps, "set": settings or None, "decomposition": decomposition}
         refuse(decided, f"the study decides that of {problem}: leave it out")
         return Command(study.verb, problem, {}, (), device)
-    if is_file(problem):
+    if is_file(problem) and not Problem(problem).has_settings:
         orders = {"orders": given.get("orders")} if study.options else {}
         how = {"decomposition": decomposition, "patch": taken.pop("patch")}
         decided = {**taken, **steps, **orders, "decomposition": None}
-        refuse(decided, f"{problem} is a file, which decides that itself: leave it out")
+        refuse(decided, f"{problem} is a file without settings, which decides that itself: leave it out")
     else:
         of_linear = {name: taken.pop(name) for name in OF_LINEAR}
         how = {**taken, **steps}

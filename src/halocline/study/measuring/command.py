@@ -39,7 +39,7 @@ ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
 NESTED = (  # of a measurement, which a table leaves out
     *("machine", "environment", "times", "devices", "shape", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
-    *("automatic", "automatic_for"),
+    *("automatic", "automatic_for", "extrapolated"),
 )
 
 

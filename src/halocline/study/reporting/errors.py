@@ -59,7 +59,7 @@ def lines(
         whole = problem.default_cells(dim)
         halves = tuple(sorted({max(1, whole[0] // part) for part in (4, 2, 1)}))
         families = [Family(f"{len(whole)}D", len(whole), sizes or halves)]
-    unnamed = "" if problem.known.error is None else ERROR
+    unnamed = "" if problem.known.is_extrapolated else ERROR
     return [(_label(family, families) or unnamed, family) for family in families]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import RunError
 from halocline.io.style import INK, gridded, logarithmic
 from halocline.io.table import Table
-from halocline.problems.names import Extrapolated, Names
+from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
 from halocline.study.reporting.plots import draw_ideal, figure_of, style
@@ -32,7 +32,26 @@ UNSEEN = {  # why there is no order
 Found = dict[str, Any]
 
 
-def numbers(names: Names, measurement: Measurement) -> dict[str, float]:
+def facts(problem: Problem) -> dict[str, Any]:
+    """Return the facts of a run of a steady state that its report needs.
+
+    They are the spacing, along the map of a stretched axis, in which differences are expanded, and what its
+    file says of the numbers.
+    """
+    names, values = problem.known, problem.values
+    what = names.extrapolated
+    assert what is not None
+    extrapolated = {
+        "names": list(what.names),
+        "published": dict(what.published(problem.shape, values)),
+        "source": what.source,
+        "noise": what.noise(values),
+        "steps": names.steps,
+    }
+    return {"spacing": problem.grid.even_spacing(0), "extrapolated": extrapolated}
+
+
+def numbers(measurement: Measurement) -> dict[str, float]:
     """Return the numbers of a run that are extrapolated.
 
     Raises
@@ -40,13 +59,13 @@ def numbers(names: Names, measurement: Measurement) -> dict[str, float]:
     RunError
         The run is not steady, or a number is not finite.
     """
-    assert names.extrapolated is not None
-    if names.steps is not None and measurement["steps"] >= names.steps:
+    what = measurement["extrapolated"]
+    if what["steps"] is not None and measurement["steps"] >= what["steps"]:
         raise RunError(
             f"{measurement['command']}:\nnot steady after {measurement['steps']:,} steps, so that there is "
             "nothing to extrapolate; run it with --every to see what its residuals do"
         )
-    found = {name: measurement["diagnostics"][name] for name in names.extrapolated.names}
+    found = {name: measurement["diagnostics"][name] for name in what["names"]}
     lost = [name for name, value in found.items() if value is None]
     if lost:
         raise RunError(f"{measurement['command']}:\nnot finite: {joined(*lost)}")
@@ -58,22 +77,21 @@ def in_words(found: Mapping[str, float]) -> str:
     return joined(*(f"{name} {value:.6g}" for name, value in found.items()))
 
 
-def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Found]:
+def limits(measurements: Sequence[Measurement]) -> list[Found]:
     """Return the order, limit and index of each number on every three grids in a row, coarse grids first.
 
-    Measurements have the numbers, `spacing` and the facts of their line as keys.
+    Measurements have the numbers, the facts that `facts` returns and those of their line as keys.
     """
     found = []
     for panel, label, line in by_line(measurements):
-        for name, three in product(what.names, zip(line, line[1:], line[2:], strict=False)):
+        for name, three in product(_named(line), zip(line, line[1:], line[2:], strict=False)):
             spacings = [m["spacing"] for m in three]
             if not spacings[0] > spacings[1] > spacings[2]:
                 continue  # a grid was measured twice
             fine, values = three[-1], [m[name] for m in three]
-            expected, noise = fine["expected_order"], what.noise(fine["parameters"])
-            result = asdict(limit(values, spacings, expected, noise))
-            extrapolated = result.pop("value")
-            published = what.published(tuple(fine["shape"]), fine["parameters"]).get(name)
+            expected, what = fine["expected_order"], fine["extrapolated"]
+            result = asdict(limit(values, spacings, expected, what["noise"]))
+            extrapolated, published = result.pop("value"), what["published"].get(name)
             is_compared = published and extrapolated is not None
             found.append(
                 {
@@ -93,6 +111,12 @@ def limits(measurements: Sequence[Measurement], what: Extrapolated) -> list[Foun
     return found
 
 
+def _named(line: Sequence[Measurement]) -> list[str]:
+    """Return the names of the numbers of a line."""
+    names: list[str] = line[-1]["extrapolated"]["names"]
+    return names
+
+
 def _of(found: Sequence[Found], panel: str, label: str) -> list[Found]:
     return [number for number in found if (number["panel"], number["line"]) == (panel, label)]
 
@@ -102,22 +126,22 @@ def _finest(found: Sequence[Found]) -> dict[str, Found]:
     return {number["name"]: number for number in found}
 
 
-def tables(measurements: Sequence[Measurement], found: Sequence[Found], what: Extrapolated) -> list[Table]:
+def tables(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[Table]:
     """Return two tables for each line: the numbers on each grid, and their extrapolation."""
     tables = []
     for panel, label, line in by_line(measurements):
         own = _of(found, panel, label)
         heading = f"{line[0]['case']}: {joined(panel, label)}"
-        values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in what.names)
+        values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in _named(line))
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         tables.append(Table("Numbers on each grid", heads, values, heading=heading))
         if own:
-            several = len(line) > LEAST_GRIDS
-            tables.append(_limits_table(own, f"{heading}, extrapolated", several=several, what=what))
+            several, source = len(line) > LEAST_GRIDS, line[-1]["extrapolated"]["source"]
+            tables.append(_limits_table(own, f"{heading}, extrapolated", several=several, source=source))
     return tables
 
 
-def _limits_table(found: Sequence[Found], heading: str, *, several: bool, what: Extrapolated) -> Table:
+def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source: str) -> Table:
     """Return the table of the extrapolation from each three grids, beside published numbers."""
     published = any(number["published"] for number in found)
     columns: list[tuple[str, Callable[[Found], str]]] = [
@@ -150,7 +174,7 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, what: 
     if any(number["trend"] == Trend.WITHIN_NOISE for number in found):
         notes.append("within noise: the finer two grids differ by no more than iterations leave.")
     if published:
-        notes.append(f"published: {what.source}; off: the extrapolated number from it.")
+        notes.append(f"published: {source}; off: the extrapolated number from it.")
     title = "Extrapolated from every three grids" if several else "Extrapolated from these"
     heads = ("", *(head for head, _ in columns))
     return Table(title, heads, rows, left=2 if several else 1, note=wrapped(*notes), heading=heading)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from halocline.errors import InputError
-from halocline.problems.names import Names
+from halocline.problems.files import is_file
 from halocline.study import differences
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting.report import Group, Report
@@ -22,20 +22,18 @@ class Convergence(Study):
     pictures = ("convergence.png",)
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return a run for each grid: of a solve, of a file, or of each line of the families of a case."""
+        """Return a run for each grid: of a solve, of a file, or of each line of the families of a problem."""
         if asked.is_linear:
             return _of_solves(asked)
-        return _of_file(asked) if asked.is_file else _of_case(asked)
+        return _of_lines(asked) if _has_lines(asked) else _of_file(asked)
 
     def says(self, measurement: Measurement) -> str:
         if is_solve(measurement):
             return super().says(measurement)
-        if "spacing" in measurement:
+        if "extrapolated" in measurement:
             from halocline.study.reporting import extrapolation
 
-            names = _names(measurement["case"])
-            assert names is not None
-            return extrapolation.in_words(extrapolation.numbers(names, measurement))
+            return extrapolation.in_words(extrapolation.numbers(measurement))
         return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
 
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
@@ -49,9 +47,8 @@ class Convergence(Study):
             states = [differences.state(Path(run.extra["--state"])) for run in runs]
             pairs = zip(measurements, differences.differences(states), strict=True)
             return [{**m, "error": error, "error_is": differences.NAME} for m, error in pairs]
-        names = _names(measurements[0]["case"])
-        if names is not None and names.is_extrapolated:
-            return [{**m, **extrapolation.numbers(names, m)} for m in measurements]
+        if "extrapolated" in measurements[0]:
+            return [{**m, **extrapolation.numbers(m)} for m in measurements]
         return measurements
 
     def report(self, group: Group) -> Report:
@@ -67,31 +64,27 @@ class Convergence(Study):
                 what=f"{one['method']} to {one['rtol']:g}",
                 footer=solves.CLOCK,
             )
-        names = _names(one["case"])
-        if names is not None and names.extrapolated is not None and names.is_extrapolated:
-            what, limits = names.extrapolated, extrapolation.limits(found, names.extrapolated)
+        if "extrapolated" in one:
+            limits = extrapolation.limits(found)
             return Report(
-                extrapolation.tables(found, limits, what),
+                extrapolation.tables(found, limits),
                 extrapolation.verdicts(found, limits),
                 lambda: {"convergence.png": extrapolation.plot(found, limits)} if limits else {},
                 {"extrapolated": limits},
                 "Numbers of the steady state on finer and finer grids",
                 "Numbers are those at the end of each run, which is its steady state.",
             )
-        name = one.get("error_is") or (errors.ERROR if names is None else names.error_name)
+        name = one["error_is"]
         between = name == differences.NAME
         compared = found[:-1] if between else found  # the finest grid has no finer one
-        footer = "Errors are those at the end of each run, as its case defines them."
-        if "error_is" in one:
-            errors_at = "Errors are those at the end of each run."
-            footer = "Differences are of the fields at the end." if between else errors_at
+        footer = "Errors are those at the end of each run."
         return Report(
             errors.tables(found, name),
             errors.verdicts(compared),
             lambda: {"convergence.png": errors.plot(compared, name)} if compared else {},
             {"orders": errors.orders(compared)},
             f"{'Differences between' if between else 'Errors on'} finer and finer grids",
-            footer,
+            "Differences are of the fields at the end." if between else footer,
         )
 
 
@@ -108,6 +101,14 @@ def _of_solves(asked: Asked) -> list[Run]:
             extra["--trace"] = str(asked.scratch / "trace.json")
         runs[-1] = replace(runs[-1], extra=extra)
     return runs
+
+
+def _has_lines(asked: Asked) -> bool:
+    """Return True for a case, and for a file with settings that says what its grids are compared with."""
+    if not is_file(asked.command.name):
+        return True
+    known = asked.ready().known
+    return asked.has_settings and bool(known.exact or known.error or known.extrapolated)
 
 
 def _of_file(asked: Asked) -> list[Run]:
@@ -135,16 +136,16 @@ def _of_file(asked: Asked) -> list[Run]:
     ]
 
 
-def _of_case(asked: Asked) -> list[Run]:
+def _of_lines(asked: Asked) -> list[Run]:
     from halocline.problems.problem import problem_of
-    from halocline.study.reporting import errors
+    from halocline.study.reporting import errors, extrapolation
 
-    command, known = asked.command, _converging()
+    command, converging = asked.command, _converging()
     case = problem_of(command.name, None, command.settings)
-    if command.name not in known:
+    if not case.is_file and command.name not in converging:
         raise InputError(
             f"case {command.name} has no exact solution to compare with, nor numbers of a steady state to "
-            f"extrapolate; cases that have one or the other: {', '.join(known)}"
+            f"extrapolate; cases that have one or the other: {', '.join(converging)}"
         )
     given = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
     (ranks,), (threads,) = asked.ranks, asked.threads
@@ -152,16 +153,18 @@ def _of_case(asked: Asked) -> list[Run]:
     for label, family in errors.lines(case, given, command.dim, asked.sizes):
         settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in given]
         of_line = replace(command.but(dim=family.dim), settings=(*command.settings, *settings))
-        if case.known.error is None:
+        if case.known.is_extrapolated:
             _check_three(family.sizes)
         for n in family.sizes:
             errors.check_proportion(case, family.dim, n)
             ready = replace(asked, command=of_line).ready(n)
-            facts: dict[str, Any] = {"panel": family.title, "line": label, "expected_order": family.order}
-            if not case.known.error:
-                # along the map of a stretched axis, in whose spacing differences are expanded
-                facts["spacing"] = ready.grid.even_spacing(0)
-            facts["base"] = {"settings": " ".join(command.settings)}
+            is_steady, error_name = case.known.is_extrapolated, case.known.error_name
+            expected = family.order if is_steady or case.known.families else case.order
+            facts = {
+                **{"panel": family.title, "line": label, "expected_order": expected},
+                **(extrapolation.facts(ready) if is_steady else {"error_is": error_name}),
+                "base": {"settings": " ".join(command.settings)},
+            }
             runs.append(Run(of_line, n, ready.shape, ranks, threads, ready.shape, facts))
     return runs
 
@@ -173,14 +176,6 @@ def _converging() -> list[str]:
 
     names = {"exact", "error", "extrapolated"}
     return [name for name in case_names() if names & Script(path_of(name)).defined]
-
-
-def _names(case: str) -> Names | None:
-    """Return the names that the file of a case defines; None for another problem."""
-    from halocline.problems.files import case_names
-    from halocline.problems.problem import Problem
-
-    return Problem(case).known if case in case_names() else None
 
 
 def _check_three(sizes: Sequence[int]) -> None:
@@ -212,8 +207,9 @@ STUDY = Convergence(
     "Fig. 13 of Mendygral et al. 2017, and [bold]cp-alfven[/], the left panel of Fig. 23 there; --dim and "
     "--set leave only the lines that match.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have none, but are "
     "steady in the end: three grids or more, of any spacings, give the order of each of their numbers, what "
-    "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nGrids of "
-    "a file are compared with its function exact(t), or each with the next finer one.",
+    "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file "
+    "that calls hc.cells is studied as a case. Grids of any other file are compared with its function "
+    "exact(t), or each with the next finer one.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",

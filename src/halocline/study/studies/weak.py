@@ -88,16 +88,18 @@ class Weak(Study):
             cut = asked.command.decomposition
             shape = grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, cut)
             return replace(run, shape=shape, at=shape, facts={"growth": growth})
-        n = asked.size_of_file(ready) if asked.is_file else run.n
+        n = run.n if asked.has_settings else asked.size_of_file(ready)
         larger = round(n * ranks ** (1 / len(ready.shape)))
         shape = asked.ready(larger).shape
-        return replace(run, n=n, shape=shape, at=larger if asked.is_file else shape, facts={"growth": None})
+        return replace(
+            run, n=n, shape=shape, at=shape if asked.has_settings else larger, facts={"growth": None}
+        )
 
 
 def _growth(asked: Asked) -> int | None:
     """Return 1 or 2; None for a problem that has one number for its size."""
     growth = asked.given.get("growth") or 1
-    if not (asked.is_file or asked.is_linear):
+    if asked.has_settings and not asked.is_linear:
         return int(growth)
     if growth == 2:
         raise InputError(
