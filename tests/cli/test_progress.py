@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +44,39 @@ def test_a_batch_log_gets_a_line_now_and_then(
             on_progress(int(now[0]), "t = 1")
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"heat, 8 x 8: {step:,} steps, t = 1" for step in (60, 660, 1260)]
+
+
+def test_what_a_file_prints_goes_where_its_output_goes(tmp_path: Path) -> None:
+    """The terminal shows the progress, and the file's output is redirected, as in `> out.txt`."""
+    file = tmp_path / "own.py"
+    file.write_text("""
+import halocline as hc
+grid = hc.Grid(hc.cells(4), periodic=True)
+u = grid.field("u")
+sim = hc.Simulation(grid, lambda u: {u: -u}, scheme=hc.Euler(), dt=0.1)
+print("printed before the run")
+sim.run(steps=1)
+""")
+    master, slave = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "halocline.cli", "run", str(file)],
+            stdout=subprocess.PIPE, stderr=slave, text=True, check=True, timeout=600,
+        )  # fmt: skip
+        os.close(slave)
+        shown = b""
+        while block := _read(master):
+            shown += block
+    finally:
+        os.close(master)
+    assert b"own.py" in shown
+    assert b"printed" not in shown
+    assert done.stdout.startswith("printed before the run\n")
+
+
+def _read(terminal: int) -> bytes:
+    """Return what a terminal shows next; nothing where all of its users have closed it."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux reports the end as EIO
+        return b""

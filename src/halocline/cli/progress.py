@@ -57,7 +57,15 @@ def progress(
         TextColumn("{task.fields[count]}", markup=False),
     )
     console = Console(file=stream, force_terminal=True)
-    with stream, Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
+    lines = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # above the line; output to a file stays there
+        redirect_stderr=sys.stderr.isatty(),
+    )
+    with stream, lines as shown:
         task = shown.add_task(one_line(_text(what)), total=None, count="set up")
         yield lambda count, beside="": shown.update(
             task, description=one_line(_text(what)), count=joined(f"{count:,} {_text(unit)}", beside)
