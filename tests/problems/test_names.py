@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +73,13 @@ def test_numbers_are_extrapolated_where_there_is_no_error() -> None:
     assert extrapolated.noise({}) == 0.0
 
 
+def refusal(capsys: pytest.CaptureFixture[str], *words: Any) -> str:
+    """Return the message with which a command fails, also where it is printed below a line of the file."""
+    with pytest.raises((hc.InputError, SystemExit)) as error:
+        command([str(word) for word in words])
+    return str(error.value) + capsys.readouterr().err
+
+
 # -- names of another form -----------------------------------------------------------------------------------
 
 SETTINGS = """
@@ -91,8 +100,11 @@ def written(folder: Path, before: str = "", between: str = "", after: str = "") 
     return str(file)
 
 
+NO_CHECKS = ("False", "3", "{'a': 1}", "'passed'", "[3]", "[]")
 WRONG = [
     ("until = 'soon'", "until is 'soon'; expected a number"),
+    ("until = -1.0", "until is -1; expected a finite time from 0 on"),
+    ("steps = 0", "steps is 0; expected a whole number from 1"),
     ("steps = 2.5", "steps is 2.5; expected a whole number"),
     ("def exact(x, t): ...", "exact takes 2 arguments without a default; expected the time"),
     ("error = 5", "error is 5; expected a function"),
@@ -144,13 +156,17 @@ def test_a_name_that_is_set_after_the_run_costs_no_result(
     result = Problem(written(tmp_path, after=line)).run()
     assert result.record is not None
     assert result.record.steps == 2
-    assert words in caplog.text
+    if "check" not in line:
+        assert words in caplog.text
+    else:
+        with pytest.raises(hc.InputError, match=re.escape(words)):
+            result.check()
 
 
 def test_names_that_are_imported_from_halocline_are_none_of_the_file(tmp_path: Path) -> None:
     problem = Problem(written(tmp_path, "from halocline import *\nfrom halocline import steps"))
     assert problem.run().record is not None
-    assert problem.complaints == []
+    assert problem.complaints == {}
     assert problem.known.steps is None
 
 
@@ -166,6 +182,7 @@ def test_any_other_file_may_use_the_names_for_itself(tmp_path: Path) -> None:
         ("def diagnostics(): return 5", "diagnostics() returns 5; expected a mapping by name, such as"),
         ("def diagnostics(): return {'time': hc.max(u)}", "diagnostics() returns 'time', which rows have"),
         ("def diagnostics(): return {'most': hc.max(u)}\nshown = ('must',)", "'must'"),
+        ("extrapolated = hc.Extrapolated(('Nu',))", "diagnostic in extrapolated 'Nu' is unknown"),
         ("def diagnostics(): return {'most': 'u'}", "diagnostics(): operand is 'u' of type str; expected"),
         ("def diagnostics(): return {'most': u}", "diagnostics(): u varies from cell to cell; reduce it"),
     ],
@@ -188,13 +205,55 @@ def test_diagnostics_that_cannot_be_shown_end_a_file_before_its_first_step(
         ("def findings(numbers, steps): return steps", "findings(diagnostics, steps) returns 2; expected"),
         ("def error(sim): return 'small'", "error(sim) is 'small'; expected a number"),
         ("def exact(time): return 3", "exact(0.2) returns 3; expected a mapping of fields to values"),
+        ("def exact(time): return {u: [1.0, 2.0]}", "exact(0.2) of field 'u' has shape (2,); expected (4,)"),
+        *((f"def check(sim): return {value}", f"check returns {value}; expected") for value in NO_CHECKS),
+        ("def limit(scalars): return 3", "limit(scalars) is 3; expected text"),
     ],
 )
-def test_what_functions_of_a_file_return(lines: str, words: str, tmp_path: Path) -> None:
+def test_what_functions_of_a_file_return(
+    lines: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = written(tmp_path, lines)
-    with pytest.raises(hc.InputError) as error:
-        command(["run", file, "--json", str(tmp_path / "a.json"), "--pictures", str(tmp_path)])
-    assert words in str(error.value)
+    check = ["--check"] if "check" in lines else []
+    said = refusal(capsys, "run", file, "--json", tmp_path / "a.json", "--pictures", tmp_path, *check)
+    assert words in said
+    assert file in said
+
+
+@pytest.mark.parametrize("lines", ["def error(sim): return 'small'", "def exact(time): return 3"])
+def test_a_wrong_error_costs_no_other_result(lines: str, tmp_path: Path) -> None:
+    result = Problem(written(tmp_path, lines)).run()
+    assert result.record is not None
+    assert (result.record.steps, result.record.error) == (2, None)
+    assert result.fault is not None
+    file = tmp_path / "a.json"
+    with pytest.raises(hc.InputError, match="expected"):
+        command(["run", written(tmp_path, lines), "--json", str(file)])
+    assert json.loads(file.read_text())["run"]["checksum"] == result.record.checksum
+
+
+@pytest.mark.parametrize("option", [["--n", "8"], ["--dim", "1"]])
+@pytest.mark.parametrize("verb", ["run", "explain"])
+def test_cells_of_a_file_that_declares_none_are_rejected(
+    verb: str, option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(written(tmp_path, "k = hc.setting('k', 1.0)"))
+    file.write_text(file.read_text().replace("hc.cells(4)", "(4,)"))
+    said = refusal(capsys, verb, file, *option)
+    assert f"{' '.join(option)}: {file} declares no cells: leave it out, or call hc.cells" in said
+
+
+def test_a_declaration_by_another_name_is_an_error(tmp_path: Path) -> None:
+    file = Path(written(tmp_path))
+    file.write_text(file.read_text().replace("hc.cells(4)", "declared(4)"))
+    file.write_text(file.read_text().replace("grid =", "declared = hc.cells\ngrid ="))
+    with pytest.raises(hc.InputError, match="is called by another name"):
+        Problem(str(file)).run()
+    file.write_text(
+        file.read_text().replace("import halocline as hc", "import halocline as hc\nfrom halocline import *")
+    )
+    file.write_text(file.read_text().replace("declared = hc.cells\n", "").replace("declared(4)", "cells(4)"))
+    assert Problem(str(file), [8]).shape == (8,)
 
 
 def test_a_vector_has_a_diagnostic_for_each_component(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("run poisson --n 8 --until 1", "until: poisson is a linear problem"),
+        ("run poisson --n 8 --until 1", "--until 1.0: poisson is a linear problem"),
         ("run poisson --n 8 --order 4", "order is 4, but poisson is a program"),
         ("run poisson --n 8,4", "expected as many points along each axis"),
         ("study strong poisson --steps 3", "--steps 3: poisson is a linear problem, which has none"),

@@ -95,7 +95,7 @@ def _page(problem: Problem) -> str:
             f"{problem.name}: {problem.script.about}",
             "",
             f"{'origin':9} {problem.script.origin}",
-            f"{'axes':9} {_axes(list(problem.sizes.values()))}",
+            f"{'axes':9} {_axes(list(problem.sizes.values()) or [problem.shape])}",
             f"{'default':9} {joined(' x '.join(map(str, default)) + ' cells', end)}",
             *further,
             "",

@@ -137,6 +137,8 @@ def run(
     checkpoint = of_runs.get("checkpoint")
     if checkpoint is not None and "--checkpoint" not in observer.unused and not is_finished:
         note(f"checkpoints are in {checkpoint.path}; go on with --resume {checkpoint.path}")
+    if result.fault is not None:
+        raise result.fault
     observer.options.check_used(observer.unused, problem.spelling)
     if not has_problem:
         refuse(

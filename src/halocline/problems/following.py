@@ -356,11 +356,10 @@ class Following(FileObserver):
 
     def _diagnostics(self, sim: Simulation, names: Names) -> dict[str, Any]:
         """Return the diagnostics of the file; InputError for such as cannot be shown."""
-        if names.diagnostics is None:
-            return {}
-        file = self.subject.spelling
-        with trace.order(sim.order):
-            found = returned(names.diagnostics(), f"{file}: diagnostics()", "{'largest': hc.max(u)}")
+        file, found = self.subject.spelling, {}
+        if names.diagnostics is not None:
+            with trace.order(sim.order):
+                found = returned(names.diagnostics(), f"{file}: diagnostics()", "{'largest': hc.max(u)}")
         numbers: dict[str, Any] = {}
         for name, value in found.items():
             if isinstance(value, (tuple, list)):  # a vector, such as hc.max(w)
@@ -372,9 +371,11 @@ class Following(FileObserver):
             raise InputError(
                 f"{file}: diagnostics() returns {taken[0]!r}, which rows have already: rename it"
             )
-        for name in names.shown:
-            if name not in numbers:
-                raise unknown(f"{file}: diagnostic in shown", name, list(numbers))
+        extrapolated = () if names.extrapolated is None else names.extrapolated.names
+        for what, wanted in (("shown", names.shown), ("extrapolated", extrapolated)):
+            for name in wanted:
+                if name not in numbers:
+                    raise unknown(f"{file}: diagnostic in {what}", name, list(numbers))
         return numbers
 
     # --- linear problems ---
@@ -385,9 +386,11 @@ class Following(FileObserver):
         options, is_solve = self.options, self.subject.has_settings and self.subject.is_linear
         if is_solve:
             for name in ("until", "every", "warm_up"):
-                if getattr(options, name):
+                value = getattr(options, name)
+                if value:
                     raise InputError(
-                        f"{name}: {self.subject.name} is a linear problem, whose iterations have no time"
+                        f"--{name.replace('_', '-')} {value}: {self.subject.name} is a linear problem, whose "
+                        "iterations have no time: leave it out"
                     )
             if options.steps is not None:
                 self.unused.discard("--steps")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import halocline
@@ -11,7 +12,7 @@ from halocline.errors import InputError
 from halocline.lang.axes import is_sequence
 from halocline.lang.callables import arguments_taken
 from halocline.lang.values import as_name, as_number, as_texts
-from halocline.ranges import AXES, ORDER, POINTS, STEPS, Range
+from halocline.ranges import AXES, ORDER, POINTS, SOME_STEPS, Range
 from halocline.run.simulation.events import Event
 from halocline.words import shown
 
@@ -179,8 +180,8 @@ class Names:
         return self.extrapolated is not None and self.error is None and self.exact is None
 
 
-def names_in(top: Mapping[str, Any], wanted: Sequence[str]) -> tuple[Names, list[str]]:
-    """Return the names of a file that commands use, and a complaint about each of another form.
+def names_in(top: Mapping[str, Any], wanted: Sequence[str], file: str) -> tuple[Names, dict[str, str]]:
+    """Return the names of a file that commands use, and by name a complaint about each of another form.
 
     A name that the file imports from Halocline, such as ``hc.steps``, is not one of them.
 
@@ -190,16 +191,18 @@ def names_in(top: Mapping[str, Any], wanted: Sequence[str]) -> tuple[Names, list
         Names at the top of the file.
     wanted : sequence of str
         Names of interest.
+    file : str
+        Name of the file, for messages.
     """
-    found, complaints = {}, []
+    found, complaints = {}, {}
     for name in wanted:
         value = top.get(name)
         if value is None or value is getattr(halocline, name, None):
             continue
         try:
-            found[name] = _FORMS[name](value, name)
+            found[name] = _FORMS[name](value, f"{file}: {name}")
         except InputError as error:
-            complaints.append(
+            complaints[name] = (
                 f"{error}. Commands use the name {name}: rename it if the file needs it for something else"
             )
     return Names(**found), complaints
@@ -226,6 +229,19 @@ def _function(counts: Sequence[int], expected: str) -> Callable[[Any, str], Any]
         return value
 
     return convert
+
+
+def _text(value: Any, what: str) -> Callable[[Mapping[str, float]], str]:
+    """Return a function of the scalars of a run with a check of the text that it returns."""
+    arguments_taken(value, what, (1,), "the scalars of the run")
+    return lambda scalars: as_name(value(scalars), f"{what}(scalars)")
+
+
+def _end(value: Any, what: str) -> float:
+    time = as_number(value, what)
+    if not 0 <= time < inf:
+        raise InputError(f"{what} is {time:g}; expected a finite time from 0 on")
+    return time
 
 
 def _figures(value: Any, what: str) -> dict[str, Any]:
@@ -259,10 +275,9 @@ def _extrapolated(value: Any, what: str) -> Extrapolated:
     return value
 
 
-_OF_SCALARS = _function((1,), "the scalars of the run")
 _FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise InputError
-    "until": as_number,
-    "steps": lambda value, what: STEPS.check(what, value),
+    "until": _end,
+    "steps": lambda value, what: SOME_STEPS.check(what, value),
     "exact": _function((1,), "the time"),
     "error": _function((1,), "the simulation"),
     "error_name": as_name,
@@ -273,9 +288,9 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {  # converters, which raise Inpu
     "pictures": _function((0,), "none"),
     "figures": _figures,
     "findings": _function((2,), "diagnostics and steps"),
-    "limit": _OF_SCALARS,
-    "advice": _OF_SCALARS,
-    "progress": _OF_SCALARS,
+    "limit": _text,
+    "advice": _text,
+    "progress": _text,
     "ends": as_texts,
     "events": _several(Event),
     "scheme_name": as_name,

@@ -166,11 +166,19 @@ class Problem:
         self.is_linear = not isinstance(problem, Simulation)
         settings = self._settings
         if self.has_settings:
-            if "method" in settings.given and "method" not in settings.declared and not self.is_linear:
-                raise InputError(
-                    f"--method {self.given['method']}: {self.name} is no linear problem: leave it out"
-                )
             settings.check_used()
+            for what, value in (("--n", self.n), ("--dim", self.dim)):
+                if value is not None and not settings.sizes:
+                    text = f"{value}" if isinstance(value, int) else ",".join(map(str, value))
+                    raise InputError(
+                        f"{what} {text}: {self.spelling} declares no cells: leave it out, or call hc.cells "
+                        "in the file"
+                    )
+        elif settings.declared or settings.sizes:
+            raise InputError(
+                f"{self.spelling}: hc.cells or hc.setting is called by another name, which commands do not "
+                "see: write hc.cells(...) and hc.setting(...), or import these names from halocline"
+            )
         self.check_names()
         self.known = self.names
         if self.is_linear:
@@ -198,23 +206,23 @@ class Problem:
         return self._read_names()[0]
 
     @property
-    def complaints(self) -> list[str]:
-        """Complaints about names of another form than commands use, as far as the file has run."""
-        return [f"{self.spelling}: {complaint}" for complaint in self._read_names()[1]]
+    def complaints(self) -> dict[str, str]:
+        """Complaints by name about names of another form than commands use, as far as the file has run."""
+        return self._read_names()[1]
 
     def check_names(self) -> None:
         """Raise InputError for a name of another form in a file with settings, before its first run.
 
         Any other file may use the names for itself.
         """
-        if self.has_settings and self.complaints:
-            raise InputError(self.complaints[0])
+        for complaint in self.complaints.values() if self.has_settings else ():
+            raise InputError(complaint)
 
-    def _read_names(self) -> tuple[Names, list[str]]:
-        top = self.script.top
-        if self.has_settings:
-            return names_in(top, [name.name for name in fields(Names)])
-        return names_in(top, [name for name in OF_EVERY_FILE if callable(top.get(name))])
+    def _read_names(self) -> tuple[Names, dict[str, str]]:
+        top, wanted = self.script.top, [name.name for name in fields(Names)]
+        if not self.has_settings:
+            wanted = [name for name in OF_EVERY_FILE if callable(top.get(name))]
+        return names_in(top, wanted, self.spelling)
 
     @property
     def shape(self) -> tuple[int, ...]:

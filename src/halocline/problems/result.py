@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -17,13 +16,11 @@ from halocline.archive.arrays import Writing
 from halocline.compile.schedule import Schedule
 from halocline.errors import InputError
 from halocline.lang import trace
-from halocline.lang.axes import per_axis, whole
+from halocline.lang.axes import is_sequence, per_axis, whole
 from halocline.lang.callables import arguments_taken
-from halocline.lang.expression import Expr, Operators
-from halocline.lang.functions import abs as magnitude
+from halocline.lang.expression import Expr
 from halocline.lang.grid import Field
-from halocline.lang.reductions import max as greatest
-from halocline.lang.values import as_number, real_array
+from halocline.problems.error import error_of
 from halocline.problems.files import PLACES
 from halocline.problems.names import Names, returned
 from halocline.problems.record import Record, Timing
@@ -121,6 +118,8 @@ class Result:
         Observer of the run.
     names : Names
         Names that the file has defined at its end.
+    fault : InputError, optional
+        Reason why `exact` or `error` of the file gave no error, so that the record has none.
     """
 
     record: Record | None
@@ -128,6 +127,7 @@ class Result:
     peak: float | None
     observer: Any = field(repr=False)
     names: Names = field(repr=False)
+    fault: InputError | None = None
 
     @property
     def problem(self) -> Any:
@@ -163,19 +163,17 @@ class Result:
         Raises
         ------
         InputError
-            The file has no check, or the result is of a part of the steps alone.
+            The file has no check, it returns something else, or the result is of a part of the steps alone.
         """
         function, subject = self.names.check, self.observer.subject
         if function is None and CHECK in subject.script.defined:
-            why = next((each for each in subject.complaints if f": {CHECK} " in each), "")
-            raise InputError(why or f"--check: {subject.spelling} ended before it defined check(problem)")
+            ended = f"--check: {subject.spelling} ended before it defined check(problem)"
+            raise InputError(subject.complaints.get(CHECK, ended))
         if function is None:
             what = subject.spelling if subject.is_file else f"case {subject.name}"
             raise InputError(f"{what} has no check: it does not say what a run of it must satisfy")
         self._check_whole()
-        count = arguments_taken(
-            function, f"check of {subject.spelling}", (1, 2), "the problem, and perhaps the record"
-        )
+        count = arguments_taken(function, CHECK, (1, 2), "")
         comm = communicator_of(None) if self.simulation is None else self.simulation.domain.comm
         checks, why = None, ""
         try:
@@ -184,7 +182,14 @@ class Result:
             why = str(error) or "an assertion does not hold"
         except SystemExit as end:
             why = "" if end.code in (None, 0) else f"it ended with status {end.code}"
-        if any(comm.allgather(isinstance(checks, Sequence))):
+        with comm.agreement(f"check of {subject.spelling}"):
+            is_list = is_sequence(checks) and all(isinstance(each, Check) for each in checks or ())
+            if checks is not None and (not is_list or (comm.rank == 0 and not checks)):
+                raise InputError(
+                    f"{subject.spelling}: check returns {shown(checks)}; expected assertions, or a list of "
+                    "hc.Check"
+                )
+        if any(comm.allgather(checks is not None)):
             all_checks: list[Check] = comm.bcast(list(checks or ()))
             return all_checks
         why = next(filter(None, comm.allgather(why)), "")
@@ -209,7 +214,8 @@ class Result:
                 figures[name] = drawn = self._ordered(figure, self.problem)
                 if not (drawn is None or isinstance(drawn, Figure)):
                     raise InputError(
-                        f"figure {name!r} is {shown(drawn)}; expected a halocline.io.figure.Figure"
+                        f"{self.observer.subject.spelling}: figure {name!r} is {shown(drawn)}; expected a "
+                        "halocline.io.figure.Figure"
                     )
         return figures
 
@@ -275,8 +281,9 @@ def result_of(observer: Any) -> Result:
     if runs.part is None and not runs.timed and not runs.series:
         return Result(None, None, None, observer, names)
     if fields_of(problem).domain.comm.rank == 0:
-        for complaint in subject.complaints:
-            log.warning("%s", complaint)
+        for name, complaint in subject.complaints.items():
+            if name != CHECK:  # which is an error where it is called
+                log.warning("%s", complaint)
     is_simulation = isinstance(problem, Simulation)
     if is_simulation:
         order, scheme = method_of(problem, names.scheme_name)
@@ -292,6 +299,12 @@ def result_of(observer: Any) -> Result:
         facts = _facts_of_simulation(problem, runs, names)
     else:
         facts = _facts_of_solve(problem, runs, names, has_settings=subject.has_settings)
+    fault = None
+    if runs.part is None:
+        try:
+            facts["error"] = error_of(problem, runs.arguments, names, subject.spelling)
+        except InputError as raised:
+            facts["error"], fault = None, raised
     fields, only = fields_of(problem), observer.options.only
     domain = fields.domain
     memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before memory for measurements is taken
@@ -317,7 +330,7 @@ def result_of(observer: Any) -> Result:
         **_written(domain.comm, writing),
         **facts,
     )
-    return Result(record, reference, peak, observer, names)
+    return Result(record, reference, peak, observer, names, fault)
 
 
 def _speed(
@@ -398,7 +411,6 @@ def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: boo
         **dict.fromkeys(("time", "time_step", "limiter")),
         "diagnostics": {name: getattr(solution, name) for name in residuals} if has_settings else {},
         "series": [],
-        "error": _error(problem, 0.0, names, is_at_end=True),
         "events": {},
         **_checksums(fields, results(fields)),
         "checksum": fields.checksum(problem.unknown),
@@ -407,21 +419,19 @@ def _facts_of_solve(problem: Any, runs: Runs, names: Names, *, has_settings: boo
 
 def _facts_of_simulation(sim: Simulation, runs: Runs, names: Names) -> dict[str, Any]:
     """Return the facts of the record of a simulation that follow from its fields and series."""
-    arguments, series = runs.arguments, runs.series
+    series = runs.series
     events = getattr(sim, "events", None) or {}
     if names.events:
         events = events or counters.counted(sim, names.events)
         if sim.domain.comm.rank == 0:
             counters.warn(names.events, events)
     row = series[-1] if series else now(sim, names)
-    end = (sim.steps, arguments.steps) if arguments.until is None else (sim.time, arguments.until)
     return {
         **{name: row[name] for name in ("time_step", "limiter")},
         "time": sim.time,
         **_checksums(sim, results(sim)),
         "diagnostics": {name: row[name] for name in list(row)[4:]},
         "series": series,
-        "error": _error(sim, sim.time, names, is_at_end=end[0] == end[1]),
         "events": events,
     }
 
@@ -454,47 +464,3 @@ def method_of(sim: Simulation, name: str | None) -> tuple[int | None, str | None
         return None, name
     known = (name for name, scheme in SCHEMES.items() if scheme == sim.scheme)
     return sim.order, next(known, type(sim.scheme).__name__)
-
-
-def _error(problem: Any, time: float, names: Names, *, is_at_end: bool) -> float | None:
-    """Return the error of a run; None where the file knows none, or the run ended before its end."""
-    if names.error is not None:
-        with trace.order(getattr(problem, "order", 2)):
-            error = as_number(names.error(problem), "error(sim)") if is_at_end else math.nan
-        return error if math.isfinite(error) else None
-    return None if names.exact is None else difference(fields_of(problem), time, names.exact)
-
-
-def difference(fields: Fields, time: float, exact: Any) -> float:
-    """Return the greatest difference from an exact solution; all ranks call this.
-
-    Parameters
-    ----------
-    exact : callable
-        ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
-    """
-    worst, solutions = 0.0, exact(time)
-    if not isinstance(solutions, Mapping):
-        raise InputError(
-            f"exact({time:g}) returns {shown(solutions)}; expected a mapping of fields to values"
-        )
-    for known, solution in solutions.items():
-        target = fields.stored(known)
-        if isinstance(solution, Operators):
-            worst = max(worst, float(fields.evaluate(greatest(magnitude(target - solution)))))
-            continue
-        computed = fields.gather(target)
-        if computed is None:
-            continue
-        lines = np.meshgrid(*target.positions, indexing="ij")
-        what = f"exact({time:g}) of field {target.name!r}"
-        if callable(solution):
-            arguments_taken(solution, what, (len(lines),), f"{len(lines)} coordinates")
-            solution = solution(*lines)
-        values = real_array(solution, f"{what} is").astype(np.float64)
-        if values.shape not in ((), computed.shape):
-            raise InputError(
-                f"exact({time:g}) gives field {target.name!r} shape {values.shape}; expected {computed.shape}"
-            )
-        worst = max(worst, float(np.abs(computed - values).max()))
-    return float(fields.domain.comm.bcast(worst))

@@ -142,6 +142,8 @@ class Asked:
         A folder for the files of runs during the study.
     drawn : Path, optional
         A folder for pictures that runs draw, where these are wanted.
+    found : dict
+        Problems by their options: each is found once.
     """
 
     study: Study
@@ -152,6 +154,7 @@ class Asked:
     given: Mapping[str, Any] = field(default_factory=dict)
     scratch: Path = Path()
     drawn: Path | None = None
+    found: dict[Any, Problem] = field(default_factory=dict)
 
     @cached_property
     def has_settings(self) -> bool:
@@ -162,10 +165,10 @@ class Asked:
     def is_linear(self) -> bool:
         """True for a linear problem, which is solved to its end, with iterations as its steps."""
         from halocline.problems.files import case_names
-        from halocline.problems.problem import Problem
 
         name = self.command.name
-        return self.has_settings and (is_file(name) or name in case_names()) and Problem(name).is_linear
+        is_problem = is_file(name) or name in case_names()  # and no benchmark
+        return is_problem and self.has_settings and self.ready().is_linear
 
     def ready(self, *n: int) -> Problem:
         """Return the problem on its grid; InputError, before anything runs, where it cannot be."""
@@ -173,7 +176,10 @@ class Asked:
 
         command = self.command
         options = {name: getattr(command, name) for name in ("dim", "order", "scheme")}
-        return problem_of(command.name, n or None, command.settings, **options)
+        key = (command.name, n, command.settings, *options.values())
+        if key not in self.found:
+            self.found[key] = problem_of(command.name, n or None, command.settings, **options)
+        return self.found[key]
 
     @cached_property
     def problems(self) -> list[tuple[int | None, Problem]]:

@@ -328,7 +328,6 @@ def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path
 
 def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     """Return the command that is measured; InputError for options that the problem does not take."""
-    from halocline.problems.files import is_file
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
 
@@ -340,7 +339,8 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
         decided = {**taken, **steps, "set": settings or None, "decomposition": decomposition}
         refuse(decided, f"the study decides that of {problem}: leave it out")
         return Command(study.verb, problem, {}, (), device)
-    if is_file(problem) and not Problem(problem).has_settings:
+    own = Problem(problem)
+    if not own.has_settings:
         orders = {"orders": given.get("orders")} if study.options else {}
         how = {"decomposition": decomposition, "patch": taken.pop("patch")}
         decided = {**taken, **steps, **orders, "decomposition": None}
@@ -349,7 +349,7 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
         of_linear = {name: taken.pop(name) for name in OF_LINEAR}
         how = {**taken, **steps}
         del how["warm_up"]
-        if Problem(problem).is_linear:
+        if own.is_linear:
             refuse(steps, f"{problem} is a linear problem, which has none: leave it out")
             how["steps"] = of_linear.pop("max_iterations")
         else:

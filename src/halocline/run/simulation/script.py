@@ -37,8 +37,6 @@ class Script:
         ``g, H = 9.81, 100.0`` or ``a = b = 1``, and their values. They can be given other values.
     reasons : dict of str to str
         Reasons why further names of the top level cannot be given another value, with their lines.
-    functions : frozenset of str
-        Functions that the file defines at its top level.
     defined : frozenset of str
         All names that the file defines at its top level.
     has_settings : bool
@@ -62,8 +60,7 @@ class Script:
         self.names: dict[str, Value] = {}
         self.reasons: dict[str, str] = {}
         self._read_names()
-        self.functions = frozenset(s.name for s in self._tree.body if isinstance(s, ast.FunctionDef))
-        self.defined = self.functions | {name for s in self._tree.body for name in _defined(s)}
+        self.defined = frozenset(name for s in self._tree.body for name in _defined(s))
         calls = _halocline_calls(self._tree)
         self.has_settings = any(name in ("cells", "setting") for name, _ in calls)
         if self.has_settings:
@@ -156,9 +153,11 @@ class Script:
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that an import or an assignment defines."""
+    """Yield the names that an import, a function or an assignment defines."""
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         yield from (alias.asname or alias.name for alias in statement.names)
+    elif isinstance(statement, ast.FunctionDef):
+        yield statement.name
     else:
         yield from (name for name, _, _ in _settings(statement))
 
@@ -172,6 +171,8 @@ def _halocline_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
             modules |= {a.asname or a.name for a in statement.names if a.name == "halocline"}
         elif isinstance(statement, ast.ImportFrom) and statement.module == "halocline":
             functions |= {a.asname or a.name: a.name for a in statement.names}
+            if any(a.name == "*" for a in statement.names):
+                functions |= {name: name for name in ("cells", "setting")}
     calls = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -188,9 +189,9 @@ def _literal_cells(call: ast.Call) -> list[tuple[int, ...]]:
     try:
         shape = tuple(ast.literal_eval(argument) for argument in call.args)
         also = [ast.literal_eval(keyword.value) for keyword in call.keywords]
-    except ValueError:
+        return [shape, *(tuple(cells) for several in also for cells in several)]
+    except (ValueError, TypeError):  # `cells` itself says what is wrong
         return []
-    return [shape, *(cells for several in also for cells in several)]
 
 
 class _Setting(NamedTuple):

@@ -82,14 +82,15 @@ class Setting:
 
     def check(self, name: str, value: float | str) -> None:
         """Raise InputError for a value out of the range."""
+        meaning = f": {self.about}" if self.about else ""
         if self.words:
             if value not in self.words:
                 hint = near(value, self.words) if isinstance(value, str) else ""
-                raise InputError(f"{name} is {shown(value)}{hint}; expected {self.range}: {self.about}")
+                raise InputError(f"{name} is {shown(value)}{hint}; expected {self.range}{meaning}")
             return
         number = as_quantity(value)
         if number is None:
-            raise InputError(f"{name} is {shown(value)}; expected {self.range}: {self.about}")
+            raise InputError(f"{name} is {shown(value)}; expected {self.range}{meaning}")
         fits = math.isfinite(number)
         fits = fits and (self.least is None or number >= self.least)
         fits = fits and (self.above is None or number > self.above)
@@ -98,7 +99,7 @@ class Setting:
         fits = fits and (not self.whole or number == math.floor(number))
         if not fits:
             unit = "" if self.unit == "1" else f", in {self.unit}"
-            raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}: {self.about}")
+            raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}{meaning}")
 
     def parsed(self, name: str, value: float | str) -> float | str:
         """Return a value, with the text of a number converted, after a check."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import RunError
 from halocline.io.style import INK, gridded, logarithmic
 from halocline.io.table import Table
+from halocline.lang.values import as_number
+from halocline.problems.names import returned
 from halocline.problems.problem import Problem
 from halocline.study.measurement import Measurement
 from halocline.study.reporting.errors import SHORT_OF, by_line, cells
@@ -41,11 +43,12 @@ def facts(problem: Problem) -> dict[str, Any]:
     names, values = problem.known, problem.values
     what = names.extrapolated
     assert what is not None
+    published = returned(what.published(problem.shape, values), "published(shape, values)", "{'Nu': 2.238}")
     extrapolated = {
         "names": list(what.names),
-        "published": dict(what.published(problem.shape, values)),
+        "published": {name: as_number(value, f"published {name}") for name, value in published.items()},
         "source": what.source,
-        "noise": what.noise(values),
+        "noise": as_number(what.noise(values), "noise(values)"),
         "steps": names.steps,
     }
     return {"spacing": problem.grid.even_spacing(0), "extrapolated": extrapolated}

@@ -25,7 +25,15 @@ class Convergence(Study):
         """Return a run for each grid: of a solve, of a file, or of each line of the families of a problem."""
         if asked.is_linear:
             return _of_solves(asked)
-        return _of_lines(asked) if _has_lines(asked) else _of_file(asked)
+        known = asked.ready().known
+        if asked.has_settings and (known.exact or known.error or known.extrapolated):
+            return _of_lines(asked)
+        if not is_file(asked.command.name):
+            raise InputError(
+                f"case {asked.command.name} has no exact solution to compare with, nor numbers of a steady "
+                f"state to extrapolate; cases that have one or the other: {', '.join(_converging())}"
+            )
+        return _of_file(asked)
 
     def says(self, measurement: Measurement) -> str:
         if is_solve(measurement):
@@ -103,21 +111,13 @@ def _of_solves(asked: Asked) -> list[Run]:
     return runs
 
 
-def _has_lines(asked: Asked) -> bool:
-    """Return True for a case, and for a file with settings that says what its grids are compared with."""
-    if not is_file(asked.command.name):
-        return True
-    known = asked.ready().known
-    return asked.has_settings and bool(known.exact or known.error or known.extrapolated)
-
-
 def _of_file(asked: Asked) -> list[Run]:
     first: Any = asked.ready()
     sizes = asked.sizes
     if sizes is None:
         base = asked.size_of_file(first)
         sizes = (base // 4, base // 2, base)
-    if "exact" not in first.script.functions:
+    if "exact" not in first.script.defined:
         _check_three(sizes)
     (ranks,), (threads,) = asked.ranks, asked.threads
     facts = {"panel": first.name, "line": "", "expected_order": first.order}
@@ -137,16 +137,9 @@ def _of_file(asked: Asked) -> list[Run]:
 
 
 def _of_lines(asked: Asked) -> list[Run]:
-    from halocline.problems.problem import problem_of
     from halocline.study.reporting import errors, extrapolation
 
-    command, converging = asked.command, _converging()
-    case = problem_of(command.name, None, command.settings)
-    if not case.is_file and command.name not in converging:
-        raise InputError(
-            f"case {command.name} has no exact solution to compare with, nor numbers of a steady state to "
-            f"extrapolate; cases that have one or the other: {', '.join(converging)}"
-        )
+    command, case = asked.command, asked.ready()
     given = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
     (ranks,), (threads,) = asked.ranks, asked.threads
     runs = []
@@ -208,8 +201,8 @@ STUDY = Convergence(
     "--set leave only the lines that match.\n\n[bold]cavity[/] and [bold]cavity-2d[/] have none, but are "
     "steady in the end: three grids or more, of any spacings, give the order of each of their numbers, what "
     "it leads to at spacing 0, and the grid-convergence index (Roache 1994; Celik et al. 2008).\n\nA file "
-    "that calls hc.cells is studied as a case. Grids of any other file are compared with its function "
-    "exact(t), or each with the next finer one.",
+    "that calls hc.cells and defines error, exact or extrapolated is studied as a case. Grids of any other "
+    "file are compared with its function exact(t), or each with the next finer one.",
     examples=(
         "halocline study convergence poisson --n 256,512,1024",
         "halocline study convergence linear-wave --n 64,128,256 --dim 1",

@@ -1,0 +1,84 @@
+"""Error of a run at its end, by the functions `error` and `exact` of its file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from halocline.errors import InputError
+from halocline.lang import trace
+from halocline.lang.callables import arguments_taken
+from halocline.lang.expression import Operators
+from halocline.lang.functions import abs as magnitude
+from halocline.lang.reductions import max as greatest
+from halocline.lang.values import as_number, real_array
+from halocline.problems.names import Names
+from halocline.run.fields.fields import Fields
+from halocline.run.simulation.observers import RunArguments
+from halocline.words import shown
+
+
+def error_of(problem: Any, arguments: RunArguments, names: Names, file: str) -> float | None:
+    """Return the error of a run; None where the file knows none, or the run ended before its end.
+
+    All ranks call this.
+
+    Parameters
+    ----------
+    problem : Simulation or LinearProblem
+    arguments : RunArguments
+        Arguments of the last run, as the file gives them.
+    names : Names
+    file : str
+        Name of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        A function of the file returns something else than an error or a solution.
+    """
+    fields = problem if isinstance(problem, Fields) else problem.fields
+    time = getattr(problem, "time", 0.0)
+    if names.error is None:
+        return None if names.exact is None else difference(fields, time, names.exact, file)
+    if arguments.until is not None and time != arguments.until:
+        return None
+    if hasattr(problem, "steps") and arguments.until is None and problem.steps != arguments.steps:
+        return None
+    with trace.order(getattr(problem, "order", 2)):
+        found = names.error(problem)
+    with fields.domain.comm.agreement(f"error of {file}"):
+        error = as_number(found, f"{file}: error(sim)")
+    return error if math.isfinite(error) else None
+
+
+def difference(fields: Fields, time: float, exact: Any, file: str) -> float:
+    """Return the greatest difference from an exact solution; all ranks call this.
+
+    ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
+    """
+    what = f"{file}: exact({time:g})"
+    worst, solutions = 0.0, exact(time)
+    if not isinstance(solutions, Mapping):
+        raise InputError(f"{what} returns {shown(solutions)}; expected a mapping of fields to values")
+    for known, solution in solutions.items():
+        target = fields.stored(known)
+        if isinstance(solution, Operators):
+            worst = max(worst, float(fields.evaluate(greatest(magnitude(target - solution)))))
+            continue
+        computed = fields.gather(target)
+        with fields.domain.comm.agreement(what):
+            if computed is not None:
+                lines = np.meshgrid(*target.positions, indexing="ij")
+                of_field = f"{what} of field {target.name!r}"
+                if callable(solution):
+                    arguments_taken(solution, of_field, (len(lines),), f"{len(lines)} coordinates")
+                    solution = solution(*lines)
+                values = real_array(solution, f"{of_field} is").astype(np.float64)
+                if values.shape not in ((), computed.shape):
+                    raise InputError(f"{of_field} has shape {values.shape}; expected {computed.shape}")
+                worst = max(worst, float(np.abs(computed - values).max()))
+    return float(fields.domain.comm.bcast(worst))
