@@ -31,6 +31,7 @@ MOVED = {  # earlier places of modules that moved between framework and applicat
     "physics/case.py": "problems",  # parameters, checks, events and families of cases
     "physics/cases.py": "problems",
     "physics/events.py": "run",
+    "io/contours.py": "physics",
 }
 NO_CODE = {
     tokenize.COMMENT,

@@ -1,3 +1,3 @@
-"""Packages of applications, by name: the framework searches them at run time and imports none of them."""
+"""Packages with studies of applications, by name: imported at run time, by no import statement."""
 
 STUDIES = ("halocline.study.studies", "halocline.papers")

@@ -22,8 +22,6 @@ from halocline.io.figure import put_title
 from halocline.io.spectra import spectrum
 from halocline.io.views import Wanted, _chosen, _figure, _number, _Panel, _title, view
 
-PLACES = [(0.1, 0.1, 0.1), (0.9, 0.1, 0.1)]
-
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -1,4 +1,4 @@
-"""Studies as declarations, tables of papers, jobs and joined reports."""
+"""Every command takes every problem, or rejects the options that a problem does not take."""
 
 from __future__ import annotations
 
@@ -74,9 +74,3 @@ def test_a_part_of_a_solve_is_timed_for_as_many_iterations_as_it_takes(
 def test_what_a_problem_does_not_take_is_refused(line: str, words: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
         run(line.split())
-
-
-# -- clusters ------------------------------------------------------------------------------------------------
-
-
-STRONG = ("study", "strong", "heat", "--n", "16", "--dim", "2", "--ranks", "1,2", "--steps", "4")

@@ -119,7 +119,7 @@ def test_files_to_change_exist():
     rows = rows_of(ARCHITECTURE.read_text(), "To change something")
     assert len(rows) >= 12
     for change, *cells in rows:
-        paths = [re.findall(r"`([\w/.-]+(?:/|\.(?:py|md|hpp|cpp)))`", cell) for cell in cells]
+        paths = [re.findall(r"`([\w/.-]+(?:/|\.(?:py|md|hpp|cpp|json)))`", cell) for cell in cells]
         assert all(paths), f"{change}: a column names no file"
         for path in some(path for column in paths for path in column):
             assert (SOURCE / path).exists() or (ROOT / path).exists(), f"{change}: {path}"

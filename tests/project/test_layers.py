@@ -26,14 +26,6 @@ def test_a_layer_imports_only_from_those_before_it(layer):
 
 
 @pytest.mark.parametrize("layer", ["problems", "explanation", "study", "cli"])
-def test_the_framework_knows_cases_by_their_files_only(layer):
-    files = list((SOURCE / layer).rglob("*.py"))
-    assert files
-    for file in files:
-        assert not any(module.startswith("halocline.cases") for module in imports(file)), file
-
-
-@pytest.mark.parametrize("layer", ["problems", "study", "cli"])
 def test_the_framework_imports_no_physics(layer):
     for file in some((SOURCE / layer).rglob("*.py")):
         assert not any(module.startswith("halocline.physics") for module in imports(file)), file

@@ -22,10 +22,10 @@ LAYERS = (
     "solvers",
     "physics",
     "problems",
-    "cases",
     "explanation",
     "study",
     "cli",
+    "cases",
     "papers",
 )
 

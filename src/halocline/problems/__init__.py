@@ -1,1 +1,1 @@
-"""What a verb takes: a case or a user's file, ready to run, and the record of a run."""
+"""Problem files, their runs under a command, and the results of these runs."""

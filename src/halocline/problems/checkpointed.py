@@ -32,7 +32,9 @@ def problem_of_checkpoint(
     if not problem.has_settings:
         return problem
     saved = Saved(newest(Path(path)))
-    facts = saved.facts.get("case") or _facts_of_solve(saved, problem.name)
+    facts = saved.facts.get("case")
+    if facts is None and problem.is_linear:
+        facts = _facts_of_solve(saved, problem.name)
     if facts is None or facts["name"] != problem.name:
         whose = "no case" if facts is None else f"case {facts['name']}"
         raise InputError(f"checkpoint {saved.folder} is of {whose}, not of {problem.name}")
@@ -64,9 +66,9 @@ def _plain(value: Any) -> Any:
 
 
 def _facts_of_solve(saved: Saved, name: str) -> dict[str, Any] | None:
-    """Return the facts of the case poisson in a checkpoint that has none of its own."""
-    u = Store(saved.folder).variables.get("u")
-    if u is None or "method" not in saved.facts or name != "poisson":
+    """Return the facts of a case in a checkpoint of a solve that has none of its own, as earlier ones."""
+    if "method" not in saved.facts:
         return None
+    shape = next(iter(Store(saved.folder).variables.values())).shape
     given = {"method": str(saved.facts["method"])}
-    return {"name": name, "n": list(u.shape), "given": given, "order": None, "scheme": None}
+    return {"name": name, "n": list(shape), "given": given, "order": None, "scheme": None}

@@ -1,4 +1,4 @@
-"""How far a run is, in one line: time, step and what limits it, speed, and when it ends."""
+"""Line on the progress of a run: time, step and its limit, speed, and the time left."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ LEAST = 0.5  # seconds after which a line is shown
 
 @dataclass
 class LiveLine:
-    """What is shown of a run while it goes on; called from another thread.
+    """Function of the step that returns a line on the progress of a run; another thread calls it.
 
     Parameters
     ----------
     scalars : callable
-        Those of the run as they are now.
+        Returns the present scalars of the run.
     cells : int
-        That a step computes.
+        Number of cells that a step computes.
     until : float, optional
-        The time that it goes to.
+        Time at which the run ends.
     last : int, optional
-        The step that it goes to.
+        Step at which the run ends.
     limiter : callable, optional
-        What limits the time step, by its scalars.
+        Returns the limit of the time step, given the scalars.
     says : callable, optional
-        What else a case says of its scalars.
+        Returns the text of the problem file on its scalars, in place of time and time step.
     cells_a_second : float, optional
-        That memory lets pass at most.
+        Greatest number of cells a second that the memory allows.
     """
 
     scalars: Callable[[], Mapping[str, float]]
@@ -44,7 +44,7 @@ class LiveLine:
     _seen: deque[tuple[float, int, float]] = field(default_factory=deque)  # when, step, simulated time
 
     def __call__(self, step: int) -> str:
-        """The line, after so many steps."""
+        """Return the line after a number of steps."""
         values = self.scalars()
         time, dt = values.get("t", math.nan), values.get("dt", math.nan)
         parts = []

@@ -19,8 +19,6 @@ from halocline.run.domain import domain
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 
-INF = float("inf")
-
 
 def devices(topology: Topology, places: Sequence[int], interface: str = "cuda") -> list[Any]:
     return [SimpleNamespace(interface=interface, identity=topology.gpus[n].uuid) for n in places]
