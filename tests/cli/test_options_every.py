@@ -307,7 +307,7 @@ def test_every_option_is_obeyed_or_rejected(
             "run poisson --n 8 --until 1",
             "--until 1.0: poisson is a linear problem, whose iterations have no time",
         ),
-        ("run poisson --n 8 --warm-up 1", "warm_up: poisson is a linear problem"),
+        ("run poisson --n 8 --warm-up 1", "--warm-up 1: poisson is a linear problem"),
         ("run own.py --csv c.csv", r"--csv c.csv: own.py has no function diagnostics\(\)"),
         ("run own.py --dim 2", "--dim 2: own.py declares no axes to choose from"),
         ("run heat --n 8 extra", "unexpected extra argument"),

@@ -13,6 +13,7 @@ import pytest
 from halocline.cli import progress
 from halocline.problems import live
 from halocline.problems.problem import Problem
+from hang import HANG
 
 
 def test_a_case_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +62,7 @@ sim.run(steps=1)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "halocline.cli", "run", str(file)],
-            stdout=subprocess.PIPE, stderr=slave, text=True, check=True, timeout=600,
+            stdout=subprocess.PIPE, stderr=slave, text=True, check=True, timeout=HANG,
         )  # fmt: skip
         os.close(slave)
         shown = b""

@@ -21,7 +21,7 @@ from halocline.run.simulation.observers import RunArguments
 from halocline.words import shown
 
 
-def error_of(problem: Any, arguments: RunArguments, names: Names, file: str) -> float | None:
+def error_of(problem: Any, arguments: RunArguments, names: Names) -> float | None:
     """Return the error of a run; None where the file knows none, or the run ended before its end.
 
     All ranks call this.
@@ -32,8 +32,6 @@ def error_of(problem: Any, arguments: RunArguments, names: Names, file: str) -> 
     arguments : RunArguments
         Arguments of the last run, as the file gives them.
     names : Names
-    file : str
-        Name of the file, for messages.
 
     Raises
     ------
@@ -43,24 +41,24 @@ def error_of(problem: Any, arguments: RunArguments, names: Names, file: str) -> 
     fields = problem if isinstance(problem, Fields) else problem.fields
     time = getattr(problem, "time", 0.0)
     if names.error is None:
-        return None if names.exact is None else difference(fields, time, names.exact, file)
+        return None if names.exact is None else difference(fields, time, names.exact)
     if arguments.until is not None and time != arguments.until:
         return None
     if hasattr(problem, "steps") and arguments.until is None and problem.steps != arguments.steps:
         return None
     with trace.order(getattr(problem, "order", 2)):
         found = names.error(problem)
-    with fields.domain.comm.agreement(f"error of {file}"):
-        error = as_number(found, f"{file}: error(sim)")
+    with fields.domain.comm.agreement("error(sim)"):
+        error = as_number(found, "error(sim)")
     return error if math.isfinite(error) else None
 
 
-def difference(fields: Fields, time: float, exact: Any, file: str) -> float:
+def difference(fields: Fields, time: float, exact: Any) -> float:
     """Return the greatest difference from an exact solution; all ranks call this.
 
     ``exact(time)`` gives some fields expressions, functions of the coordinates, or arrays.
     """
-    what = f"{file}: exact({time:g})"
+    what = f"exact({time:g})"
     worst, solutions = 0.0, exact(time)
     if not isinstance(solutions, Mapping):
         raise InputError(f"{what} returns {shown(solutions)}; expected a mapping of fields to values")

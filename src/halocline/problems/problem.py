@@ -438,8 +438,11 @@ def problem_of(
     """
     given = settings_of(settings)
     if method is not None:
-        if not Script(path_of(name)).has_settings:
+        own = Problem(name, n, given, **options)
+        if not own.has_settings:
             raise InputError(f"--method {method}: {name} is a file, which says that itself: leave it out")
+        if not own.is_linear:
+            raise InputError(f"--method {method}: {name} is no linear problem: leave it out")
         given["method"] = method
     return Problem(name, n, given, **options)
 

@@ -302,9 +302,9 @@ def result_of(observer: Any) -> Result:
     fault = None
     if runs.part is None:
         try:
-            facts["error"] = error_of(problem, runs.arguments, names, subject.spelling)
+            facts["error"] = error_of(problem, runs.arguments, names)
         except InputError as raised:
-            facts["error"], fault = None, raised
+            facts["error"], fault = None, InputError(f"{subject.spelling}: {raised}")
     fields, only = fields_of(problem), observer.options.only
     domain = fields.domain
     memory_bytes = sum(domain.comm.allgather(resident_bytes()))  # before memory for measurements is taken
