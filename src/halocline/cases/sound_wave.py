@@ -44,7 +44,12 @@ def sound_mode(values, k):
         rates, modes = np.linalg.eig(matrix)
         upward = int(np.argmin(rates.imag))
         lnrho, u, s = modes[:, upward]
-        return complex(rates[upward]), (complex(lnrho / u), 1.0, complex(s / u))
+        return complex(rates[upward]), (rounded(lnrho / u), 1.0, rounded(s / u))
+
+
+def rounded(number):
+    """Return a complex number of 12 digits, the same on all processors: the last digits of NumPy's differ."""
+    return complex(float(f"{number.real:.12e}"), float(f"{number.imag:.12e}"))
 
 
 _, mode = sound_mode(values, waves)

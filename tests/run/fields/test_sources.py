@@ -163,7 +163,7 @@ def test_ranks_read_the_same_time_of_a_store_that_grows(shared_tmp_path: Path) -
         np.testing.assert_array_equal(found, xarray.open_zarr(early)["T"].values[1])
     if sim.domain.comm.size == 1:
         with pytest.raises(InputError, match="T has 2 times yet; number 2, counted from 0, is asked for"):
-            source_of(early / "T", 2).read((0, 0), (9, 12))
+            source_of(early / "T", sim.grid.fields["T"], 2).read((0, 0), (9, 12))
 
 
 @pytest.mark.parametrize(
