@@ -151,14 +151,12 @@ def exchange(
         packed = transfers.packed(method, sent in along_last)
         return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
 
-    return Exchange(
-        tuple(message(d, d, parts, []) for d, parts in sorted(sends.items())),
-        tuple(
-            message(d, _opposite(d), [(f, box) for f, box, _ in parts], [source for _, _, source in parts])
-            for d, parts in sorted(receives.items())
-        ),
-        tuple(copies),
+    sent = tuple(message(d, d, parts, []) for d, parts in sorted(sends.items()))
+    received = tuple(
+        message(d, _opposite(d), [(f, box) for f, box, _ in parts], [source for _, _, source in parts])
+        for d, parts in sorted(receives.items())
     )
+    return Exchange(sent, received, tuple(copies))
 
 
 def _opposite(direction: Direction) -> Direction:
