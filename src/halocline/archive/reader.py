@@ -147,16 +147,10 @@ def array_info(file: Path, name: str, metadata: dict[str, Any]) -> ArrayInfo:
             )
         encoding = metadata.get("chunk_key_encoding") or {"name": "default"}
         prefix, separator = ("", ".") if encoding["name"] == "v2" else ("c", "/")
-        info = ArrayInfo(
-            name,
-            tuple(f"{UNNAMED}{n}" if not axis_name else str(axis_name) for n, axis_name in enumerate(names)),
-            shape,
-            str(metadata["data_type"]),
-            chunk,
-            dict(metadata.get("attributes") or {}),
-            (prefix, str(encoding.get("configuration", {}).get("separator", separator))),
-            metadata,
-        )
+        key = prefix, str(encoding.get("configuration", {}).get("separator", separator))
+        axes = tuple(str(axis) if axis else f"{UNNAMED}{n}" for n, axis in enumerate(names))
+        dtype, attributes = str(metadata["data_type"]), dict(metadata.get("attributes") or {})
+        info = ArrayInfo(name, axes, shape, dtype, chunk, attributes, key, metadata)
         _ = info.decoded
     except KeyError as error:
         raise damaged(file, f"array {name!r} has no {error}") from None

@@ -60,16 +60,11 @@ def _list() -> str:
 
 def _page(problem: Problem) -> str:
     names, defined, declared = problem.known, problem.script.defined, problem.declared
-    rows = tuple(
-        (
-            key,
-            p.default if isinstance(p.default, str) else f"{p.default:g}",
-            p.range.removeprefix("a "),
-            p.unit,
-            p.about,
-        )
-        for key, p in declared.items()
-    )
+    rows, origins = [], dict[str, list[str]]()
+    for key, p in declared.items():
+        value = p.default if isinstance(p.default, str) else f"{p.default:g}"
+        rows.append((key, value, p.range.removeprefix("a "), p.unit, p.about))
+        origins.setdefault(p.origin, []).append(key)
     default = problem.default_cells()
     steps = None if names.steps is None else f"{names.steps} steps"
     end = joined(steps if names.until is None else f"to time {names.until:g}")
@@ -86,10 +81,7 @@ def _page(problem: Problem) -> str:
     if names.is_extrapolated:
         further.append(f"{'limits':9} {study} extrapolates its numbers from finer grids")
     heads = ("name", "default", "range", "unit", "meaning")
-    table = Table("Parameters, for --set NAME=VALUE", heads, rows, left=5)
-    origins: dict[str, list[str]] = {}
-    for key, p in declared.items():
-        origins.setdefault(p.origin, []).append(key)
+    table = Table("Parameters, for --set NAME=VALUE", heads, tuple(rows), left=5)
     return "\n".join(
         [
             f"{problem.name}: {problem.script.about}",

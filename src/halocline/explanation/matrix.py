@@ -92,11 +92,7 @@ def plot(schedule: Schedule, transfers: Transfers) -> Figure:
     sums: Counter[str] = Counter()
     for method, size in sent.values():
         sums[method] += size
-    figure.legend(
-        handles=[
-            Patch(color=colours[m], label=f"{m}, {amount(sums[m])} in all") for m in METHODS if m in sums
-        ],
-        loc="outside lower center",
-        ncols=2,
-    )
+    labels = {m: f"{m}, {amount(sums[m])} in all" for m in METHODS if m in sums}
+    handles = [Patch(color=colours[m], label=label) for m, label in labels.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure

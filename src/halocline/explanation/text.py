@@ -194,16 +194,9 @@ def _placement(explanation: Explained) -> str:
 
 def _kernel(use: dict[str, Any]) -> list[str]:
     notes = [counted(use["reductions"], "sum")] * bool(use["reductions"]) + ["scratch"] * use["scratch"]
-    group, counts = "x".join(map(str, use["group"])), (f"{use['groups']:,}", f"{use['launches']:,}")
-    return [
-        str(use["sweep"]),
-        use["kernel"],
-        use["over"],
-        group,
-        str(use["march"]),
-        *counts,
-        ", ".join(notes),
-    ]
+    sizes = ["x".join(map(str, use["group"])), str(use["march"])]
+    counts = [f"{use[name]:,}" for name in ("groups", "launches")]
+    return [str(use["sweep"]), use["kernel"], use["over"], *sizes, *counts, ", ".join(notes)]
 
 
 def _step(step: Step, number: int, *, corners: bool) -> Iterator[str]:

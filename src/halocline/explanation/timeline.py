@@ -81,9 +81,6 @@ def plot(
     )
     axes.set(ylim=(len(lanes) - 0.5, -0.5), xlim=(0, unit * (last - first)), xlabel=name)
     kinds = [kind for kind in TRACE_EVENTS if any(d.kind == kind for d in shown)]
-    figure.legend(
-        handles=[Patch(color=colours[kind], label=kind) for kind in kinds],
-        loc="outside lower center",
-        ncols=len(kinds) or 1,
-    )
+    handles = [Patch(color=colours[kind], label=kind) for kind in kinds]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(kinds) or 1)
     return figure

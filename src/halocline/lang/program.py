@@ -207,14 +207,12 @@ def stage(
     if storage == "array":
         assert location is not None
         dtype = expression.precision or "float64"
-        array = program.own_field(
-            grid,
-            label,
-            (location, dtype),
-            lambda free: grid.field(
-                free, location=location, dtype=dtype, boundary=None if all(grid.periodic) else NoGhosts(free)
-            ),
-        )
+
+        def kept(free: str) -> Field:
+            boundary = None if all(grid.periodic) else NoGhosts(free)
+            return grid.field(free, location=location, dtype=dtype, boundary=boundary)
+
+        array = program.own_field(grid, label, (location, dtype), kept)
         array.set(expression)
         return array
     return Stage(label, expression, storage, staggered, program.origin(f"stage {label}"))

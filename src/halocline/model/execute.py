@@ -88,14 +88,10 @@ class _Share:
             for needs, seconds in share.pieces:
                 pieces[needs << first] = pieces.get(needs << first, 0.0) + seconds
             first += len(share.receives)
-        return cls(
-            shares[0].sweep,
-            tuple((local, m) for local, share in enumerate(shares) for _, m in share.sends),
-            tuple((local, m) for local, share in enumerate(shares) for _, m in share.receives),
-            sum(share.copying for share in shares),
-            _in_order(pieces),
-            shares[0].in_place,
-        )
+        one, copying = shares[0], sum(share.copying for share in shares)
+        sends = tuple((local, m) for local, share in enumerate(shares) for _, m in share.sends)
+        receives = tuple((local, m) for local, share in enumerate(shares) for _, m in share.receives)
+        return cls(one.sweep, sends, receives, copying, _in_order(pieces), one.in_place)
 
 
 def _in_order(pieces: dict[int, float]) -> tuple[tuple[int, float], ...]:
@@ -220,14 +216,11 @@ class _Work:
         pieces: dict[int, float] = {}
         for needs, size in zip(todo.patch_needs.tolist(), cells.tolist(), strict=True):
             pieces[needs] = pieces.get(needs, 0.0) + size * seconds
-        return _Share(
-            sweep,
-            tuple((0, message) for message in todo.sends),
-            tuple((0, message) for message in todo.receives),
-            sum(_per_pass(copy, sweep) / self._copying(plan.number, copy.subdomain) for copy in todo.copies),
-            _in_order(pieces),
-            todo.in_place,
-        )
+        sends = tuple((0, message) for message in todo.sends)
+        receives = tuple((0, message) for message in todo.receives)
+        number, copies = plan.number, todo.copies
+        copying = sum(_per_pass(copy, sweep) / self._copying(number, copy.subdomain) for copy in copies)
+        return _Share(sweep, sends, receives, copying, _in_order(pieces), todo.in_place)
 
     def lent(self, message: Message) -> bool:
         """Return True where the receiver copies a message straight out of the sender's cells."""

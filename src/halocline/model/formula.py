@@ -122,10 +122,6 @@ def step_time(
     # all that a device in the middle of others receives, and what of it comes from its own node
     received = exchange_cost(traffic, inside, (True,) * len(inside), "node")(per_device) // 2
     local = received - exchange_cost(traffic, inside, (True,) * len(inside), "device")(per_device)
-    return StepTime(
-        whole.parts,
-        prod(largest) * per_cell,
-        outer.cost * per_halo_cell if nodes > 1 else 0.0,
-        local * per_halo_cell_within if devices > 1 else 0.0,
-        overhead,
-    )
+    between = outer.cost * per_halo_cell if nodes > 1 else 0.0
+    within = local * per_halo_cell_within if devices > 1 else 0.0
+    return StepTime(whole.parts, prod(largest) * per_cell, between, within, overhead)

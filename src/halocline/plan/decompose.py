@@ -92,10 +92,8 @@ class Decomposition:
     def box(self, rank: int) -> Box:
         """The cells of the grid that `rank` owns, in global indices."""
         place = tuple(zip(self.coordinates(rank), self.shape, self.parts, strict=True))
-        return Box(
-            tuple(c * n // p for c, n, p in place),
-            tuple((c + 1) * n // p for c, n, p in place),
-        )
+        lo = tuple(c * n // p for c, n, p in place)
+        return Box(lo, tuple((c + 1) * n // p for c, n, p in place))
 
     def neighbour(self, rank: int, direction: Direction) -> int | None:
         """The rank next to `rank` in `direction`; None where a wall lies between.
@@ -264,12 +262,9 @@ def _choose(
     if re.fullmatch(r"\d+(x\d+)*", strategy):
         return _given(problem, tuple(map(int, strategy.split("x"))))
     match strategy:
-        case "optimal":
+        case "optimal" | "row":
             parts = _optimal(problem, cost)
-            return parts, _bisected(problem.shape, parts)
-        case "row":
-            parts = _optimal(problem, cost)
-            return parts, _row_wise(parts)
+            return parts, _row_wise(parts) if strategy == "row" else _bisected(problem.shape, parts)
         case "bisection":
             return _bisection(problem)
         case "morton":

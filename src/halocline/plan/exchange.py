@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import sub
 
-from halocline.compile.footprint import Direction, Footprint
-from halocline.compile.schedule import FieldInfo
-from halocline.lang.blocks import Blocks
+from halocline.compile.footprint import Direction
+from halocline.compile.schedule import Schedule, Sweep
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.box import Box
 from halocline.plan.subdomain import Subdomain
@@ -79,30 +77,28 @@ class Exchange:
 
 
 def exchange(
-    subdomain: Subdomain,
-    fields: tuple[FieldInfo, ...],
-    footprints: Mapping[int, Footprint],
-    number: int,
-    transfers: Transfers,
-    wraps: tuple[int, ...] = (),
-    blocks: Blocks | None = None,
+    subdomain: Subdomain, schedule: Schedule, number: int, sweep: Sweep, transfers: Transfers, wrapped: bool
 ) -> Exchange:
-    """Plans one exchange of one subdomain.
+    """Plan the exchange of one subdomain before a sweep.
+
+    Inactive cells of blocks are not sent, and subdomains without an active cell receive nothing: their halos
+    are not read, and all others hold zeros there.
 
     Parameters
     ----------
-    footprints : mapping from field number to Footprint
-        The halo segments that are to be filled, the same everywhere.
+    schedule : Schedule
+        Has the fields, and the blocks of the grid.
     number : int
-        Tells this exchange from the others of the schedule.
+        Number of the sweep, which distinguishes this exchange from the others of the schedule.
+    sweep : Sweep
+        Its `exchange` has the halo segments to fill, the same on all subdomains.
     transfers : Transfers
-    wraps : tuple of int
-        Fields whose rows the kernel wraps around itself: their ends need no copy.
-    blocks : Blocks, optional
-        Inactive cells are not sent, and subdomains without an active cell receive nothing: their halos
-        are not read, and all others hold zeros there.
+    wrapped : bool
+        True where the kernel wraps the rows of the fields in `Sweep.wraps` around itself: their ends need no
+        copy.
     """
-    own = subdomain.number
+    own, fields, blocks = subdomain.number, schedule.fields, schedule.blocks
+    wraps = sweep.wraps if wrapped else ()
 
     def neighbour(direction: Direction) -> int | None:
         peer = subdomain.neighbour(direction)
@@ -117,7 +113,7 @@ def exchange(
     copies = []
     # directions of messages with parts along the last axis: one to this subdomain itself has no direction
     along_last: set[Direction] = set()
-    for number_of_field, footprint in sorted(footprints.items()):
+    for number_of_field, footprint in sorted(sweep.exchange.items()):
         field = fields[number_of_field]
         points = subdomain.owned(field)
         for direction, width in footprint:
@@ -155,14 +151,12 @@ def exchange(
         packed = transfers.packed(method, sent in along_last)
         return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
 
-    return Exchange(
-        tuple(message(d, d, parts, []) for d, parts in sorted(sends.items())),
-        tuple(
-            message(d, _opposite(d), [(f, box) for f, box, _ in parts], [source for _, _, source in parts])
-            for d, parts in sorted(receives.items())
-        ),
-        tuple(copies),
+    sent = tuple(message(d, d, parts, []) for d, parts in sorted(sends.items()))
+    received = tuple(
+        message(d, _opposite(d), [(f, box) for f, box, _ in parts], [source for _, _, source in parts])
+        for d, parts in sorted(receives.items())
     )
+    return Exchange(sent, received, tuple(copies))
 
 
 def _opposite(direction: Direction) -> Direction:

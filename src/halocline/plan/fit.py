@@ -59,14 +59,11 @@ def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
             continue
         name = AXES[axis]
         fits = cells // need.cells
+        advice = f"at most {fits} subdomains fit along axis {name}"
         raise InputError(
             f"field {field.name!r} {need.why} {need.cells} cells along axis {name}, but "
             f"{cells} cells in {parts} subdomain{'' if alone else 's'} leave {thickness}: "
-            + (
-                f"at most {fits} subdomains fit along axis {name}"
-                if fits
-                else f"axis {name} needs at least {need.cells} cells"
-            )
+            f"{advice if fits else f'axis {name} needs at least {need.cells} cells'}"
         )
 
 

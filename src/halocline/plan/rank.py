@@ -303,28 +303,19 @@ def plan_rank(
     InputError
         A subdomain that is thinner than what is read of it; a wrong patch.
     """
-    plans = (
-        plan_subdomain(schedule, transfers, number, patch=patch, threads=threads, cache=cache)
-        for number in transfers.layout.owned(rank)
-    )
-    return RankPlan(transfers, rank, tuple(plans), threads)
+    cutting = {"patch": patch, "threads": threads, "cache": cache}
+    owned = transfers.layout.owned(rank)
+    plans = tuple(plan_subdomain(schedule, transfers, number, **cutting) for number in owned)
+    return RankPlan(transfers, rank, plans, threads)
 
 
-def plan_subdomain(
-    schedule: Schedule,
-    transfers: Transfers,
-    number: int,
-    *,
-    patch: int | Sequence[int] | Mapping[str, int] | None = None,
-    threads: int = 1,
-    cache: int | None = None,
-) -> SubdomainPlan:
+def plan_subdomain(schedule: Schedule, transfers: Transfers, number: int, **cutting: Any) -> SubdomainPlan:
     """Plans one subdomain.
 
     Parameters
     ----------
-    patch, threads, cache
-        See `halocline.plan.patches.cut_patches`.
+    **cutting
+        `patch`, `threads` and `cache`; see `halocline.plan.patches.cut_patches`.
 
     Raises
     ------
@@ -334,48 +325,28 @@ def plan_subdomain(
     decomposition = transfers.layout.decomposition
     check_fit(schedule, decomposition)
     subdomain = Subdomain(decomposition, number)
-    blocks = schedule.blocks
-    wrapped = wraps_rows(transfers)
+    sweeps, blocks, wrapped = list(schedule.sweeps()), schedule.blocks, wraps_rows(transfers)
     exchanges = [
-        exchange(
-            subdomain,
-            schedule.fields,
-            sweep.exchange,
-            n,
-            transfers,
-            sweep.wraps if wrapped else (),
-            blocks=blocks,
-        )
-        for n, sweep in enumerate(schedule.sweeps())
+        exchange(subdomain, schedule, n, sweep, transfers, wrapped) for n, sweep in enumerate(sweeps)
     ]
+    messages = [message for moved in exchanges for message in (*moved.sends, *moved.receives)]
     patches = cut_patches(
         subdomain,
-        [WorkingSet.of(schedule, sweep) for sweep in schedule.sweeps()],
+        [WorkingSet.of(schedule, sweep) for sweep in sweeps],
         _received(schedule, exchanges),
         ends=_wrapped(schedule) if wrapped else (0, 0),
-        patch=patch,
-        threads=threads,
-        cache=cache,
         blocks=blocks,
-        polled=any(
-            m.method in NEEDS_PROGRESS for moved in exchanges for m in (*moved.sends, *moved.receives)
-        ),
+        polled=any(message.method in NEEDS_PROGRESS for message in messages),
         device=schedule.device is not None,
+        **cutting,
     )
     near = functools.cache(partial(_near, patches))  # the fields of a sweep read the same segments
-    return SubdomainPlan(
-        decomposition,
-        number,
-        subdomain.box,
-        tuple(_field(subdomain, field, blocks) for field in schedule.fields),
-        patches,
-        tuple(
-            _sweep(schedule, sweep, subdomain, transfers, moved, patches, near, backward)
-            for sweep, moved, backward in zip(
-                schedule.sweeps(), exchanges, _directions(schedule.operations), strict=True
-            )
-        ),
+    fields = tuple(_field(subdomain, field, blocks) for field in schedule.fields)
+    plans = tuple(
+        _sweep(schedule, sweep, subdomain, transfers, moved, patches, near, backward)
+        for sweep, moved, backward in zip(sweeps, exchanges, _directions(schedule.operations), strict=True)
     )
+    return SubdomainPlan(decomposition, number, subdomain.box, fields, patches, plans)
 
 
 def wraps_rows(transfers: Transfers) -> bool:

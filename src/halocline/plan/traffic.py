@@ -62,14 +62,9 @@ class Traffic:
         """What the exchanges of `schedule` move: those in its loops, where it has any, else all."""
         loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
         repeated = [operation for operation in flat(loops) if isinstance(operation, Sweep)]
-        return cls.of(
-            (
-                (footprint, ITEMSIZE[schedule.fields[field].dtype])
-                for sweep in repeated or schedule.sweeps()
-                for field, footprint in sweep.exchange.items()
-            ),
-            schedule.ndim,
-        )
+        exchanged = [item for sweep in repeated or schedule.sweeps() for item in sweep.exchange.items()]
+        sized = ((footprint, ITEMSIZE[schedule.fields[field].dtype]) for field, footprint in exchanged)
+        return cls.of(sized, schedule.ndim)
 
 
 def _layers(radius: object) -> tuple[int, int] | None:

@@ -484,20 +484,12 @@ class LinearProblem(Sealed):
             return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
 
         def facts() -> dict[str, Any]:
-            return {
-                "method": self.method,
-                "rhs_square": rhs_square().hex(),
-                **iterating.facts(),
-                **observers.facts(self),
-            }
+            own = {"method": self.method, "rhs_square": rhs_square().hex()}
+            return own | iterating.facts() | observers.facts(self)
 
+        output, checkpoint, parameters = arguments.output, arguments.checkpoint, dict(self.parameters)
         files = ledger.files(
-            iterating,
-            self.method,
-            dict(self.parameters),
-            output=arguments.output,
-            checkpoint=arguments.checkpoint,
-            also=facts,
+            iterating, self.method, parameters, output=output, checkpoint=checkpoint, also=facts
         )
         with files.ready(iterating.step):
             outcome = Course(iterating, files).run(math.inf, float(max_iterations), arguments.on_progress)

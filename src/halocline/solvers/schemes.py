@@ -153,12 +153,11 @@ class RK4:
         assign({f: starts[f] + 0.5 * dt * slope for f, slope in slopes.items()})
         stages = _stages("share gained", [(1.0, 0.0), (float(Fraction(1, 6)), 2.0)])
         for passed, (share, gained) in zip((0.5, 1.0), stages, strict=True):
-            assign(
-                {
-                    f: starts[f] + share * (dt * slope + gained * (gains[f] + (f - starts[f])))
-                    for f, slope in rhs(passed).items()
-                }
-            )
+            reached = {
+                f: starts[f] + share * (dt * slope + gained * (gains[f] + (f - starts[f])))
+                for f, slope in rhs(passed).items()
+            }
+            assign(reached)
 
     def amplification(self, z: complex) -> complex:
         """See Euler.amplification."""

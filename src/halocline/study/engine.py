@@ -68,15 +68,7 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
             exchanges[key] = exchanged_by(ready)
             by_order.setdefault(run.command.order, exchanges[key])
         if on_cpu:
-            exchanged = exchanges[key]
-            lay_out(
-                run.shape,
-                run.ranks,
-                strategy=run.command.decomposition,
-                traffic=exchanged.traffic,
-                thickness=exchanged.thickness,
-                periodic=exchanged.periodic,
-            )
+            lay_out(run.shape, run.ranks, strategy=run.command.decomposition, **vars(exchanges[key]))
     if not asked.has_settings and runs:
         by_order[asked.problems[0][1].order] = by_order[None]  # its record says which order it has
     return by_order

@@ -112,16 +112,9 @@ def limit(
     p = order(ratio, r21, r32)
     if p is None:
         return _unseen(Trend.DOES_NOT_FALL, ratio, f1, abs(fine), r21, expected)
-    return Limit(
-        Trend.FALLS,
-        ratio,
-        p,
-        f1 - fine / _less_one(r21, p),
-        index(f1, fine, r21, p, SAFETY),
-        SAFETY,
-        asymptotic(values, spacings, p),
-        asymptotic(values, spacings, expected),
-    )
+    value, uncertainty = f1 - fine / _less_one(r21, p), index(f1, fine, r21, p, SAFETY)
+    observed, by_expected = (asymptotic(values, spacings, order) for order in (p, expected))
+    return Limit(Trend.FALLS, ratio, p, value, uncertainty, SAFETY, observed, by_expected)
 
 
 def order(ratio: float, r21: float, r32: float) -> float | None:

@@ -64,17 +64,9 @@ def exchange(
     if scaling not in growth:
         raise unknown("scaling", scaling, list(growth))
     shape = weak_shape(n, growth[scaling], dim)
+    how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype, "corners": corners}
     with progress(f"{counted(fields, 'field')}, radius {radius}", f"of {repeat} runs") as on_progress:
-        timing = measure(
-            shape,
-            radius=radius,
-            fields=fields,
-            dtype=dtype,
-            corners=corners,
-            repeats=repeat,
-            on_progress=on_progress,
-            **execution,
-        )
+        timing = measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
     kind = "sides, edges and corners" if corners else "sides"
     what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
     time = f"{duration(timing['seconds'])} an exchange, {timing['rate'] / 1e9:.2f} GB/s of the busiest rank"

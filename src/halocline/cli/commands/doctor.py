@@ -34,14 +34,8 @@ def doctor(json: Annotated[str | None, options.JSON] = None) -> None:
             if json != "-":
                 say(line(finding))
     able = all(f.state == "found" for f in findings if f.needed)
-    write_json(
-        json,
-        {
-            "able": able,
-            "findings": [finding.as_dict() for finding in findings],
-            "machine": this_machine().as_dict(),
-        },
-    )
+    facts = {"able": able, "findings": [finding.as_dict() for finding in findings]}
+    write_json(json, {**facts, "machine": this_machine().as_dict()})
     if json != "-":
         if able:
             say("\nA solve can run. Try: halocline solve poisson --n 512")

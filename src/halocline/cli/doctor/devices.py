@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.cli.doctor.finding import Finding, advised, loads
 from halocline.errors import CompileError
 from halocline.native import native
-from halocline.run.devices.devices import present_devices
+from halocline.run.devices.devices import label, present_devices
 from halocline.run.host.machine import Machine
 from halocline.words import counted
 
@@ -38,7 +38,7 @@ def cuda(machine: Machine) -> Iterator[Finding]:
         return
     yield Finding("NVML", "found", f"driver {topology.driver}", facts=asdict(topology))
     if len(devices) > 1:
-        yield _links(topology, [_called(device) for device in devices])
+        yield _links(topology, [label(device) for device in devices])
 
 
 def nvrtc(needed: bool) -> Finding:
@@ -102,23 +102,12 @@ def _devices(interface: str, title: str) -> Generator[Finding, None, list[Any]]:
     yield Finding(title, "found", f"{counted(len(found), 'device')}, --device {interface}{taken}")
     for device in found:
         facts = {name: getattr(device, name) for name in FACTS}
-        parts = [
-            device.name,
-            device.platform if len(platforms) > 1 else "",
-            device.architecture,
-            f"{device.memory / 1e9:.1f} GB",
-            counted(device.units, "unit"),
-        ]
-        parts += [
-            "float64" if device.doubles else "no float64 with fma, which runs need",
-            f"driver {device.driver}",
-        ]
-        yield Finding(_called(device), "found", ", ".join(filter(None, parts)), facts=facts)
+        model = [device.name, device.platform if len(platforms) > 1 else "", device.architecture]
+        sizes = [f"{device.memory / 1e9:.1f} GB", counted(device.units, "unit")]
+        doubles = "float64" if device.doubles else "no float64 with fma, which runs need"
+        parts = [*model, *sizes, doubles, f"driver {device.driver}"]
+        yield Finding(label(device), "found", ", ".join(filter(None, parts)), facts=facts)
     return found
-
-
-def _called(device: Any) -> str:
-    return f"{device.interface}:{device.index}"
 
 
 def mpi_with_devices(machine: Machine) -> Iterator[Finding]:

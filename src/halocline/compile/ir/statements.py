@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from operator import is_
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 Offset = tuple[int, ...]
 
@@ -24,6 +24,7 @@ class Statement:
 
 
 Body = tuple[Statement, ...]
+S = TypeVar("S", bound=Statement)
 
 
 class Let(Statement):
@@ -509,6 +510,15 @@ def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) ->
         made += change(replace(statement, **inner) if inner else statement)
     same = len(made) == len(body) and all(map(is_, made, body))
     return body if same else tuple(made)
+
+
+def replaced(body: Body, kind: type[S], change: Callable[[S], Iterable[Statement]]) -> Body:
+    """Return a body with other statements in place of each statement of one kind, inner ones first."""
+
+    def of_kind(statement: Statement) -> Iterable[Statement]:
+        return change(statement) if isinstance(statement, kind) else (statement,)
+
+    return rewritten(body, of_kind)
 
 
 def with_nests(body: Body, change: Callable[[int, Nest], Statement]) -> Body:

@@ -11,14 +11,12 @@ from halocline.compile.ir.kernel import ANGULAR, POINT, Kernel
 def angles(kernel: Kernel) -> Kernel:
     """Before a loop that computes sines and cosines, another checks whether all angles are near."""
 
-    def change(statement: ir.Statement) -> ir.Body:
-        if not isinstance(statement, ir.Strip):
-            return (statement,)
-        values = (kernel.values[n] for n in kernel.below(ir.roots(statement.body)))
+    def change(strip: ir.Strip) -> ir.Body:
+        values = (kernel.values[n] for n in kernel.below(ir.roots(strip.body)))
         found = tuple(v.args[0] for v in values if v.op in ANGULAR and v.depth == POINT)
-        return (ir.Far(found), statement) if found else (statement,)
+        return (ir.Far(found), strip) if found else (strip,)
 
-    return replace(kernel, body=ir.rewritten(kernel.body, change))
+    return replace(kernel, body=ir.replaced(kernel.body, ir.Strip, change))
 
 
 def near_or_far(kernel: Kernel) -> Kernel:
@@ -33,14 +31,8 @@ def _chosen(body: ir.Body) -> ir.Body:
             after = body[n + 1 :]
             ends = tuple(s for s in after if isinstance(s, (ir.Deposit, ir.Stream)))
             far = tuple(s for s in after if s not in ends)
-            return (*made, statement, ir.Either(_near(far), far), *ends)
+            near = ir.replaced(far, ir.Strip, lambda strip: (replace(strip, near=True),))
+            return (*made, statement, ir.Either(near, far), *ends)
         inner = {name: _chosen(part) for name, part in ir.bodies(statement)}
         made += (replace(statement, **inner) if inner else statement,)
     return made
-
-
-def _near(body: ir.Body) -> ir.Body:
-    def change(statement: ir.Statement) -> ir.Body:
-        return (replace(statement, near=True) if isinstance(statement, ir.Strip) else statement,)
-
-    return ir.rewritten(body, change)

@@ -44,13 +44,11 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest
         rooms += (ir.Buffer(name),)
         fill += (ir.Store(name, value),)
 
-    def change(statement: ir.Statement) -> ir.Body:
-        if isinstance(statement, ir.Strip):
-            statement = replace(statement, body=substituted_in(table, statement.body, loads))
-        return (statement,)
+    def change(strip: ir.Strip) -> ir.Body:
+        return (replace(strip, body=substituted_in(table, strip.body, loads)),)
 
     outside = tuple(s for s in nest.body if not isinstance(s, ir.Loop))
-    rows = ir.rewritten(nest.body[len(outside) :], change)
+    rows = ir.replaced(nest.body[len(outside) :], ir.Strip, change)
     return replace(nest, body=(*outside, *rooms, ir.Bands((ir.Strip(fill),), rows, WIDTH)))
 
 

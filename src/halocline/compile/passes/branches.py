@@ -86,7 +86,7 @@ def branches(kernel: Kernel) -> Kernel:
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
-        return replace(nest, body=ir.rewritten(nest.body, _Loops(number, table).several))
+        return replace(nest, body=ir.replaced(nest.body, ir.Strip, _Loops(number, table).several))
 
     body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)
@@ -99,14 +99,12 @@ class _Loops:
         self.nest, self.table = nest, table
         self.branches = 0
 
-    def several(self, statement: ir.Statement) -> ir.Body:
+    def several(self, strip: ir.Strip) -> ir.Body:
         """A loop as several: what decides a branch and what its sides take, each side, and the rest."""
-        if not isinstance(statement, ir.Strip):
-            return (statement,)
-        wanted = ir.roots(statement.body)
+        wanted = ir.roots(strip.body)
         found = group(self.table.values, wanted)
         if found is None:
-            return (statement,)
+            return (strip,)
         number, self.branches = self.branches, self.branches + 1
         loads = self._shared(found, wanted)
         mask, again = self._mask(found.condition)
@@ -123,8 +121,8 @@ class _Loops:
                 made += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
                 heads |= results
         instead = {**loads, **heads, found.condition: again}
-        body = substituted_in(self.table, statement.body, instead)
-        return made + self.several(replace(statement, body=body))
+        body = substituted_in(self.table, strip.body, instead)
+        return made + self.several(replace(strip, body=body))
 
     def _shared(self, found: Group, wanted: Collection[int]) -> dict[int, int]:
         """Values that a loop before the branch keeps, since its sides or the rest take them, as loads."""
@@ -173,12 +171,10 @@ def branched(kernel: Kernel) -> Kernel:
         return kernel
     outside = frozenset(n for s in ir.flat(kernel.body) if isinstance(s, ir.Let) for n in s.values)
 
-    def change(statement: ir.Statement) -> ir.Body:
-        if not isinstance(statement, ir.Let):
-            return (statement,)
-        return tuple(_parts(kernel, list(statement.values), outside - set(statement.values)))
+    def change(let: ir.Let) -> list[ir.Statement]:
+        return _parts(kernel, list(let.values), outside - set(let.values))
 
-    return replace(kernel, body=ir.rewritten(kernel.body, change))
+    return replace(kernel, body=ir.replaced(kernel.body, ir.Let, change))
 
 
 def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[ir.Statement]:

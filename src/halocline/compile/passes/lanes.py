@@ -43,22 +43,20 @@ def lanes(kernel: Kernel) -> Kernel:
     """Each loop that keeps values for others as a loop of vectors, where vectors have what it takes."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
-    def change(statement: ir.Statement) -> ir.Body:
-        if not isinstance(statement, ir.Strip) or not keeps(kernel, statement):
-            return (statement,)
-        group = ir.roots(statement.body)
-        found = columns(table, group)
+    def change(strip: ir.Strip) -> ir.Body:
+        group = ir.roots(strip.body)
+        found = columns(table, group) if keeps(kernel, strip) else None
         if found is None:
-            return (statement,)
+            return (strip,)
         shifted = {
             number: table.copy(replace(table.values[number], op="shifted", attribute=at), ())
             for number, at in found.shifted.items()
         }
         dtype = table.values[group[0]].dtype
-        body = substituted_in(table, statement.body, shifted)
-        return (ir.Lanes(body, tuple(found.ahead), found.first, dtype, span=statement.span),)
+        body = substituted_in(table, strip.body, shifted)
+        return (ir.Lanes(body, tuple(found.ahead), found.first, dtype, span=strip.span),)
 
-    body = ir.rewritten(kernel.body, change)
+    body = ir.replaced(kernel.body, ir.Strip, change)
     return replace(kernel, values=tuple(table.values), body=body)
 
 

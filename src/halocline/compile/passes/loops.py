@@ -19,11 +19,7 @@ from halocline.compile.ir.kernel import ELEMENTARY, POINT, Kernel, padded
 
 def loops(kernel: Kernel) -> Kernel:
     """Every nest as loops over its rows, with a vector loop along each."""
-
-    def change(statement: ir.Statement) -> ir.Body:
-        return (_rows(kernel, statement),) if isinstance(statement, ir.Nest) else (statement,)
-
-    return replace(kernel, body=ir.rewritten(kernel.body, change))
+    return replace(kernel, body=ir.replaced(kernel.body, ir.Nest, lambda nest: (_rows(kernel, nest),)))
 
 
 def _rows(kernel: Kernel, nest: ir.Nest) -> ir.Nest:

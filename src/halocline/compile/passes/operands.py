@@ -56,12 +56,10 @@ def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: boo
     """The kernel with its results in the buffers that they go to, and its arrays numbered in this order;
     `only` those that it touches itself."""
 
-    def change(statement: ir.Statement) -> ir.Body:
-        if isinstance(statement, ir.Store) and statement.array in of.sinks:
-            return (replace(statement, array=of.sinks[statement.array]),)
-        return (statement,)
+    def change(store: ir.Store) -> ir.Body:
+        return (replace(store, array=of.sinks.get(store.array, store.array)),)
 
-    body = ir.rewritten(kernel.body, change)
+    body = ir.replaced(kernel.body, ir.Store, change)
     fields = {of.sinks[name]: replace(kernel.array[name], name=of.sinks[name]) for name in of.sinks}
     fields |= {name: kernel.array[name] for name in of.read}
     stored = [s.array for s in ir.flat(body) if isinstance(s, ir.Store)]

@@ -76,19 +76,18 @@ class _Rows:
             self.buffers.append(Array(self.buffer(n), dtype, "result", length=size, span=span))
         rows = [s for s in ir.flat(nest.body) if isinstance(s, ir.Row)]
 
-        def change(statement: ir.Statement) -> ir.Body:
-            if not isinstance(statement, ir.Loop) or statement.axis != 1:
-                return (statement,)
-            work = tuple(s for s in statement.body if isinstance(s, (ir.Far, ir.Strip, ir.Lanes, ir.Needed)))
-            begun = tuple(s for s in statement.body if s not in work)
-            if lines:
-                return (replace(statement, body=(*begun, *self.lines(work, rows, length))),)
-            if self.passing or self.streaming or grouped:
-                return (replace(statement, body=(*begun, self.pieces(work, rows, length, grouped))),)
-            return (statement,)
+        def change(loop: ir.Loop) -> ir.Body:
+            if loop.axis == 1:
+                work = tuple(s for s in loop.body if isinstance(s, (ir.Far, ir.Strip, ir.Lanes, ir.Needed)))
+                begun = tuple(s for s in loop.body if s not in work)
+                if lines:
+                    return (replace(loop, body=(*begun, *self.lines(work, rows, length))),)
+                if self.passing or self.streaming or grouped:
+                    return (replace(loop, body=(*begun, self.pieces(work, rows, length, grouped))),)
+            return (loop,)
 
         rooms = tuple(ir.Buffer(a.name) for a in (*kept, *self.buffers))
-        made = ir.rewritten(nest.body, change)
+        made = ir.replaced(nest.body, ir.Loop, change)
         outside = tuple(s for s in made if not isinstance(s, (ir.Bands, ir.Loop)))
         return replace(nest, body=(*outside, *rooms, *made[len(outside) :]))
 

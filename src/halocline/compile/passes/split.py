@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, substituted, substituted_in
@@ -27,10 +28,8 @@ def split(kernel: Kernel) -> Kernel:
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
-        def loops(inner: ir.Statement) -> ir.Body:
-            return _strips(kernel, table, number, inner) if isinstance(inner, ir.Strip) else (inner,)
-
-        return replace(nest, body=ir.rewritten(nest.body, loops))
+        several = partial(_strips, kernel, table, number)
+        return replace(nest, body=ir.replaced(nest.body, ir.Strip, several))
 
     body = ir.with_nests(kernel.body, change)
     return replace(kernel, arrays=tuple(table.arrays.values()), values=tuple(table.values), body=body)

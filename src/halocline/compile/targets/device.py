@@ -95,22 +95,11 @@ class Device:
         planes = any(array.kind == "plane" for array in made.arrays)
         group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
         text = print_device_kernel(made, names, strategy, layouts=layouts, group=group if planes else None)
+        queues = (array.layers for array in made.arrays if array.kind == "queue")
+        ring = max((upper - lower for layers in queues for lower, upper in layers), default=0)
+        frame, march = (nest.extent, nest.top, nest.cell), strategy.march
         return text, DeviceKernel(
-            kernel.name,
-            _numbers(kernel),
-            nest.extent,
-            nest.top,
-            nest.cell,
-            slots,
-            staged,
-            group,
-            planes,
-            strategy.march,
-            max(
-                (upper - lower for a in made.arrays if a.kind == "queue" for lower, upper in a.layers),
-                default=0,
-            ),
-            layouts=layouts,
+            kernel.name, _numbers(kernel), *frame, slots, staged, group, planes, march, ring, layouts=layouts
         )
 
     def _tile(self, kernel: Kernel, names: Names) -> tuple[str, DeviceKernel]:

@@ -271,15 +271,9 @@ class Domain:
     def adopt(self, schedule: Schedule) -> None:
         """Cut the grid for this schedule; all ranks call this."""
         comm = self.comm
-        layout = self.how.layout(
-            schedule,
-            self.grid,
-            comm.size,
-            comm.ranks_per_node,
-            nodes_of_ranks=comm.nodes_of_ranks,
-            devices=max(1, len(self.devices)),
-            distance=self.device_links.distance,
-        )
+        devices, distance = max(1, len(self.devices)), self.device_links.distance
+        nodes = comm.ranks_per_node, comm.nodes_of_ranks
+        layout = self.how.layout(schedule, self.grid, comm.size, *nodes, devices=devices, distance=distance)
         self.subdomains = layout.owned(comm.rank)
         self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if comm.mpi is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 
 from halocline.archive.files import as_path
@@ -221,39 +222,32 @@ class Execution:
     ) -> Layout:
         """Which of `ranks` ranks, with `devices` devices each, has which subdomains of a grid; `distance` as
         for `halocline.plan.lay_out`."""
-        traffic, thickness = Traffic.of_schedule(schedule), least_thickness(schedule)
-
-        def cut(subdomains: int, devices: int, distance: Sequence[Sequence[float]] | None = None) -> Layout:
-            return lay_out(
-                grid.shape,
-                ranks,
-                ranks_per_node=ranks_per_node,
-                subdomains_per_rank=subdomains * devices,
-                strategy=self.decomposition,
-                traffic=traffic,
-                thickness=thickness,
-                periodic=grid.periodic,
-                distance=distance,
-                nodes_of_ranks=nodes_of_ranks,
-            )
-
-        each = self.subdomains_per_rank
+        cut = partial(
+            lay_out,
+            grid.shape,
+            ranks,
+            ranks_per_node=ranks_per_node,
+            strategy=self.decomposition,
+            traffic=Traffic.of_schedule(schedule),
+            thickness=least_thickness(schedule),
+            periodic=grid.periodic,
+            nodes_of_ranks=nodes_of_ranks,
+        )
         try:
-            return cut(each, devices, distance)
+            return cut(subdomains_per_rank=self.subdomains_per_rank * devices, distance=distance)
         except InputError as error:
-            advice = self._that_fits(cut, ranks, devices)
-            raise InputError(f"{error}{advice}") from None
+            raise InputError(f"{error}{self._that_fits(cut, ranks, devices)}") from None
 
-    def _that_fits(self, cut: Callable[[int, int], Layout], ranks: int, devices: int) -> str:
+    def _that_fits(self, cut: Callable[..., Layout], ranks: int, devices: int) -> str:
         """What to say where the grid cannot be cut: other numbers with which it can, each tried."""
         each, said = self.subdomains_per_rank, []
         nearest = sorted(range(1, 2 * each + MOST_TRIED), key=lambda k: (abs(k - each), k))[:MOST_TRIED]
-        subdomains = next((k for k in nearest if k != each and _fits(cut, k, devices)), None)
+        subdomains = next((k for k in nearest if k != each and _fits(cut, k * devices)), None)
         if subdomains is not None:
             whose = "rank" if self.devices.interface == "cpu" else "device"
             many = f"{subdomains} subdomain{'' if subdomains == 1 else 's'}"
             said.append(f"take {many} a {whose} (--subdomains-per-rank {subdomains})")
-        fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, each, d)), None)
+        fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, each * d)), None)
         if fewer is not None:
             interface, indices = self.devices.interface, self.devices.indices or range(fewer)
             such = f"{interface}:{','.join(map(str, indices[:fewer]))}"
@@ -262,10 +256,10 @@ class Execution:
         return "; " * bool(said) + ", or ".join(said)
 
 
-def _fits(cut: Callable[[int, int], Layout], subdomains: int, devices: int) -> bool:
-    """Whether the grid can be cut into `subdomains` on each of the devices of a rank."""
+def _fits(cut: Callable[..., Layout], subdomains: int) -> bool:
+    """Whether the grid can be cut into `subdomains` for each rank."""
     try:
-        cut(subdomains, devices)
+        cut(subdomains_per_rank=subdomains)
     except InputError:
         return False
     return True

@@ -45,30 +45,23 @@ def build_engine(
     domain, code = store.domain, native()
     names = [f.name for f in schedule.fields]
     peers = domain.peers or SharedMemoryPeers()
+    subdomains, around = [], []
+    for n, subdomain in enumerate(plan.subdomains):
+        fields, patches = [store.storages[name][n] for name in names], _patch_table(subdomain)
+        owners, origin = subdomain.patches.owners, three(subdomain.box.lo)
+        subdomains.append(code.Subdomain(fields, origin, patches, owners, peers.counters, n))
+    for number, (rank, local) in peers.homes.items():
+        fields = [store.peer_storages[name][number] for name in names]
+        around.append(code.Neighbour(rank, fields, peers.signals[rank], local))
     engine = code.Engine(
         str(library),
-        [
-            code.Subdomain(
-                [store.storages[name][n] for name in names],
-                three(subdomain.box.lo),
-                _patch_table(subdomain),
-                subdomain.patches.owners,
-                peers.counters,
-                n,
-            )
-            for n, subdomain in enumerate(plan.subdomains)
-        ],
+        subdomains,
         scalars,
         three(plan.decomposition.shape, 1),
         plan.threads,
         domain.spins,
         domain.comm.handle,
-        [
-            code.Neighbour(
-                rank, [store.peer_storages[name][number] for name in names], peers.signals[rank], local
-            )
-            for number, (rank, local) in peers.homes.items()
-        ],
+        around,
         domain.how.mailboxes if "rma" in plan.transfers.methods else 0,
         domain.how.schedule,
     )
@@ -239,14 +232,8 @@ def build_device_engine(
         ]
     # duplicates the communicator: no rank may be missing
     with device_errors(f"program {name!r}"):
-        engine = code.Engine.on_devices(
-            str(library),
-            subdomains,
-            scalars,
-            three(plan.decomposition.shape, 1),
-            domain.spins,
-            domain.comm.handle,
-        )
+        shape, handle = three(plan.decomposition.shape, 1), domain.comm.handle
+        engine = code.Engine.on_devices(str(library), subdomains, scalars, shape, domain.spins, handle)
     with together():
         DeviceBinder(schedule, plan, ends).append(engine, schedule.operations)
     return engine
@@ -264,13 +251,9 @@ class DeviceBinder(Binder):
         engine.loop(loop.until, loop.limit, loop.count, list(loop.record), next(self.loops))
 
     def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
-        engine.device_sweep(
-            sweep.kernel,
-            shares,
-            [(r.kind, r.scalar) for r in sweep.reductions],
-            list(sweep.swaps),
-            max(plan.scratch_bytes for plan in plans),
-        )
+        reductions = [(r.kind, r.scalar) for r in sweep.reductions]
+        scratch_bytes = max(plan.scratch_bytes for plan in plans)
+        engine.device_sweep(sweep.kernel, shares, reductions, list(sweep.swaps), scratch_bytes)
 
     def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
         planned = sweep_launches(self.schedule, sweep, subdomain, plan)
@@ -278,13 +261,10 @@ class DeviceBinder(Binder):
         def launches(of: Sequence[Launch]) -> list[Any]:
             return [self._launch(launch, subdomain, planned) for launch in of]
 
-        return self.native.DeviceShare(
-            *self.exchange(subdomain, plan),
-            launches(planned.fills),
-            launches(planned.rims),
-            [self.native.Item(item.needs, item.rims, launches(item.launches)) for item in planned.items],
-            [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials],
-        )
+        items = [self.native.Item(item.needs, item.rims, launches(item.launches)) for item in planned.items]
+        partials = [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials]
+        fills, rims = launches(planned.fills), launches(planned.rims)
+        return self.native.DeviceShare(*self.exchange(subdomain, plan), fills, rims, items, partials)
 
     def _launch(self, launch: Launch, subdomain: SubdomainPlan, planned: SweepLaunches) -> Any:
         kernel = launch.kernel
@@ -297,13 +277,7 @@ class DeviceBinder(Binder):
             dict(planned.partials).get(kernel, 0),
             launch.march,
         ]
+        operands, reduces, scratch = list(kernel.operands), bool(kernel.reductions), kernel.scratch
         return self.native.Launch(
-            kernel.name,
-            list(kernel.operands),
-            frame,
-            launch.groups,
-            launch.group,
-            kernel.scratch,
-            bool(kernel.reductions),
-            kernel.layouts,
+            kernel.name, operands, frame, launch.groups, launch.group, scratch, reduces, kernel.layouts
         )

@@ -206,21 +206,13 @@ def _tuned_patches(
     store: FieldStore, schedule: Schedule, name: str, plan: RankPlan, library: Path
 ) -> Tuned[patches.Patch] | None:
     """Return the speed of patches, as remembered or as measured; None where it is not known."""
-    domain, transfers = store.domain, plan.transfers
-    key = patches.key(
-        library.stem,
-        transfers,
-        domain.threads,
-        domain.comm.ranks_of_node,
-        domain.how.schedule,
-        schedule.blocks,
-    )
-    tuned = patches.recalled(key, schedule.ndim) if domain.comm.rank == 0 else None
-    shapes = candidates(patches.largest(transfers.layout.decomposition), domain.threads)
+    comm, how, threads, transfers = store.domain.comm, store.domain.how, store.domain.threads, plan.transfers
+    key = patches.key(library.stem, transfers, threads, comm.ranks_of_node, how.schedule, schedule.blocks)
+    tuned = patches.recalled(key, schedule.ndim) if comm.rank == 0 else None
+    shapes = candidates(patches.largest(transfers.layout.decomposition), threads)
     timer_of = partial(_timer, store.scratch(), schedule, name)
-    measure = partial(race, shapes, timer_of) if domain.how.patch == TUNE else None
-    place = patches.place_of(key)
-    return _tuned(domain.comm, ("patches", name), place, tuned, measure, patches.text_of)
+    measure = partial(race, shapes, timer_of) if how.patch == TUNE else None
+    return _tuned(comm, ("patches", name), patches.place_of(key), tuned, measure, patches.text_of)
 
 
 def _tuned(
@@ -280,11 +272,7 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch) -> 
     if device is not None:
         test = loop_kernel("passes")
         device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
-    passes_alone = replace(
-        schedule,
-        operations=(loop,),
-        scalars=(*schedule.scalars, PASSES, f"{OWN}passes"),
-        device=device,
-    )
+    scalars = (*schedule.scalars, PASSES, f"{OWN}passes")
+    passes_alone = replace(schedule, operations=(loop,), scalars=scalars, device=device)
     prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name)
     return PassTimer(prepared, (PASSES,), values).seconds

@@ -179,13 +179,9 @@ def _stored(path: Path, time: int | None) -> Source:
     store, info = array_at(path)
     if any(name.startswith(UNNAMED) for name in info.dimensions):
         raise InputError(f"{path}: its axes have no names; expected x, y, z or x_face, ...")
-    return Source(
-        str(path),
-        info.space,
-        tuple(map(info.count, info.space)),
-        {name: store.coordinates(name, info) for name in info.space if store.is_coordinate(name)},
-        partial(store.read, info.name, time),
-    )
+    axes, read = info.space, partial(store.read, info.name, time)
+    lines = {name: store.coordinates(name, info) for name in axes if store.is_coordinate(name)}
+    return Source(str(path), axes, tuple(map(info.count, axes)), lines, read)
 
 
 def _labelled(array: Any) -> Source:

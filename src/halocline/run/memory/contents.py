@@ -56,11 +56,9 @@ def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
 def checksum(store: FieldStore, field: Field) -> str:
     """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal digits. All
     ranks call this."""
-    domain = store.domain
+    domain, points = store.domain, three(field.points, 1)
     mine = [
-        storage.checksum(
-            three(lo), three(hi, 1), three(domain.offsets[n]), three(field.points, 1), domain.threads
-        )
+        storage.checksum(three(lo), three(hi, 1), three(domain.offsets[n]), points, domain.threads)
         for n, storage in enumerate(store.on_host(store.of(field)))
         for lo, hi in store.active(n, storage)
     ]

@@ -198,22 +198,18 @@ class FieldStore:
     def _make(self, name: str, shapes: Sequence[Sequence[int]], itemsize: int) -> None:
         """Storages with the field's present halo; they take over what the ones before them hold."""
         domain, halo = self.domain, self._halos[name.removesuffix("'")]
-        lower, upper = zip(*halo, strict=True)
+        lower, upper = map(three, zip(*halo, strict=True))
         index, shared, sparse = len(self.storages), domain.peers is not None, self.blocks is not None
         try:
             if domain.devices:
                 with device_errors(f"field {name!r}"):
                     made = [
-                        native().DeviceStorage(
-                            domain.device_of(n), three(shape, 1), three(lower), three(upper), itemsize
-                        )
+                        native().DeviceStorage(domain.device_of(n), three(shape, 1), lower, upper, itemsize)
                         for n, shape in enumerate(shapes)
                     ]
             else:
                 made = [
-                    native().Storage(
-                        three(shape, 1), three(lower), three(upper), itemsize, index, shared, sparse
-                    )
+                    native().Storage(three(shape, 1), lower, upper, itemsize, index, shared, sparse)
                     for shape in shapes
                 ]
         except MemoryError as error:

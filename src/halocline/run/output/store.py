@@ -63,15 +63,11 @@ class Part:
             Type of the values on disk, by default that of the field.
         """
         dtype, names = dtype or field.dtype, dimensions(field.staggered)
-        spec = ArraySpec(
-            (0,) * len(growing) + chosen.shape,
-            (1,) * len(growing) + chunk_shape(chosen.shape, ITEMSIZE[dtype]),
-            dtype,
-            (*growing, *(names[axis] for axis in chosen.kept)),
-            {**(attributes or {}), **chosen.at},
-            compression,
-        )
-        return cls(field, chosen, spec)
+        shape = (0,) * len(growing) + chosen.shape
+        chunk = (1,) * len(growing) + chunk_shape(chosen.shape, ITEMSIZE[dtype])
+        axes = (*growing, *(names[axis] for axis in chosen.kept))
+        facts = {**(attributes or {}), **chosen.at}
+        return cls(field, chosen, ArraySpec(shape, chunk, dtype, axes, facts, compression))
 
     @property
     def lines(self) -> dict[str, tuple[int, NDArray[Any]]]:

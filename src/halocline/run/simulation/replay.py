@@ -234,14 +234,12 @@ class FailureReplay:
         """Return the terms by name, each with the field whose derivative the term is part of."""
         names = {name: program.parameter(name) for name in ("t", "dt", "step", *self.fields.parameters)}
         terms_of_fields = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
-        return {
-            f"{term} of {f.name}": (
-                f,
-                at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}"),
-            )
-            for f, terms in terms_of_fields.items()
-            for term, e in terms.items()
-        }
+        found: dict[str, tuple[Field, Expr]] = {}
+        for f, terms in terms_of_fields.items():
+            for term, e in terms.items():
+                placed = at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}")
+                found[f"{term} of {f.name}"] = f, placed
+        return found
 
     def _known(self) -> dict[str, float]:
         return {"dt": 1.0, **self.session.fields.values}  # before the first step it has none

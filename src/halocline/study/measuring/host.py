@@ -146,15 +146,8 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
     for each in found:
         for where, limit in (("inside", float(each["cache"])), ("outside", math.inf)):
             per_byte, per_flop, per_sum = roofline(each["kernels"][where])
-            paces.append(
-                Throughput(
-                    ranks=each["ranks"],
-                    memory=limit,
-                    bandwidth=1 / per_byte,
-                    per_flop=per_flop,
-                    per_sum=per_sum,
-                )
-            )
+            costs = {"bandwidth": 1 / per_byte, "per_flop": per_flop, "per_sum": per_sum}
+            paces.append(Throughput(ranks=each["ranks"], memory=limit, **costs))
     one, most = found[0]["between"], found[-1]["between"]
     ranks, begin = found[-1]["ranks"], one["begin"]
     moved = 2 * RADIUS * SIDE * SIDE * 8  # bytes into each rank by a large exchange

@@ -128,15 +128,12 @@ def measure(
     benches = dict(by_transfers.values())
     for bench in benches.values():
         bench.calibrate()
-    times = in_turn(
-        {
-            (name, kind): partial(bench.run, **options)
-            for name, bench in benches.items()
-            for kind, options in KINDS.items()
-        },
-        repeats,
-        on_progress,
-    )
+    timers = {
+        (name, kind): partial(bench.run, **options)
+        for name, bench in benches.items()
+        for kind, options in KINDS.items()
+    }
+    times = in_turn(timers, repeats, on_progress)
     return [
         _hidden(name, bench.prepared, {kind: times[name, kind] for kind in KINDS})
         for name, bench in benches.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +164,8 @@ def predict(
             raise InputError(
                 f"rank {rank} is to be traced, but on {counted(counts[-1], 'node')} there are 0 to {last - 1}"
             )
-    traffic = Traffic.of_schedule(schedule)
+    traffic, periodic = Traffic.of_schedule(schedule), schedule.periodic
+    cutting: dict[str, Any] = {"strategy": strategy, "traffic": traffic, "periodic": periodic}
     made: list[Predicted] = []
     for count in counts:
         if scaling == "weak" and count % counts[0]:
@@ -173,32 +175,18 @@ def predict(
             whole,
             count * per_node,
             ranks_per_node=per_node,
-            strategy=strategy,
-            traffic=traffic,
             thickness=least_thickness(schedule),
-            periodic=schedule.periodic,
             placement=placement,
             distance=machine.distance(per_node),
+            **cutting,
         )
         cut = layout.decomposition
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, per_node, memory=memory, threads=threads).slowed(pace)
         ways = (True, False) if overlap == "auto" else (bool(overlap),)
-        found = min(
-            (
-                execute(
-                    schedule,
-                    layout,
-                    machine,
-                    rates=rates,
-                    methods=methods,
-                    overlap=way,
-                    traced=traced if count == counts[-1] else (),
-                )
-                for way in ways
-            ),
-            key=lambda prediction: prediction.seconds,
-        )
+        shown = traced if count == counts[-1] else ()
+        executed = partial(execute, schedule, layout, machine, rates=rates, methods=methods, traced=shown)
+        found = min((executed(overlap=way) for way in ways), key=lambda prediction: prediction.seconds)
         formula = step_time(
             whole,
             count,
@@ -206,9 +194,7 @@ def predict(
             per_cell=sum(rates.per_cell(sweep) * sweep.share for sweep in schedule.pass_sweeps()),
             per_halo_cell=1.0 / machine.injection,
             per_halo_cell_within=1.0 / rates.packing,
-            strategy=strategy,
-            traffic=traffic,
-            periodic=schedule.periodic,
+            **cutting,
         )
         first = made[0] if made else None
         gain = 1.0 if first is None else first.seconds / found.seconds

@@ -76,13 +76,8 @@ def _figure_of_solves(group: Group) -> Figure | None:
         label=lambda line: f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} a rank",
         ideal=lambda x, line: x,
     )
-    efficiency = replace(
-        panel,
-        y=lambda m, g: q.efficiency(m, bases[m["n"]]),
-        title="Efficiency",
-        ideal=lambda x, line: 1.0,
-        log=False,
-    )
+    efficiency = replace(panel, y=lambda m, g: q.efficiency(m, bases[m["n"]]), title="Efficiency")
+    efficiency = replace(efficiency, ideal=lambda x, line: 1.0, log=False)
     return draw([panel, efficiency])
 
 
@@ -147,22 +142,17 @@ def _line(measurement: Measurement) -> Any:
 
 
 def _figure_of_steps(group: Group) -> Figure | None:
-    panels = [
-        Panel(
-            group,
-            y,
-            title,
-            "ns a cell and step",
-            line=_line,
-            label=lambda line: c.size_label(line, group),
-            ideal=c.ideal,
-        )
-        for title, y in (
-            ("Measured", lambda m, g: q.ns(m)),
-            ("Closed formula", lambda m, g: g.formula(m)),
-        )
-    ]
-    return draw(panels, share_y=True)
+    measured = Panel(
+        group,
+        lambda m, g: q.ns(m),
+        "Measured",
+        "ns a cell and step",
+        line=_line,
+        label=lambda line: c.size_label(line, group),
+        ideal=c.ideal,
+    )
+    formula = replace(measured, y=lambda m, g: g.formula(m), title="Closed formula")
+    return draw([measured, formula], share_y=True)
 
 
 def _figure_of_energy(group: Group) -> Figure | None:
