@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from halocline.errors import InputError
 from halocline.plan import decompose, flow
-from halocline.plan.levels import decompose_levels
+from halocline.plan.levels import decompose_levels, parts_of_node
 from halocline.plan.traffic import Traffic
 
 
@@ -27,7 +29,9 @@ def test_levels_of_the_paper() -> None:
 def test_the_smallest_node_is_cut_too() -> None:
     """Nodes have 3 and 2 of 5 cells: three ranks cannot share the latter along that axis."""
     traffic = Traffic((((1, 0, 0), 1), ((-1, 0, 0), 1)), ((1, 1), (1, 1), (0, 0)))
-    made = decompose_levels((13, 10, 5), 2, 3, strategy="row", traffic=traffic, periodic=(True, True, False))
+    made = decompose_levels(
+        (13, 10, 5), 2, 3, strategy="bisection", traffic=traffic, periodic=(True, True, False)
+    )
     assert min(min(made.box(number).shape) for number in range(6)) >= 1
     with pytest.raises(InputError, match="cannot be cut into 3"):
         decompose_levels((5,), 2, 3, periodic=False)
@@ -39,7 +43,7 @@ def test_the_smallest_node_is_cut_too() -> None:
     st.lists(st.integers(1, 40), min_size=1, max_size=3),
     st.integers(1, 6),
     st.integers(1, 6),
-    st.sampled_from(["optimal", "bisection", "row"]),
+    st.sampled_from(["optimal", "bisection"]),
     st.booleans(),
 )
 def test_a_node_has_one_box(
@@ -90,3 +94,47 @@ def test_flow_counts_cells(
                 if outside and there:
                     wanted[owner[i % shape[0], j % shape[1]], n] += 1
     np.testing.assert_array_equal(flow(made, Traffic.of_radius(radius, 2), range(made.count)), wanted)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"),
+    [(8, (2, 2, 2)), (16, (4, 2, 2)), (32, (4, 4, 2)), (64, (4, 4, 4)), (512, (8, 8, 8))],
+)
+def test_z_order_goes_over_all_nodes(ranks: int, parts: tuple[int, ...]) -> None:
+    """P* of Pekkilä et al. 2022, Section 3.3: the binary digits abcdef of a rank are cf, be, ad."""
+    made = decompose_levels((256,) * 3, ranks // 4, 4, strategy="morton")
+    assert made.parts == parts
+    assert parts_of_node(made, 4) == (2, 2, 1)
+    for rank in range(ranks):
+        digits = [int(digit) for digit in reversed(f"{rank:012b}")]
+        place = tuple(sum(d << k for k, d in enumerate(digits[axis::3])) for axis in range(3))
+        assert made.coordinates(rank) == place
+
+
+def test_a_scan_goes_row_by_row_over_all_nodes() -> None:
+    """Fig. 6a there: a node has a row of subdomains."""
+    made = decompose_levels((256,) * 3, 16, 4, strategy="row")
+    assert (made.parts, parts_of_node(made, 4)) == ((4, 4, 4), (1, 1, 4))
+    assert [made.coordinates(rank) for rank in range(5)] == [
+        (0, 0, 0),
+        (0, 0, 1),
+        (0, 0, 2),
+        (0, 0, 3),
+        (0, 1, 0),
+    ]
+    with pytest.raises(
+        InputError, match=r"nodes of 3 subdomains are no boxes of the decomposition 4x4x2 \(row\)"
+    ):
+        parts_of_node(decompose_levels((96,) * 3, 32, 1, strategy="row"), 3)
+
+
+@pytest.mark.parametrize(("strategy", "least", "most"), [("morton", 3, 3), ("row", 4, 5)])
+def test_faces_between_nodes_in_a_large_run(strategy: str, least: int, most: int) -> None:
+    """Section 3.3 there: 4096 processes, eight a node; Z-order leaves fewer faces than a scan by rows."""
+    made = decompose_levels((1024,) * 3, 512, 8, strategy=strategy)
+    faces = [direction for direction in product((-1, 0, 1), repeat=3) if sum(map(abs, direction)) == 1]
+    counts = {
+        sum(made.neighbour(number, face) // 8 != number // 8 for face in faces)
+        for number in range(made.count)
+    }
+    assert (min(counts), max(counts)) == (least, most)

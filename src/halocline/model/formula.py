@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from halocline.errors import InputError
-from halocline.plan.decompose import decompose
-from halocline.plan.levels import decompose_levels
+from halocline.plan.levels import decompose_levels, parts_of_node
 from halocline.plan.traffic import Traffic, exchange_cost
 
 
@@ -114,14 +113,15 @@ def step_time(
             raise InputError(f"{name} is {value!r}; expected seconds, not negative")
     if traffic is None:
         traffic = Traffic.of_radius(radius, len(shape))
-    outer = decompose(shape, nodes, strategy=strategy, traffic=traffic, periodic=periodic)
     whole = decompose_levels(shape, nodes, devices, strategy=strategy, traffic=traffic, periodic=periodic)
+    per_device = parts_of_node(whole, devices)
+    over_nodes = tuple(p // q for p, q in zip(whole.parts, per_device, strict=True))
     largest = [-(-n // p) for n, p in zip(whole.shape, whole.parts, strict=True)]
-    inside = [-(-n // p) for n, p in zip(outer.shape, outer.parts, strict=True)]
-    per_device = tuple(p // q for p, q in zip(whole.parts, outer.parts, strict=True))
+    inside = [-(-n // p) for n, p in zip(whole.shape, over_nodes, strict=True)]
+    moved = exchange_cost(traffic, whole.shape, whole.periodic, "node")(over_nodes)
     # all that a device in the middle of others receives, and what of it comes from its own node
     received = exchange_cost(traffic, inside, (True,) * len(inside), "node")(per_device) // 2
     local = received - exchange_cost(traffic, inside, (True,) * len(inside), "device")(per_device)
-    between = outer.cost * per_halo_cell if nodes > 1 else 0.0
+    between = moved * per_halo_cell if nodes > 1 else 0.0
     within = local * per_halo_cell_within if devices > 1 else 0.0
     return StepTime(whole.parts, prod(largest) * per_cell, between, within, overhead)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING
 
+from halocline.errors import InputError
 from halocline.lang.axes import per_axis, whole
-from halocline.plan.decompose import Decomposition, decompose
+from halocline.plan.decompose import Decomposition, Parts, decompose
 from halocline.plan.traffic import Traffic
+
+OVER_NODES = ("morton", "row")  # strategies that number the subdomains of all nodes at once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +32,9 @@ def decompose_levels(
 ) -> Decomposition:
     """Cut a grid over nodes, so that the network carries least, and each node's part over its devices.
 
-    The subdomains of node k are those numbered from k `per_node` on.
+    The subdomains of node k are those numbered from k `per_node` on. The strategies `morton` and `row` number
+    the subdomains of all nodes at once, as in Pekkilä et al. 2022, Section 3.3 and Fig. 6, so that nodes have
+    no level of their own.
 
     Parameters
     ----------
@@ -42,9 +47,19 @@ def decompose_levels(
     Returns
     -------
     Decomposition
-        Its cost is that of a device: what its exchange brings from other nodes, at worst.
+        Its cost is that of a device: what its exchange brings from other nodes, at worst. With `morton` and
+        `row` it is that of a subdomain.
     """
-
+    if strategy in OVER_NODES:
+        return decompose(
+            shape,
+            nodes * per_node,
+            strategy=strategy,
+            radius=radius,
+            traffic=traffic,
+            thickness=thickness,
+            periodic=periodic,
+        )
     cut = partial(decompose, strategy=strategy, radius=radius, traffic=traffic, thickness=thickness)
     outer = cut(shape, nodes, periodic=periodic)
     # the ends of an axis that one node spans lead to itself, or to walls
@@ -65,6 +80,31 @@ def decompose_levels(
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost
     )
+
+
+def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
+    """Return the subdomains along each axis of a node that has `per_node` subdomains in sequence.
+
+    They are the last digits of the number of a subdomain; see `Decomposition.order`.
+
+    Raises
+    ------
+    InputError
+        So many subdomains in sequence fill no box.
+    """
+    parts, remaining = [1] * decomposition.ndim, per_node
+    for axis, factor in reversed(decomposition.order):
+        digit = gcd(factor, remaining)
+        if digit < min(factor, remaining):
+            break
+        parts[axis] *= digit
+        remaining //= digit
+    if remaining > 1:
+        raise InputError(
+            f"nodes of {per_node} subdomains are no boxes of the decomposition "
+            f"{'x'.join(map(str, decomposition.parts))} ({decomposition.strategy}): take optimal"
+        )
+    return tuple(parts)
 
 
 def flow(decomposition: Decomposition, traffic: Traffic, subdomains: Sequence[int]) -> NDArray[np.float64]:
