@@ -15,7 +15,7 @@ import halocline.native
 from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.ranks import communicator, mpi
-from halocline.run.ranks.launch import environment, launch, mpiexec
+from halocline.run.ranks.launch import binding, environment, launch, mpiexec
 from halocline.run.ranks.library import launcher
 from hang import HANG
 from launched_scripts import end, script, start
@@ -123,6 +123,57 @@ def test_threads_of_ranks_that_the_launcher_binds():
     assert default_threads(bound) == 1
     assert spins(1, bound) == SPINS["usual"]
     assert spins(2, bound) == SPINS["passive"]
+
+
+@pytest.mark.parametrize("places", ["cores", "threads"])
+@pytest.mark.parametrize("how", ["close", "spread"])
+def test_ranks_have_cores_of_their_own_where_openmp_binds_threads(how, places, tmp_path):
+    """OpenMP binds the first thread of each rank to the first core that the rank may use."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core")
+    file = tmp_path / "masks.py"
+    file.write_text("""
+import os
+from halocline.native import native
+from halocline.run.domain.domain import default_threads
+from halocline.run.ranks.mpi import world
+native()
+first, second = world().masks
+mine = world().allgather(sum(1 << thread for thread in os.sched_getaffinity(0)))
+if world().rank == 0:
+    print(first & second, mine[0] & mine[1], default_threads(world()))
+""")
+    variables = {"OMP_PROC_BIND": how, "OMP_PLACES": places}
+    done = subprocess.run(
+        [sys.executable, "-m", "halocline.cli", "run", str(file), "--ranks", "2"],
+        env={name: value for name, value in os.environ.items() if not name.startswith("OMP_")} | variables,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG,
+    )  # fmt: skip
+    cores = len(os.sched_getaffinity(0)) // 2
+    assert (done.stdout, done.returncode) == (f"0 0 {cores}\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "threads", "options"),
+    [
+        ({}, 2, []),
+        ({"OMP_PROC_BIND": "false", "OMP_PLACES": "cores"}, 2, []),
+        ({"OMP_PROC_BIND": "close"}, 4, ["-bind-to", "core:4", "-map-by", "core:4"]),
+        (
+            {"OMP_PLACES": "threads", "OMP_NUM_THREADS": "3,1"},
+            None,
+            ["-bind-to", "hwthread:3", "-map-by", "hwthread:3"],
+        ),
+    ],
+)
+def test_binding_of_ranks_follows_that_of_threads(variables, threads, options, monkeypatch):
+    for name in ("OMP_PROC_BIND", "OMP_PLACES", "OMP_NUM_THREADS", "GOMP_CPU_AFFINITY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert binding("MPICH", 2, threads) == options
+    assert binding(None, 2, threads) == []
+    assert ("--bind-to" in binding("Open MPI", 2, threads)) == bool(options)
 
 
 @pytest.mark.ranks(2)

@@ -14,7 +14,7 @@ from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import IO_RANKS, world
 
 
-def spread(ranks: int | None, io_ranks: int = 0) -> None:
+def spread(ranks: int | None, io_ranks: int = 0, threads: int | None = None) -> None:
     """Go on as one of `ranks` ranks, or have them started, with I/O ranks beside them, and end with their
     exit status.
 
@@ -39,4 +39,4 @@ def spread(ranks: int | None, io_ranks: int = 0) -> None:
     elif several:
         share_terminal()
         command = [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]
-        raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks))
+        raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks, threads=threads))

@@ -84,7 +84,7 @@ def run(
         check_part(only, {**others, "trace": trace, **kept, "resume": resume, "check": results.check})
     if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
         _ = problem.program  # wrong parameters are found before ranks are started
-    spread(ranks, io_ranks or 0)
+    spread(ranks, io_ranks or 0, threads)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
     check_files(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from halocline.plan.rank import RankPlan
 from halocline.plan.traffic import Traffic
 from halocline.run.devices.topology import DeviceLinks
 from halocline.run.host.machine import exceeds_cache
+from halocline.run.host.process import cores
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
 from halocline.run.ranks.communicator import Communicator
 
@@ -205,7 +205,7 @@ class Explained:
             share = max(device["ranks"] for device in on.devices)
             bandwidth = device_bandwidth(Communicator(), on.present, plan.memory) / share
             return Bound(bandwidth, 0, bytes_per_pass / bandwidth, None, None, None)
-        active = min(plan.threads * ranks, len(os.sched_getaffinity(0)))
+        active = min(plan.threads * ranks, len(cores()))
         processes = -(-active // plan.threads)
         bandwidth = triad_bandwidth(Communicator(), active, plan.memory * processes) / active * plan.threads
         seconds = bytes_per_pass / bandwidth

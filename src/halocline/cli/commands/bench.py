@@ -52,7 +52,7 @@ def exchange(
     from halocline.cli.texts import execution_of
 
     execution = execution_of(values)
-    spread(ranks)
+    spread(ranks, threads=execution.get("threads"))
     from halocline.lang.grid import unknown
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring.command import ran_on

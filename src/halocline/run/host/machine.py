@@ -17,6 +17,7 @@ from typing import Any
 from halocline.compile.driver import find_compiler
 from halocline.errors import CompileError, RunError
 from halocline.plan.rank import RankPlan
+from halocline.run.host.process import cores
 
 # The widest vectors that these flags of /proc/cpuinfo promise, in bits.
 SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))
@@ -93,7 +94,7 @@ class Machine:
 
 def this_machine() -> Machine:
     """Look at the machine; takes some milliseconds, without MPI or NumPy."""
-    threads = sorted(os.sched_getaffinity(0))
+    threads = sorted(cores())
     info = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0])
     flags = info.get("flags", info.get("Features", "")).split()
     memory = _pairs(_read("/proc/meminfo"))
@@ -169,8 +170,7 @@ def share_of_cores(mine: int, masks: Iterable[int]) -> int:
 def sockets() -> int:
     """How many processors the hardware threads belong to that this process may use; 1 where nothing says."""
     packages = {
-        _read(f"/sys/devices/system/cpu/cpu{thread}/topology/physical_package_id")
-        for thread in os.sched_getaffinity(0)
+        _read(f"/sys/devices/system/cpu/cpu{thread}/topology/physical_package_id") for thread in cores()
     }
     return len(packages - {""}) or 1
 
@@ -184,7 +184,7 @@ def _numa_nodes(threads: Iterable[int]) -> int | None:
 def data_caches(thread: int | None = None) -> tuple[Cache, ...]:
     """The data caches of a hardware thread, by level; by default of the first that this process may use."""
     if thread is None:
-        thread = min(os.sched_getaffinity(0))
+        thread = min(cores())
     caches = []
     for folder in Path(f"/sys/devices/system/cpu/cpu{thread}/cache").glob("index[0-9]*"):
         size = re.fullmatch(r"(\d+)([KMG]?)", _read(folder / "size"))

@@ -68,9 +68,27 @@ KERNEL_STACK, STACK = 256 * 1024, 1024 * 1024
 _UNITS = {"": 1024, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
+_AT_START = os.sched_getaffinity(0)
+
+
+def binds_threads() -> bool:
+    """Return True where the environment tells OpenMP to bind threads to cores."""
+    how = os.environ.get("OMP_PROC_BIND", "").strip().lower()
+    return how != "false" and any(map(os.environ.get, ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")))
+
+
+def cores() -> set[int]:
+    """Return the numbers of the hardware threads that this process may use.
+
+    OpenMP binds the main thread when its library is loaded. Where it binds threads, the result is therefore
+    what the process could use at its start.
+    """
+    return _AT_START if binds_threads() else os.sched_getaffinity(0)
+
+
 def affinity() -> int:
-    """The hardware threads that this process may use, bit by bit."""
-    return sum(1 << thread for thread in os.sched_getaffinity(0))
+    """Return the hardware threads that this process may use, as bits; see `cores`."""
+    return sum(1 << thread for thread in cores())
 
 
 def allow_files(ranks: int) -> None:

@@ -16,17 +16,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import IO, TextIO
 
 from halocline.errors import InputError
 from halocline.native import native
 from halocline.ranges import RANKS
 from halocline.run.host import segments
-from halocline.run.host.process import allow_files, check_stacks, restoring
+from halocline.run.host.process import allow_files, binds_threads, check_stacks, cores, restoring
 from halocline.run.host.streams import complain, give_up, why_lost
 from halocline.run.ranks import mpi
-from halocline.run.ranks.library import launcher, mpiexec, unlaunched
+from halocline.run.ranks.library import kind_of, launcher, mpiexec, unlaunched
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -70,11 +69,36 @@ def run_on_ranks(
     )
 
 
-def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
+def binding(kind: str | None, ranks: int, threads: int | None) -> list[str]:
+    """Return the options of mpiexec by which each rank has cores of its own, where OpenMP binds threads.
+
+    OpenMP binds the threads of a process within the cores of that process. Without these options all ranks of
+    a node have the same cores, and their first threads share the first of them.
+
+    Parameters
+    ----------
+    kind : {"MPICH", "Open MPI"} or None
+    ranks : int
+    threads : int or None
+        Threads of a rank; by default OMP_NUM_THREADS, or an equal share of the cores.
+    """
+    if not binds_threads() or kind is None:
+        return []
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    count = threads or (int(given) if given.isdigit() else 0) or max(1, len(cores()) // ranks)
+    unit = "hwthread" if os.environ.get("OMP_PLACES", "").startswith("threads") else "core"
+    if kind == "MPICH":
+        return ["-bind-to", f"{unit}:{count}", "-map-by", f"{unit}:{count}"]
+    of_threads = ["--use-hwthread-cpus"] if unit == "hwthread" else []
+    return [*of_threads, "--map-by", f"slot:PE={count}:OVERSUBSCRIBE", "--bind-to", unit]
+
+
+def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0, threads: int | None = None) -> int:
     """Run `command` on `ranks` ranks, and I/O ranks beside them, wait for it, and return its exit status.
 
     SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
-    killed, the ranks are terminated. Where a rank dies, its number is printed.
+    killed, the ranks are terminated. Where a rank dies, its number is printed. Where OpenMP binds threads,
+    each rank has cores of its own for its `threads`; see `binding`.
 
     Raises
     ------
@@ -98,9 +122,15 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
     _check_room(ranks)
     facts: dict[str, str] = {}
     lost: list[OSError] = []
+    kind, mine = kind_of(os.path.basename(native().mpi_library())), cores()
+
+    def prepare() -> None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        os.sched_setaffinity(0, mine)  # this process may be bound to a core
+
     with Ranks() as listener:
         child = subprocess.Popen(
-            [str(program), "-n", str(ranks), *command],
+            [str(program), *binding(kind, ranks, threads), "-n", str(ranks), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -108,7 +138,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0) -> int:
             errors="replace",
             text=True,
             process_group=0,  # a Ctrl-C of the terminal reaches the ranks once, through this process
-            preexec_fn=partial(ctypes.CDLL(None).prctl, PR_SET_PDEATHSIG, signal.SIGTERM),
+            preexec_fn=prepare,
         )
         relays = [
             threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
