@@ -26,6 +26,11 @@ def declared(name: str) -> list[Any]:
     return [getattr(module, name) for module in _modules() if hasattr(module, name)]
 
 
+def register() -> list[Any]:
+    """Return the entries of all tables and figures of papers, see `halocline.papers.register.Entry`."""
+    return [entry for entries in declared("REGISTER") for entry in entries]
+
+
 def papers() -> dict[str, Any]:
     """Return all tables and figures of papers by name."""
     return {paper.name: paper for papers in declared("PAPERS") for paper in papers}

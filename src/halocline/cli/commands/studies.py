@@ -26,6 +26,7 @@ from halocline.run.host.process import command_line
 from halocline.run.ranks.library import launcher
 from halocline.study.measurement import Measurement
 from halocline.study.registry import papers as declared_papers
+from halocline.study.registry import register
 from halocline.study.reporting.report import Report
 from halocline.study.study import Asked, Study, keyword, studies
 
@@ -249,17 +250,22 @@ def paper(
 
 @command(app, "papers")
 def papers() -> None:
-    """List the tables and figures of papers.
+    """List all tables and figures of five papers, each with the command that has the same quantity, or the
+    reason why there is none.
 
     Examples
     --------
     halocline study papers
     """
     rows = tuple(
-        (name, paper.title, paper.study or "", paper.about) for name, paper in declared_papers().items()
+        (entry.paper, entry.result, entry.kind, entry.what, entry.command or entry.reason)
+        for entry in register()
     )
-    heads, last = ("name", "", "study", "about"), "halocline study paper NAME runs one."
-    say(Table("Tables and figures of papers", heads, rows, left=4, note=last).text().rstrip())
+    heads = ("paper", "", "kind", "what it shows", "command of halocline, or why there is none")
+    commands = sum(bool(entry.command) for entry in register())
+    missing = sum(entry.reason.startswith("not yet") for entry in register())
+    note = f"{commands} of {len(rows)} have a command; {missing} are not measured yet."
+    say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())
 
 
 @command(app, "report", ReportFiles)

@@ -1,0 +1,39 @@
+"""Register of the tables and figures of five papers, each with its command, or the reason why it has none."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Table, figure or listing of a paper.
+
+    Attributes
+    ----------
+    paper : str
+        Short name of the paper, with which the names of its data files begin.
+    result : str
+        Number in the paper, such as "Fig. 12 (a)".
+    kind : {"result", "computed", "set-up", "schematic", "listing"}
+        Measurement, result of a formula, facts on machines and problems, drawing, or source code.
+    what : str
+        Its subject.
+    command : str
+        Command of `halocline` that has the same quantity; empty where there is none.
+    reason : str
+        Reason why there is no command.
+    """
+
+    paper: str
+    result: str
+    kind: str
+    what: str
+    command: str
+    reason: str
+
+
+with files("halocline.papers").joinpath("register.csv").open() as _lines:
+    REGISTER = tuple(Entry(**row) for row in csv.DictReader(_lines))

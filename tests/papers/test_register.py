@@ -1,0 +1,63 @@
+"""Register of all tables and figures of the papers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from halocline.cli.app import run as command
+from halocline.papers.register import REGISTER, Entry
+from halocline.problems.files import case_names
+from halocline.study.registry import papers, register
+from loops import some
+
+COUNTS = {  # the last number of each kind in each paper, as counted in the papers
+    "umbc": {"Table": None, "Fig.": None},
+    "astaroth": {"Fig.": 15},
+    "pearson": {"Fig.": 13},
+    "cavity": {"Fig.": 13, "Table": 4, "Listing": 2},
+    "wombat": {"Fig.": 23, "Table": 7},
+}
+
+
+def test_the_register_is_that_of_the_studies() -> None:
+    assert tuple(register()) == REGISTER
+
+
+def test_numbers_have_no_gap() -> None:
+    for paper, counts in COUNTS.items():
+        for kind, last in counts.items():
+            found = re.findall(
+                rf"{re.escape(kind)} (\d+)", " ".join(e.result for e in REGISTER if e.paper == paper)
+            )
+            if last is not None:
+                assert sorted(set(map(int, found))) == list(range(1, last + 1)), (paper, kind)
+    assert {entry.paper for entry in REGISTER} == set(COUNTS)
+
+
+@pytest.mark.parametrize("entry", REGISTER, ids=lambda entry: f"{entry.paper}-{entry.result}")
+def test_each_entry_has_a_command_or_a_reason(entry: Entry) -> None:
+    assert bool(entry.command) != bool(entry.reason)
+    assert entry.what
+    assert entry.kind in ("result", "computed", "set-up", "schematic", "listing")
+    if entry.kind in ("schematic", "listing") or not entry.command:
+        return
+    verb, *words = shlex.split(entry.command)
+    name = words[1] if verb == "study" else words[0]
+    assert name in (papers() if words[0] == "paper" else case_names())
+
+
+def test_each_declared_paper_is_in_the_register() -> None:
+    commands = {entry.command for entry in REGISTER}
+    for name in some(papers()):
+        assert f"study paper {name}" in commands
+
+
+def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["study", "papers"]) == 0
+    out = capsys.readouterr().out
+    for entry in REGISTER:
+        assert entry.what.split()[0] in out
+    assert f"of {len(REGISTER)} have a command" in out
