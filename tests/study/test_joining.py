@@ -223,7 +223,7 @@ def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
         (
             "environment",
             ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}),
-            ["environment OMP_PROC_BIND=close", "environment OMP_PROC_BIND=not set"],
+            ["environment OMP_PROC_BIND=close", "environment not set"],
         ),
     ],
 )

@@ -65,6 +65,8 @@ def conditions(
     if is_solve(measurement):
         values |= dict.fromkeys(OUTCOMES_OF_SOLVES)
     values |= replacements
+    set_there = {name: value for name, value in (values["environment"] or {}).items() if value is not None}
+    values["environment"] = set_there
     values["settings"] = " ".join(sorted(str(values["settings"] or "").split()))
     values["axes"] = len(measurement["shape"])
     return {name: _text(value) for name, value in values.items() if name not in without}

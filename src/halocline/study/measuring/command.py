@@ -35,7 +35,7 @@ MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
     *("compiler", "compiler_version", "mpi_library", "mpi_version", "commit"),
 )
-ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES")
+ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY")
 NESTED = (  # of a measurement, which a table leaves out
     *("machine", "environment", "times", "devices", "shape", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
@@ -58,8 +58,8 @@ class Command:
         What --set takes, each: "nu=0.1".
     device : str or None
         What `halocline.Execution` takes; None: what the environment says.
-    environment : mapping of str to str
-        Variables beside those of this process.
+    environment : mapping of str to str or None
+        Variables beside those of this process; None removes one.
     python : str
         The interpreter that runs it, of an environment with another MPI, for example.
     """
@@ -69,7 +69,7 @@ class Command:
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     device: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str | None] = field(default_factory=dict)
     python: str = sys.executable
 
     def __getattr__(self, name: str) -> Any:
@@ -101,6 +101,11 @@ class Command:
         elif not own_defaults and (chosen := str(chosen_devices(None))) != "cpu":
             found["--device"] = chosen  # whoever repeats the command may have another environment
         return found
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment of the command."""
+        found = {**os.environ, **self.environment}
+        return {name: value for name, value in found.items() if value is not None}
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for the record that the command does not report."""
@@ -154,7 +159,7 @@ def measure(
     options = {**size, **case.words(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
     settings = [word for each in case.settings for word in ("--set", each)]
     words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
-    variables = [f"{name}={value}" for name, value in case.environment.items()]
+    variables = [f"{name}={value}" for name, value in case.environment.items() if value is not None]
     command = shlex.join([*variables, "halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
     records = []
@@ -174,7 +179,7 @@ def measure(
         "command": command,
         "started": started,
         "times": times,
-        "environment": {name: {**os.environ, **case.environment}.get(name) for name in ENVIRONMENT},
+        "environment": {name: case.variables().get(name) for name in ENVIRONMENT},
         "machine": record.get("machine") or this_machine().as_dict(),  # another MPI has its own
     }
 
@@ -197,7 +202,7 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
         command = [case.python, "-m", "halocline.cli", *words, "--json", str(file)]
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            env={**os.environ, **case.environment},
+            env=case.variables(),
         )  # fmt: skip
         if done.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
