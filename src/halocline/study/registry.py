@@ -27,7 +27,7 @@ def declared(name: str) -> list[Any]:
 
 
 def register() -> list[Any]:
-    """Return the entries of all tables and figures of papers, see `halocline.papers.register.Entry`."""
+    """Return the entries of all tables and figures of papers: number, subject, command or reason."""
     return [entry for entries in declared("REGISTER") for entry in entries]
 
 
