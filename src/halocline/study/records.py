@@ -176,7 +176,7 @@ class ErrorFacts(StepFacts):
 
 
 class ExtrapolatedFacts(_Part):
-    """What a file says of its numbers; see `halocline.study.reporting.extrapolation.facts`."""
+    """Facts of a problem file on its numbers; see `halocline.study.reporting.extrapolation.facts`."""
 
     names: Annotated[list[str], Field(min_length=1)]
     published: dict[str, Annotated[float, Field(ge=-MOST, le=MOST)]]

@@ -257,13 +257,11 @@ def papers() -> None:
     --------
     halocline study papers
     """
-    rows = tuple(
-        (entry.paper, entry.result, entry.kind, entry.what, entry.command or entry.reason)
-        for entry in register()
-    )
+    entries = register()
+    rows = tuple((own.paper, own.result, own.kind, own.what, own.command or own.reason) for own in entries)
     heads = ("paper", "", "kind", "what it shows", "command of halocline, or why there is none")
-    commands = sum(bool(entry.command) for entry in register())
-    missing = sum(entry.reason.startswith("not yet") for entry in register())
+    commands = sum(bool(own.command) for own in entries)
+    missing = sum(own.reason.startswith("not yet") for own in entries)
     note = f"{commands} of {len(rows)} have a command; {missing} are not measured yet."
     say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())
 

@@ -257,7 +257,7 @@ class Execution:
 
 
 def _fits(cut: Callable[..., Layout], subdomains: int) -> bool:
-    """Whether the grid can be cut into `subdomains` for each rank."""
+    """Return True where the grid can be cut into `subdomains` for each rank."""
     try:
         cut(subdomains_per_rank=subdomains)
     except InputError:

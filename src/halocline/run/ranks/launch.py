@@ -80,7 +80,7 @@ def binding(kind: str | None, ranks: int, threads: int | None) -> list[str]:
     kind : {"MPICH", "Open MPI"} or None
     ranks : int
     threads : int or None
-        Threads of a rank; by default OMP_NUM_THREADS, or an equal share of the cores.
+        Threads of a rank; by default OMP_NUM_THREADS, or an equal share of the cores of this host.
     """
     if not binds_threads() or kind is None:
         return []
@@ -123,9 +123,10 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0, threads: in
     facts: dict[str, str] = {}
     lost: list[OSError] = []
     kind, mine = kind_of(os.path.basename(native().mpi_library())), cores()
+    prctl = ctypes.CDLL(None).prctl  # found before the fork, after which no library may be loaded
 
     def prepare() -> None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         os.sched_setaffinity(0, mine)  # this process may be bound to a core
 
     with Ranks() as listener:
