@@ -68,7 +68,6 @@ LINES = {
         "study convergence linear-wave --n 16,32 --set wave=sound", "study convergence poisson --n 8",
         "study convergence own.py --n 16,32,64",
     ],
-    "study libraries": [f"study libraries {each} --pythons {sys.executable}" for each in OF_PROBLEMS],
     "study exchange": ["study exchange exchange"],
     "study orders": ["study orders heat --n 8", "study orders own.py"],
     "cases": ["cases heat"],
@@ -98,11 +97,11 @@ VALUES = {
     **{"--measure": "12", "--file": "f.toml", "--orders": "4", "--patches": "8", "--schedules": "dynamic"},
     **{
         "--pythons": f"{sys.executable},{sys.executable}",
-        "--ranks-of-node": "1",
         "--growth": "2",
         "--rank": "0",
         "--at": "x=0.5",
     },
+    **{"--affinity": "close", "--directive": "--constraint=skx", "--gpudirect": "on"},
     **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float64", "--scaling": "weak"},
 }
 OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
@@ -113,8 +112,7 @@ BESIDE = {
     **dict.fromkeys(("--io-threads", "--io-ranks", "--overwrite"), "--output out.zarr"),
     "--gpudirect": "--communication v1",
     "--traced": "--trace t.json",
-    **dict.fromkeys(("--nodes", "--time", "--partition", "--account"), "--submit slurm --per-node 2"),
-    "--per-node": "--submit slurm",
+    **dict.fromkeys(("--time", "--partition", "--account", "--exclusive", "--directive"), "--submit slurm"),
 }
 
 ALIKE = {

@@ -15,7 +15,7 @@ import halocline.native
 from halocline.errors import InputError, RunError
 from halocline.native import native
 from halocline.run.ranks import communicator, mpi
-from halocline.run.ranks.launch import binding, environment, launch, mpiexec
+from halocline.run.ranks.launch import environment, launch, mpiexec, placing
 from halocline.run.ranks.library import launcher
 from hang import HANG
 from launched_scripts import end, script, start
@@ -171,9 +171,21 @@ def test_binding_of_ranks_follows_that_of_threads(variables, threads, options, m
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert binding("MPICH", 2, threads) == options
-    assert binding(None, 2, threads) == []
-    assert ("--bind-to" in binding("Open MPI", 2, threads)) == bool(options)
+    assert placing("MPICH", 2, threads) == options
+    assert placing(None, 2, threads) == []
+    assert ("--bind-to" in placing("Open MPI", 2, threads)) == bool(options)
+
+
+def test_each_host_of_a_job_has_its_ranks(monkeypatch):
+    for name in ("OMP_PROC_BIND", "OMP_PLACES", "OMP_NUM_THREADS", "GOMP_CPU_AFFINITY"):
+        monkeypatch.delenv(name, raising=False)
+    assert placing("MPICH", 4, 1, per_node=2) == []
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    assert placing("MPICH", 4, 1, per_node=2) == ["-ppn", "2"]
+    assert placing("Open MPI", 4, 1, per_node=2) == ["--map-by", "ppr:2:node:OVERSUBSCRIBE"]
+    monkeypatch.setenv("OMP_PROC_BIND", "close")
+    assert placing("MPICH", 4, 3, per_node=2) == ["-ppn", "2", "-bind-to", "core:3", "-map-by", "core:3"]
+    assert placing("Open MPI", 4, 3, per_node=2)[:2] == ["--map-by", "ppr:2:node:PE=3:OVERSUBSCRIBE"]
 
 
 @pytest.mark.ranks(2)

@@ -17,7 +17,7 @@ from step_measurements import runs_of
 # -- every problem in every verb -----------------------------------------------------------------------------
 
 
-PLANNED = {(own.study, own.problem, *own.here): name for name, own in papers().items() if own.study}
+PLANNED = {f"{own.problem} {own.measured}": name for name, own in papers().items() if own.study}
 
 
 @pytest.mark.parametrize("name", PLANNED.values())

@@ -48,12 +48,13 @@ DIRECTIVES = {"slurm": 7, "pbs": 5}  # lines without partition and account
 
 
 def asked_of(problem: str, sizes: Sequence[int] | None = None) -> Asked:
-    command = Command("run", problem)
-    return Asked(studies()["strong"], command, None if sizes is None else tuple(sizes), (1, 2), (1,))
+    """Return the request for two ranks on one node, and on each of two."""
+    numbers = None if sizes is None else tuple(sizes)
+    return Asked(studies()["strong"], Command("run", problem), numbers, (2,), (1,), nodes=(1, 2))
 
 
 def scripts(line: Sequence[str], problem: str, system: str = "slurm", **how: Any) -> dict[Path, str]:
-    return jobs.scripts(asked_of(problem), ["halocline", *line], system, [1, 2], {"per_node": 2, **how})
+    return jobs.scripts(asked_of(problem), ["halocline", *line], system, how)
 
 
 def scripts_or_error(*arguments: Any, **how: Any) -> tuple[dict[Path, str], str]:
@@ -72,6 +73,18 @@ def directives(text: str) -> list[str]:
             break
         found.append(line)
     return found
+
+
+@settings(max_examples=80, deadline=None)
+@given(TEXTS | TEXTS.map(lambda text: f"--{text}"), SYSTEMS)
+def test_a_free_directive_is_one_line_of_the_head_or_is_rejected(text: str, system: str) -> None:
+    made, error = scripts_or_error(["study", "strong", "heat"], "heat", system, directive=[text])
+    assert bool(made) != bool(error)
+    assert made or error.startswith("--directive ")
+    for script in made.values():
+        assert len(directives(script)) == DIRECTIVES[system] + 1
+        assert directives(script)[-1].endswith(f" {text}")
+        assert script.isascii()
 
 
 @settings(max_examples=80, deadline=None)
@@ -114,14 +127,47 @@ def test_times_have_the_form_of_the_scheduler() -> None:
             assert str(told.value).endswith(expected.get(system, "such as 01:30:00"))
 
 
-def test_several_numbers_of_ranks_are_rejected() -> None:
-    line = ["halocline", "study", "strong", "heat", "--ranks", "1,2"]
-    for system in jobs.SYSTEMS:
-        with pytest.raises(InputError, match=rf"--submit {system}: --ranks 1,2 .*give --per-node R"):
-            jobs.scripts(asked_of("heat"), line, system, [1], {})
-    one = replace(asked_of("heat"), ranks=(4,))
-    (script,) = jobs.scripts(one, line, "slurm", [3], {}).values()
-    assert "#SBATCH --ntasks=12" in script.splitlines()
+def test_each_layout_has_a_script() -> None:
+    """Nodes, ranks of a node and threads (UMBC HPCF-2018-10, Tables 4.1 and 7.1)."""
+    line = ["halocline", "study", "strong", "heat", "--nodes", "1,2", "--per-node=2,8", "--threads", "1,4"]
+    every = replace(asked_of("heat"), ranks=(2, 8), threads=(1, 4))
+    for system in some(jobs.SYSTEMS):
+        made = jobs.scripts(every, line, system, {})
+        assert len(made) == 8
+        layouts = [script.split("halocline.cli ")[1].partition(" --json")[0] for script in made.values()]
+        assert "study strong heat --nodes 2 --per-node 8 --threads 4" in layouts
+        assert len({*layouts}) == 8
+    script = jobs.scripts(every, line, "slurm", {})[Path("strong-heat-4-threads-8-per-node-2-nodes.sh")]
+    facts = ("--nodes=2", "--ntasks=16", "--ntasks-per-node=8", "--cpus-per-task=4")
+    assert {f"#SBATCH {fact}" for fact in facts} <= {*script.splitlines()}
+
+
+def test_ranks_without_nodes_are_those_of_one_node() -> None:
+    one = replace(asked_of("heat"), ranks=(4,), nodes=())
+    (script,) = jobs.scripts(
+        one, ["halocline", "study", "strong", "heat", "--ranks", "4"], "slurm", {}
+    ).values()
+    assert "#SBATCH --ntasks=4" in script.splitlines()
+    assert "study strong heat --nodes 1 --per-node 4 --threads 1 --json" in script
+
+
+def test_exclusive_nodes_and_free_directives() -> None:
+    exclusive = {"slurm": "#SBATCH --exclusive", "pbs": "#PBS -l place=scatter:excl"}
+    for system in some(jobs.SYSTEMS):
+        line = ["study", "strong", "heat", "--exclusive", "--directive", "--constraint=skx"]
+        for script in some(
+            scripts(line, "heat", system, exclusive=True, directive=["--constraint=skx"]).values()
+        ):
+            added = [exclusive[system], exclusive[system].split()[0] + " --constraint=skx"]
+            assert directives(script)[-2:] == added
+            assert "skx" not in script.splitlines()[-1]
+
+
+def test_a_binding_that_is_asked_for_replaces_that_of_scripts() -> None:
+    given = replace(asked_of("heat"), given={"affinity": "spread"})
+    made = jobs.scripts(given, ["halocline", "study", "strong", "heat"], "slurm", {})
+    for script in some(made.values()):
+        assert "export" not in script
 
 
 @settings(max_examples=200, deadline=None)
@@ -173,7 +219,7 @@ def test_the_command_of_a_script_has_the_given_words(stub: Path, tmp_path: Path)
             done = subprocess.run(["bash", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (0, "")
             words = (tmp_path / "words").read_bytes().decode().split("\0")[:-1]
-            own = ["--ranks", "2", "--json", f"{path.stem}.json"]
+            own = ["--nodes", "1", "--per-node", "2", "--threads", "1", "--json", f"{path.stem}.json"]
             assert words == ["-m", "halocline.cli", *line[:4], *own, "--", text]
             assert {each.name for each in tmp_path.iterdir()} == {"job.sh", "words"}
             ran += 1
@@ -207,8 +253,8 @@ def test_names_hold_the_varied_options() -> None:
     names = []
     for line in lines:
         for per_node in (2, 4):
-            asked = asked_of("heat", [int(line[4])])
-            names += jobs.scripts(asked, ["halocline", *line], "slurm", [1, 2], {"per_node": per_node})
+            asked = replace(asked_of("heat", [int(line[4])]), ranks=(per_node,))
+            names += jobs.scripts(asked, ["halocline", *line], "slurm", {})
     assert len({*names}) == len(names) == 24
     assert max(len(path.name) for path in names) < 130
     assert Path("strong-heat-n-16-order-4-1-thread-4-per-node-2-nodes.sh") in names

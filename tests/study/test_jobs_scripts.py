@@ -25,5 +25,8 @@ def test_job_scripts(system: str, end: str, head: str, tmp_path: Path) -> None:
     assert head in text
     assert "mine" in text
     assert "00:10:00" in text
-    assert f"study weak heat --n 16 --steps 4 --ranks 32 --json {stem}-4-nodes.json" in text
+    assert (
+        f"study weak heat --n 16 --steps 4 --nodes 4 --per-node 8 --threads 1 --json {stem}-4-nodes.json"
+        in text
+    )
     assert f"halocline study report {stem}-1-node.json {stem}-4-nodes.json" in done.stdout

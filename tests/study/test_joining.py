@@ -44,7 +44,10 @@ def test_measurement_files_are_joined(tmp_path: Path) -> None:
     assert done.stdout.count("Time of a cell and step") == 2
     assert "Another, Open MPI v4.1.4" in done.stdout
     assert "please report" not in done.stdout
-    assert "heat, 16²: fastest on" in done.stdout
+    (said,) = re.findall(r"heat, n = 16: (.*) is (\d\.\d+|\d) times as fast as (.*) \(", done.stdout)
+    one, ratio, other = said
+    assert one.startswith("AMD") != other.startswith("AMD") or "Another" in one + other
+    assert float(ratio) == pytest.approx(0.5 if one.startswith("Another") else 2.0)
     alone = halocline("study", "report", "found.json", cwd=tmp_path)
     assert "Time of a cell and step" in alone.stdout
     assert "of the formula" in alone.stdout.replace("\n", " ") or "formula" in alone.stdout
@@ -101,7 +104,7 @@ DIFFERENT: dict[str, tuple[Any, ...]] = {  # conditions, and values that they ca
     "environment": ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}), "scheme": ("rk3", "euler"),
     "schedule": ("guided", "static"), "overlap": ("auto", "off"), "case": ("heat", "wave"),
 }  # fmt: skip
-SHOWN_IN_ROWS = ("strong", "weak", "hybrid", "patches", "nodes", "orders", "affinity", "libraries")
+SHOWN_IN_ROWS = ("strong", "weak", "hybrid", "patches", "orders")
 SOURCES = ("c", "d")
 
 
@@ -216,15 +219,10 @@ def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("decomposition", ("optimal", "1d-x"), ["decomposition 1d-x", "decomposition optimal"]),
         ("settings", ("", "kappa=2"), ["settings kappa=2", "settings not set"]),
         ("methods", (None, "mpi"), ["methods mpi", "methods not set"]),
         ("steps", (4, 8), ["steps 4", "steps 8"]),
-        (
-            "environment",
-            ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close"}),
-            ["environment OMP_PROC_BIND=close", "environment not set"],
-        ),
+        ("patch", (None, "8"), ["patch 8", "patch not set"]),
     ],
 )
 def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ...], words: list[str]) -> None:
@@ -234,6 +232,58 @@ def test_fixed_conditions_separate_joined_files(name: str, values: tuple[Any, ..
     assert len(headings) == 2
     for word in words:
         assert sum(f", {word}:" in heading for heading in headings) == 1, headings
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("decomposition", ("optimal", "1d-x"), {"optimal", "1d-x"}),
+        (
+            "environment",
+            ({"OMP_PROC_BIND": None}, {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}),
+            {"binding none", "binding close"},
+        ),
+        ("communication", ("v2", "v3"), {"v2", "v3"}),
+        ("gpudirect", ("off", "on"), {"no GPUDirect", "GPUDirect"}),
+    ],
+)
+def test_ways_of_joined_files_are_rows_of_one_table(
+    name: str, values: tuple[Any, ...], words: set[str]
+) -> None:
+    all_by_mpi = {"communication": "v3", name: values[0]}
+    files = [[step(ranks=ranks, **{**all_by_mpi, name: value}) for ranks in (2, 4)] for value in values]
+    _, made = _report_of(files)
+    (table,) = (t for t in made.tables if t.title == "Nanoseconds of a cell and step")
+    assert {row[0] for row in table.rows} == words
+    assert all(all(row) for row in table.rows)
+    assert len(table.rows) == 2
+
+
+def test_names_of_files_separate_what_looks_alike() -> None:
+    """Two networks of the same nodes (UMBC HPCF-2018-10, Tables 6.1 and 6.3), or two clusters."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = {}
+        for label, factor in (("Ethernet", 3.0), ("Omni-Path", 1.0)):
+            file = Path(folder, f"{label}.json")
+            made = [step(ranks=r, seconds=factor / r, times=[factor / r]) for r in (1, 2, 4)]
+            file.write_text(json.dumps({"measurements": made}))
+            files[file] = label
+        found, made_report = joining.joined(files)
+        assert len(joined_repeats(found)) == 6
+        (said,) = (text for text in made_report.said if "times as fast as Omni-Path" in text)
+        assert said == "heat, n = 16: Ethernet is 0.333 times as fast as Omni-Path (median of 3 runs)."
+        unnamed, _ = joining.joined(list(files))
+        assert len(joined_repeats(unnamed)) == 3
+    assert joining.labelled("a=b.json") == ("a", Path("b.json"))
+    assert joining.labelled("b.json") == ("", Path("b.json"))
+
+
+def test_a_way_with_other_methods_is_no_repeat_of_one_without() -> None:
+    """A name of communication decides the methods; methods by themselves separate."""
+    named = [step(ranks=2, communication="v3", methods=methods) for methods in ("mpi", "gpu_aware,mpi")]
+    assert len(joined_repeats(named)) == 2
+    _, made = _report_of([[step(ranks=2, methods="mpi")], [step(ranks=2)]])
+    assert len([t for t in made.tables if t.title == "Time of a cell and step"]) == 2
 
 
 SOLVE = {  # facts of a record of a linear solve
@@ -249,8 +299,29 @@ SOLVE = {  # facts of a record of a linear solve
 def test_numbers_of_nodes_have_separate_columns() -> None:
     files = [[step(ranks=4, nodes=nodes, seconds=100.0 + nodes, **SOLVE)] for nodes in (1, 2, 4)]
     _, made = _report_of(files)
-    assert made.tables[0].heads == ("", "4 ranks", "4 ranks\non 2 nodes", "4 ranks\non 4 nodes")
-    assert [cell.split()[1] for cell in made.tables[0].rows[0][1:]] == ["101.00", "102.00", "104.00"]
+    assert made.tables[0].heads == ("", "1 node", "2 nodes", "4 nodes")
+    shown = {row[0]: " ".join(row[1:]).split()[1] for row in made.tables[0].rows}
+    assert shown == {"4 ranks a node": "101.00", "2 ranks a node": "102.00", "1 rank a node": "104.00"}
+
+
+def test_groups_of_one_host_are_no_real_nodes() -> None:
+    """Cells never merge runs that differ in nodes, hosts or ranks of a node."""
+    places = [(nodes, per_node, hosts) for nodes in (1, 2) for per_node in (1, 2) for hosts in {1, nodes}]
+    files = [
+        [
+            step(
+                **SOLVE,
+                **{"ranks": nodes * per_node, "nodes": nodes, "ranks_per_node": per_node, "hosts": hosts},
+                seconds=100.0 + number,
+            )
+        ]
+        for number, (nodes, per_node, hosts) in enumerate(places)
+    ]
+    _, made = _report_of(files)
+    assert made.tables[0].heads == ("", "1 node", "2 nodes\n(on 1 host)", "2 nodes")
+    cells = [cell for row in made.tables[0].rows for cell in row[1:]]
+    assert len(cells) == len(files) == 6
+    assert not any(";" in cell for cell in cells)
 
 
 def test_measurements_with_different_bits_are_not_repeats() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from halocline.errors import InputError
 from halocline.problems.problem import Problem
+from halocline.study.layout import Layout
 from halocline.study.measuring.command import Command, measure
 
 # -- runs ----------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ def test_all_schemes_run():
 
 def test_a_measurement_is_what_the_command_gives():
     case = Command("run", "alfven-decay", {"order": 4, "steps": 3}, ("nu=0.1", "eta=0.1"))
-    found = measure(case, (16,), ranks=1, threads=1, repeat=2)
+    found = measure(case, (16,), Layout(1, 1), repeat=2)
     assert found["command"] == (
         "halocline run alfven-decay --n 16 --order 4 --steps 3 --ranks 1 --threads 1 --set nu=0.1 "
         "--set eta=0.1"

@@ -15,6 +15,7 @@ from halocline.problems.files import case_names
 from halocline.problems.run_options import PARTS
 from halocline.study import registry
 from halocline.study.engine import plan, reported
+from halocline.study.layout import Layout
 from halocline.study.measuring.command import Command, measure
 from halocline.study.registry import papers
 from halocline.study.study import Asked, Study, Sweep, studies
@@ -28,14 +29,14 @@ SOURCE = Path(__file__).parents[2] / "src" / "halocline" / "study"
 
 def test_a_new_study_is_one_short_file() -> None:
     """Those that compare one option, as a new one would."""
-    for name in ("ablation", "affinity", "libraries", "nodes"):
+    for name in ("ablation", "exchange"):
         text = (SOURCE / "studies" / f"{name}.py").read_text()
         assert len(text.splitlines()) <= 60
     named = {path.stem for path in (SOURCE / "studies").glob("*.py")} - {"__init__"}
     for folder in (SOURCE, SOURCE.parent / "cli"):
         for path in folder.rglob("*.py"):
             if path.parent.name != "studies" and path.name != "studies.py":
-                assert not re.search(r"study\.studies\.(affinity|libraries|nodes|patches)", path.read_text())
+                assert not re.search(r"study\.studies\.(ablation|exchange|patches)", path.read_text())
     assert {"strong", "weak", "hybrid", "patches", "convergence"} <= named
     names = {*studies(), *case_names()} - set(PARTS)  # `--only exchange` is about a part of a step
     compared = re.compile(rf'[=!]= "({"|".join(sorted(names))})"')
@@ -90,7 +91,7 @@ def test_a_study_runs_each_option_on_each_layout() -> None:
     )  # fmt: skip
     asked = Asked(own, Command("run", "heat", {"steps": 4, "dim": 1}), (16, 32), (1, 2), (1,))
     runs = plan(asked)
-    assert [(r.n, r.ranks, r.command.packing, r.command.overlap) for r in runs[:4]] == [
+    assert [(r.n, r.layout.ranks, r.command.packing, r.command.overlap) for r in runs[:4]] == [
         (16, 1, "all", "auto"), (16, 1, "none", "auto"), (16, 1, "all", "off"), (16, 1, "none", "off"),
     ]  # fmt: skip
     assert len(runs) == 2 * 2 * 2 * 2
@@ -107,7 +108,7 @@ def test_grids_grow_with_ranks() -> None:
 
 
 def test_a_solve_has_the_keys_of_steps(tmp_path: Path) -> None:
-    one = measure(Command("run", "poisson", {"dim": 3}), 8, ranks=1, threads=1)
+    one = measure(Command("run", "poisson", {"dim": 3}), 8, Layout(1, 1))
     assert (one["shape"], one["cells"], one["steps"]) == ([8, 8, 8], 512, one["iterations"])
     assert one["ns_per_cell_step"] == pytest.approx(1e9 * one["seconds_per_iteration"] / 512)
     assert one["ssspnt"] == pytest.approx(1e-7 * 512 / one["seconds_per_iteration"])
@@ -118,12 +119,14 @@ def test_a_solve_has_the_keys_of_steps(tmp_path: Path) -> None:
 
 def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
     numbers = [sweep for study in studies().values() for sweep in study.sweeps if sweep.numbers is not None]
-    assert {sweep.option for sweep in numbers} == {"order", "ranks_per_node"}
+    assert {sweep.option for sweep in numbers} == {"order"}
     for sweep in numbers:
         assert all(type(value) is int for value in sweep.values(sweep.default))
     for line, words in (
         ("study orders heat --orders 2,x", "--orders 2,x: 'x' is no whole number"),
-        ("study nodes heat --ranks-of-node 0", "--ranks-of-node 0: a number is 0; expected a whole number"),
+        ("study strong heat --communication v3,v9", "--communication v3,v9: 'v9' is unknown"),
+        ("study strong heat --affinity near", "--affinity near: 'near' is unknown"),
+        ("study strong heat --pythons no/python", "there is no file no/python; expected the Pythons"),
         ("study patches heat --steps 4 --schedules guidd", "'guidd' is unknown (did you mean 'guided'?)"),
     ):
         with pytest.raises(InputError, match=re.escape(words)):

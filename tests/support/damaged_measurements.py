@@ -26,10 +26,7 @@ LIKE_STRONG = (
     "weak",
     "hybrid",
     "patches",
-    "nodes",
     "orders",
-    "affinity",
-    "libraries",
     "parts",
     "ablation",
 )

@@ -14,7 +14,8 @@ def reduced(name: str, *, ranks: str | None = None) -> list[str]:
     problem = "heat" if study.verb == "run" else "exchange"
     words = ["study", name, problem, "--repeat", "1", "--n", "8,16,32" if study.to_the_end else "16"]
     for sweep in study.sweeps:
-        words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
+        if sweep.default is not None:
+            words += [sweep.form.partition(" ")[0], ",".join(sweep.default.split(",")[:2])]
     if problem == "heat":
         words += ["--dim", "1"] + ([] if study.to_the_end else ["--steps", "4"])
     if study.to_the_end:

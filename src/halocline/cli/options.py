@@ -225,7 +225,7 @@ class Execution:
         Which messages by MPI are packed: all; [bold]last[/], those along the last axis; [bold]none[/], to
         compare. Others MPI takes out of the fields, and devices copy row by row.
     gpudirect
-        With --communication on devices: MPI takes messages out of their memory, not the host's.
+        With --communication on devices: whether MPI takes messages out of their memory, or the host's.
     trace
         Write what each thread and message did, for Perfetto or chrome://tracing.
     """
@@ -244,7 +244,7 @@ class Execution:
     halo: Annotated[str, where("--halo read|uniform")] = "read"
     packing: Annotated[str, where("--packing all|last|none")] = "all"
     communication: Annotated[str | None, COMMUNICATION] = None
-    gpudirect: Annotated[bool, where("--gpudirect")] = False
+    gpudirect: Annotated[str, where("--gpudirect on|off")] = "off"
     trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
 
 

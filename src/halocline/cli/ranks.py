@@ -14,7 +14,9 @@ from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import IO_RANKS, world
 
 
-def spread(ranks: int | None, io_ranks: int = 0, threads: int | None = None) -> None:
+def spread(
+    ranks: int | None, io_ranks: int = 0, threads: int | None = None, per_node: int | None = None
+) -> None:
     """Go on as one of `ranks` ranks, or have them started, with I/O ranks beside them, and end with their
     exit status.
 
@@ -39,4 +41,4 @@ def spread(ranks: int | None, io_ranks: int = 0, threads: int | None = None) -> 
     elif several:
         share_terminal()
         command = [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]
-        raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks, threads=threads))
+        raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks, threads=threads, per_node=per_node))

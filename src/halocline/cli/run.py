@@ -73,7 +73,9 @@ def run(
     if launcher() is not None:  # before the file runs: I/O ranks leave here, and serve to the end
         spread(ranks, io_ranks or 0)
     problem = _problem(name, resume, of_problem)
-    trace, device, threads = (execution.get(key) for key in ("trace", "device", "threads"))
+    trace, device, threads, per_node = (
+        execution.get(key) for key in ("trace", "device", "threads", "ranks_per_node")
+    )
     choice = chosen_devices(device)
     Execution(**{key: value for key, value in execution.items() if key != "gpudirect"})
     json, csv, pictures, state = results.json, results.csv, results.pictures, results.state
@@ -84,7 +86,7 @@ def run(
         check_part(only, {**others, "trace": trace, **kept, "resume": resume, "check": results.check})
     if problem.has_settings and launcher() is None and ((ranks or 1) > 1 or io_ranks):
         _ = problem.program  # wrong parameters are found before ranks are started
-    spread(ranks, io_ranks or 0, threads)
+    spread(ranks, io_ranks or 0, threads, per_node)
     with world().agreement(f"find devices {str(choice)!r}"):
         chosen_here(choice, DEVICE_VARIABLE if device is None else "")
     check_files(

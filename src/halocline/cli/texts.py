@@ -44,11 +44,18 @@ def check_part(only: str, others: Mapping[str, object]) -> None:
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of `Execution` from the values of all options, and return what they mean."""
-    meaning = {"patch": patch_edges, "overlap": overlap_of}
+    meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on}
     return {
         name: meaning[name](value) if name in meaning else value
         for name, value in take(Execution, values).items()
     }
+
+
+def is_on(text: str) -> bool:
+    """The choice that --gpudirect names."""
+    if text not in ("on", "off"):
+        raise InputError(f"--gpudirect {text}: expected on or off")
+    return text == "on"
 
 
 def overlap_of(text: str) -> bool | str:

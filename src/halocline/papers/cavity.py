@@ -65,10 +65,27 @@ def _efficiency(value: float, first: float, row: Row) -> str:
 _study = partial(
     Paper,
     problem="cavity",
-    # the paper's code takes forward Euler steps (Section 2), whatever the grid
-    options={"steps": 20, "settings": ("stages=1",)},
-    here={"n": "32", "ranks": "1,2", "threads": "1"},
+    # the paper's code takes forward Euler steps (Section 2), whatever the grid, and writes no residuals while
+    # it is timed (Section 4.2)
+    options={"steps": 102, "settings": ("stages=1", "watch=1e6")},
+    here={"n": "64", "ranks": "1,2", "threads": "1"},
 )
+_HERE = {"ranks": "1,2", "threads": "1"}
+_STRONG, _WEAK = {"study": "strong", "n": "64"}, {"study": "weak", "n": "32", "growth": "2"}
+# two cores are too few for all cuts: with several subdomains each, which exchange by MPI too, they have them
+_CUT = {**_HERE, "subdomains_per_rank": 4, "communication": "v3"}
+_ALL_CUTS = {**_CUT, "decomposition": "1d-x,1d-z,2d,3d"}
+_ON_TWO = {**_HERE, "communication": "baseline,v3", "gpudirect": "off,on", "decomposition": "1d-x,1d-z"}
+_OF_NODES = {"nodes": "1,2,4,8,16", "per_node": "1,2,4,8,14,28", "threads": "1", "decomposition": "3d"}
+_LIBRARIES = {"communication": "v2,v3", "gpudirect": "off,on", "decomposition": "3d"}
+AXES = "1d-x cuts the axis of the longest stride, k of the paper; 1d-z the contiguous one, i."
+SUBDOMAINS = f"Each rank has four subdomains, which count as one core. {AXES}"
+ON_CPU = "Processors measure what devices would with --device; there MPI takes nothing out of device memory."
+
+
+def _both(here: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return what is measured of strong scaling, and of weak scaling by growth 2 (Section 4.3)."""
+    return {**here, **_STRONG}, {**here, **_WEAK}
 
 
 _SSSPNT: dict[str, Any] = {  # of all devices together, as the tables have it
@@ -80,7 +97,7 @@ _SSSPNT: dict[str, Any] = {  # of all devices together, as the tables have it
     "columns": "devices",
     "unit": "ssspnt of all devices together",
 }
-_WEAK = [row for kind in (1, 2) for row in _growth(kind)]
+_GROWN = [row for kind in (1, 2) for row in _growth(kind)]
 PAPERS = (
     *(
         _study(
@@ -88,7 +105,8 @@ PAPERS = (
             f"Growth {kind}",
             "Cells of the grid by decomposition and processors.",
             "weak",
-            here={"n": "24", "ranks": "1,2", "threads": "1", "growth": kind},
+            here={**_HERE, "n": "24", "growth": f"{kind}", "decomposition": "1d-x,1d-z,2d,3d"},
+            differs=AXES,
             value="shape",
             places=_growth(kind),
             formula=OURS[kind],
@@ -106,20 +124,24 @@ PAPERS = (
             f"ssspnt, {scaling}",
             f"{what}; ssspnt of all together, measured here of each. {PLACE}.",
             scaling,
+            here={**_ON_TWO, **here},
+            differs=f"{AXES} {ON_CPU}",
             places=_versions(f"cavity-table{number}"),
             **{**_SSSPNT, "rows": "version", "columns": "cut"},
         )
-        for number, scaling, what in (
-            (3, "strong", "256³ cells on two devices"),
-            (4, "weak", "256³ a device"),
+        for number, scaling, what, here in (
+            (3, "strong", "256³ cells on two devices", _STRONG),
+            (4, "weak", "256³ a device", _WEAK),
         )
     ),
     _study(
         "cavity-fig5",
         "Ranks of a node",
-        "Ranks of a node varied at a fixed number; Stampede2 in the place of the paper's clusters.",
-        "nodes",
-        here={"n": "32", "ranks": "2"},
+        "Ranks of a node varied; predicted at a fixed number of ranks, for Stampede2 in the place of the "
+        "paper's clusters.",
+        "strong",
+        here=_both(_OF_NODES),
+        differs="Nodes here are groups of ranks of one host, which exchange by MPI in its memory.",
         machine="stampede2-skx",
         places=[
             {
@@ -140,8 +162,9 @@ PAPERS = (
         "Growth 1 and 2",
         f"Weak scaling by growth and decomposition; ssspnt and efficiency. {PLACE}.",
         "weak",
-        here={"n": "24", "ranks": "1,2", "growth": 2},
-        places=_WEAK,
+        here={**_ALL_CUTS, "n": "24", "growth": "1,2"},
+        differs=SUBDOMAINS,
+        places=_GROWN,
         rows="decomposition",
         by="growth",
         **_SSSPNT,
@@ -149,8 +172,10 @@ PAPERS = (
     _study(
         "cavity-fig11",
         "MPI libraries, strong",
-        f"Predicted without what a library adds. {PLACE}.",
-        "libraries",
+        f"Versions 2 and 3 by each MPI of --pythons; predicted without what a library adds. {PLACE}.",
+        "strong",
+        here={**_HERE, **_STRONG, **_LIBRARIES},
+        differs=ON_CPU,
         places=[{**row, "shape": _shape(256)} for row in _growth(2) if row["decomposition"] == "3d"],
         rows="decomposition",
         **_SSSPNT,
@@ -158,10 +183,69 @@ PAPERS = (
     _study(
         "cavity-fig12",
         "MPI libraries, weak",
-        f"Growth 2, predicted without what a library adds. {PLACE}.",
-        "libraries",
+        f"The same with growth 2; predicted without what a library adds. {PLACE}.",
+        "weak",
+        here={**_HERE, **_WEAK, **_LIBRARIES},
+        differs=f"The caption has cuts along three axes, the text several cuts (Section 4.6.2). {ON_CPU}",
         places=[row for row in _growth(2) if row["decomposition"] == "3d"],
         rows="decomposition",
         **_SSSPNT,
+    ),
+    *(
+        _study(
+            f"cavity-fig{number}",
+            title,
+            about,
+            "strong",
+            here=_both(here),
+            differs=differs,
+        )
+        for number, title, about, here, differs in (
+            (
+                4,
+                "Cuts on processors",
+                "Strong and weak scaling by the axes that are cut.",
+                _ALL_CUTS,
+                SUBDOMAINS,
+            ),
+            (
+                6,
+                "Processors of platforms",
+                "Platforms compared: `halocline study report NAME=FILE ...` joins what each has left by "
+                "--json.",
+                {**_CUT, "decomposition": "3d"},
+                f"This machine alone. {SUBDOMAINS}",
+            ),
+            (8, "Cuts on devices", "As Fig. 4, on devices.", _ALL_CUTS, f"{SUBDOMAINS} {ON_CPU}"),
+            (
+                9,
+                "Devices of platforms",
+                "As Fig. 6, on devices.",
+                {**_CUT, "decomposition": "3d"},
+                f"This machine alone. {SUBDOMAINS} {ON_CPU}",
+            ),
+            (
+                13,
+                "Overlap",
+                "Overlap of computing with communication against none.",
+                {**_CUT, "communication": "v3,overlap", "decomposition": "3d"},
+                "MPI makes progress between patches here, as in the paper's variant with MPI_Testall. "
+                f"{SUBDOMAINS}",
+            ),
+        )
+    ),
+    _study(
+        "cavity-fig7",
+        "Versions",
+        "Weak scaling of the versions of the code, by the axes that are cut.",
+        "weak",
+        here={
+            **_CUT,
+            **_WEAK,
+            "n": "24",
+            "communication": "baseline,v1,v2,v3",
+            "decomposition": "1d-x,2d,3d",
+        },
+        differs=f"{SUBDOMAINS} {ON_CPU}",
     ),
 )

@@ -3,6 +3,7 @@ the study that measures the same here."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.papers.published import Published, published
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
-from halocline.study.reporting.quantities import wrapped
 from halocline.study.reporting.report import Axis, Group, pivot_table
-from halocline.words import amount, clock, duration, in_seconds, joined
+from halocline.words import amount, clock, counted, duration, in_seconds, joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,8 +57,9 @@ class Paper:
         A case.
     options : mapping
         Of the command.
-    here : mapping
-        What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study.
+    here : mapping, or sequence of mappings
+        What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
+        "study" names another than `study`.
     machine : str, optional
         The machine that is predicted for; without one there is no prediction.
     network : mapping
@@ -90,6 +93,9 @@ class Paper:
         ``compared(value, first, row)`` stands behind a value: what it is, compared with the first of its row.
     unit : str
         Of the values.
+    differs : str
+        How the quantity that is measured here differs from that of the paper, a sentence; the rest of what
+        differs follows from the measurements.
     """
 
     name: str
@@ -98,7 +104,7 @@ class Paper:
     study: str | None = None
     problem: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-    here: Mapping[str, Any] = field(default_factory=dict)
+    here: Mapping[str, Any] | Sequence[Mapping[str, Any]] = field(default_factory=dict)
     machine: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     value: str | None = None
@@ -118,6 +124,33 @@ class Paper:
     published_text: Callable[[Any], str] | None = None
     compared: Callable[[Any, Any, Row], str] | None = None
     unit: str = "seconds"
+    differs: str = ""
+
+    @property
+    def measured(self) -> list[tuple[str, dict[str, Any]]]:
+        """Name and options of each study that is measured here."""
+        if self.study is None:
+            return []
+        every = [self.here] if isinstance(self.here, Mapping) else self.here
+        options = [{**self.options, **each} for each in every]
+        return [(each.pop("study", self.study), each) for each in options]
+
+    def differences(self, measurements: Sequence[Measurement]) -> str:
+        """Return how measurements differ from the paper in machine, size and quantity, in sentences."""
+        most = max(measurements, key=lambda m: int(m["cores_or_devices"]))
+        places = counted(most["cores_or_devices"], "device" if most["devices"] else "core")
+        what = most["devices"][0]["name"] if most["devices"] else most["machine"]["cpu"]
+        machine = re.split("[;:]", self.data.machine)[0]
+        sizes = [q.size(m) for m in sorted(measurements, key=q.grid)]
+        published = sorted({row["n"] for row in self.data.rows if row.get("n")})
+        there = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
+        return " ".join(
+            [
+                f"Not as in the paper: {what}, {places} at most, instead of {machine};",
+                f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{there}.",
+                *([self.differs] if self.differs else []),
+            ]
+        )
 
     @property
     def data(self) -> Published:
@@ -249,13 +282,13 @@ class Paper:
         data, tables = self.data, list[Table]()
         if self.value is None and data.rows:
             named = [unit for unit in data.units.split("; ") if not unit.startswith(("bound:", "about "))]
-            tables.append(_as_printed(data, wrapped(*self._cited, f"Units: {'; '.join(named)}.")))
-        notes = {"published": wrapped(*self._cited), "computed": ""}
+            tables.append(_as_printed(data, q.wrapped(*self._cited, f"Units: {'; '.join(named)}.")))
+        notes = {"published": q.wrapped(*self._cited), "computed": ""}
         if machine is not None:
             network = machine.network
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
             model = joined(machine.title, other if self.network else None)
-            notes["predicted"] = wrapped(f"By the model, for {model}.")
+            notes["predicted"] = q.wrapped(f"By the model, for {model}.")
         for value in dict.fromkeys(row.get(self.by) for row in rows):
             same = [row for row in rows if row.get(self.by) == value]
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"

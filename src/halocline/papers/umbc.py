@@ -50,6 +50,14 @@ def _cores(row: Row) -> str:
     return f"{counted(row['nodes'], 'node')}\n{cores}"
 
 
+OF_THE_SOLVE = "Times here are of the solve alone; those of the paper also have the start of the program."
+GROUPS = f"Nodes here are groups of ranks of one host, which exchange by MPI in its memory. {OF_THE_SOLVE}"
+# of Table 4.1, what this host has cores for; the paper's grid is cut along one axis, and messages go by MPI
+# (Section 2)
+_GRID = {
+    **{"n": "512,1024", "nodes": "1,2,4,8,16", "per_node": "1,2,4,8,16,32", "threads": "1"},
+    **{"decomposition": "1d", "methods": "mpi", "affinity": "close"},
+}
 # processes of a node in rows, and nodes in columns
 _grid = partial(
     Paper,
@@ -57,14 +65,21 @@ _grid = partial(
     study="strong",
     problem="poisson",
     options={"method": "cg"},
-    here={"n": "256,512", "ranks": "1,2", "threads": "1"},
+    here=_GRID,
+    differs=GROUPS,
     machine="stampede2-skx",
     sizes=(4096,),
     passes=iterations,
     value="seconds",
     published_text=clock,
 )
-_HYBRID = {"n": "512", "ranks": "2", "threads": "1"}
+_hybrid = partial(
+    _grid,
+    about="Processes times threads of a node varied, on more and more nodes.",
+    study="hybrid",
+    differs=f"Measured on one node. {OF_THE_SOLVE}",
+)
+_HYBRID = {"n": "512,1024", "ranks": "2", "decomposition": "1d", "methods": "mpi"}
 PAPERS = (
     Paper(
         "umbc-3.1",
@@ -73,7 +88,8 @@ PAPERS = (
         "convergence",
         "poisson",
         options={"method": "cg"},
-        here={"n": "256,512,1024", "ranks": "1", "threads": "1"},
+        here={"n": "512,1024,2048", "ranks": "1", "threads": "1"},
+        differs=OF_THE_SOLVE,
         machine="stampede2-skx",
         places=[
             {**row, "threads": 1, "on": counted(row["ranks"], "rank")} for row in published("umbc-3.1").rows
@@ -84,11 +100,17 @@ PAPERS = (
         by="mesh",
     ),
     _grid("umbc-4.1", "Strong scaling, threads bound close"),
-    _grid("umbc-4.2", "Strong scaling, threads bound spread", study="affinity"),
-    _grid("umbc-4.3", "Strong scaling, threads bound by KMP scatter", study="affinity"),
+    _grid("umbc-4.2", "Strong scaling, threads bound spread", here={**_GRID, "affinity": "close,spread"}),
+    _grid(
+        "umbc-4.3",
+        "Strong scaling, threads bound by KMP scatter",
+        here={**_GRID, "affinity": "close,scatter"},
+        differs=f"The OpenMP library here may not read KMP_AFFINITY (libgomp does not). {GROUPS}",
+    ),
     _grid(
         "umbc-5.1",
         "Generations of machines",
+        about="One core, all cores of a node, and both on 32 nodes, of seven machines.",
         places=[{**row, "threads": 1, "cores": _cores(row)} for row in published("umbc-5.1").rows],
         where=lambda row: row["machine"] == "Stampede2",
         rows="machine",
@@ -96,10 +118,15 @@ PAPERS = (
         compared=lambda seconds, first, row: f"  ({first / seconds + 1e-9:.2f})",
     ),
     *(
-        _grid(f"umbc-6.{number}", f"Networks: {name}", network=network)
+        _grid(
+            f"umbc-6.{number}",
+            f"Networks: {name}",
+            network=network,
+            differs=f"One host has no network: these are the runs of Table 4.1. {GROUPS}",
+        )
         for number, (name, network) in enumerate(NETWORKS.items(), 1)
     ),
-    _grid("umbc-7.1", "Hybrid runs, one thread a core", study="hybrid", here=_HYBRID),
-    _grid("umbc-7.2", "Hybrid runs, two threads a core", study="hybrid", here=_HYBRID),
+    _hybrid("umbc-7.1", "Hybrid runs, one thread a core", here={**_HYBRID, "threads": "1"}),
+    _hybrid("umbc-7.2", "Hybrid runs, two threads a core", here={**_HYBRID, "threads": "2"}),
 )
 REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

@@ -84,6 +84,12 @@ class Record:
         Threads are those of one rank.
     nodes : int
         Number of nodes of the run. With `ranks_per_node`, every group of that many ranks counts as a node.
+    hosts : int
+        Number of machines that the ranks are on, as MPI sees them.
+    parts : tuple of int
+        Parts of the grid along each axis, as it was cut.
+    methods_used : tuple of str
+        Transfer methods by which any rank receives.
     cores_or_devices : int
         Threads that computed, of all ranks, or devices; one that ranks of a node share counts once.
     devices : tuple of OnDevice
@@ -116,6 +122,7 @@ class Record:
     halo: str
     packing: str
     communication: str | None
+    gpudirect: str
     only: str | None
     warm_up: int
     time: float | None
@@ -140,6 +147,9 @@ class Record:
     ranks: int
     threads: int
     nodes: int
+    hosts: int
+    parts: tuple[int, ...]
+    methods_used: tuple[str, ...]
     cores_or_devices: int
     devices: tuple[OnDevice, ...]
     memory_bytes: int

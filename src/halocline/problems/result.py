@@ -25,12 +25,13 @@ from halocline.problems.files import PLACES
 from halocline.problems.names import Names, returned
 from halocline.problems.record import Record, Timing
 from halocline.run.domain.execution import Execution
+from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.measurements.peak import multiply_add_peak
-from halocline.run.ranks.communicator import Communicator
+from halocline.run.ranks.communicator import Communicator, hosts
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import events as counters
 from halocline.run.simulation.checks import Check
@@ -324,6 +325,9 @@ def result_of(observer: Any) -> Result:
         ranks=domain.comm.size,
         threads=domain.threads,
         nodes=domain.nodes,
+        hosts=hosts(domain.comm),
+        parts=domain.parts,
+        methods_used=_methods_used(problem.prepared),
         cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=memory_bytes,
@@ -362,6 +366,16 @@ def _speed(
     return speed, reference, peak
 
 
+def _methods_used(prepared: Prepared) -> tuple[str, ...]:
+    """Return the transfer methods by which any rank receives; all ranks call this."""
+    plan, mine = prepared.plan, dict[str, None]()
+    for own in plan.subdomains:
+        for sweep in own.sweeps:
+            mine |= {message.method: None for message in sweep.receives}
+            mine |= {plan.transfers.method(own.number, copy.subdomain): None for copy in sweep.copies}
+    return tuple(dict.fromkeys(name for each in prepared.domain.comm.allgather([*mine]) for name in each))
+
+
 def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:
     """Return a hash of the bits of each field, and one of all of them, by the names of a record."""
     checksums = {f.name: fields.checksum(f) for f in of}
@@ -388,6 +402,7 @@ def asked(how: Execution, axes: int) -> dict[str, Any]:
         "patch": words(how.patch, ","),
         "methods": words(how.methods, ","),
         "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
+        "gpudirect": "on" if how.gpudirect else "off",
         **{name: getattr(how, name) for name in same},
     }
 

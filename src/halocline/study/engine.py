@@ -68,24 +68,36 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
             exchanges[key] = exchanged_by(ready)
             by_order.setdefault(run.command.order, exchanges[key])
         if on_cpu:
-            lay_out(run.shape, run.ranks, strategy=run.command.decomposition, **vars(exchanges[key]))
+            lay_out(
+                run.shape,
+                run.layout.ranks,
+                ranks_per_node=run.layout.per_node,
+                strategy=run.command.decomposition,
+                **vars(exchanges[key]),
+            )
     if not asked.has_settings and runs:
         by_order[asked.problems[0][1].order] = by_order[None]  # its record says which order it has
     return by_order
 
 
 def carry_out(
-    study: Study, runs: Sequence[Run], repeat: int, note: Callable[[str], None]
+    study: Study,
+    runs: Sequence[Run],
+    repeat: int,
+    note: Callable[[str], None],
+    keep: Callable[[list[Measurement]], None] = lambda measurements: None,
 ) -> list[Measurement]:
-    """Return all measurements; `note` takes lines of text before and after each."""
-    measurements = []
+    """Return all measurements.
+
+    `note` takes lines of text before and after each run, and `keep` the measurements so far.
+    """
+    measurements: list[Measurement] = []
     for number, run in enumerate(runs, 1):
         note(f"[{number}/{len(runs)}] {run.words}")
-        record = commands.measure(
-            run.command, run.at, ranks=run.ranks, threads=run.threads, repeat=repeat, extra=run.extra
-        )
+        record = commands.measure(run.command, run.at, run.layout, repeat=repeat, extra=run.extra)
         measurements.append({"study": study.name, **record, "n": run.n, **run.facts})
         note(f"      {study.says(measurements[-1])}")
+        keep(measurements)
     return study.finish(runs, measurements)
 
 

@@ -1,4 +1,4 @@
-"""Job scripts that run a study on a cluster, a job for each number of nodes."""
+"""Job scripts that run a study on a cluster, a job for each layout of its ranks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jinja2 import Template
 from halocline.errors import InputError
 
 if TYPE_CHECKING:
+    from halocline.study.layout import Layout
     from halocline.study.study import Asked
 
 SLURM = """#!/bin/bash
@@ -32,6 +33,12 @@ SLURM = """#!/bin/bash
 {%- if account %}
 #SBATCH --account={{ account }}
 {%- endif %}
+{%- if exclusive %}
+#SBATCH --exclusive
+{%- endif %}
+{%- for line in directive %}
+#SBATCH {{ line }}
+{%- endfor %}
 """
 PBS = """#!/bin/bash
 #PBS -N {{ name }}
@@ -45,11 +52,20 @@ PBS = """#!/bin/bash
 {%- if account %}
 #PBS -A {{ account }}
 {%- endif %}
+{%- if exclusive %}
+#PBS -l place=scatter:excl
+{%- endif %}
+{%- for line in directive %}
+#PBS {{ line }}
+{%- endfor %}
 cd "$PBS_O_WORKDIR"
 """
 SYSTEMS = {"slurm": (SLURM, "sh", "sbatch"), "pbs": (PBS, "pbs", "qsub")}  # head, end of a name, command
-SUBMIT = ("--submit", "--nodes", "--per-node", "--time", "--partition", "--account")  # with a value each
+SUBMIT = ("--submit", "--time", "--partition", "--account", "--directive")  # with a value each
+LAYOUT = ("--ranks", "--threads", "--nodes", "--per-node")
 OVERWRITE = "--overwrite"
+FLAGS = (OVERWRITE, "--exclusive")
+DIRECTIVE = re.compile(r"-[A-Za-z0-9_.,:;@+/=%\[\]-]*( [A-Za-z0-9_.,:;@+/=%\[\]-]+)*")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:@+/-]*")  # of a partition, queue or account
 CLOCK = r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]"
 TIMES = {  # time limit of a job: pattern and description
@@ -65,15 +81,15 @@ DISTINCT = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
 MAX_STEM = 120  # characters of the name of a file, above which a digest replaces the options
 BODY = """
 # what runs in the job: each run of the study starts its own ranks on the nodes of the job
+{%- if not affinity %}
 export OMP_PLACES=cores OMP_PROC_BIND=close
+{%- endif %}
 {{ command }}
 """
 
 
-def scripts(
-    asked: Asked, line: Sequence[str], system: str, nodes: Sequence[int], how: Mapping[str, Any]
-) -> dict[Path, str]:
-    """Return the job script of each number of nodes, by file.
+def scripts(asked: Asked, line: Sequence[str], system: str, how: Mapping[str, Any]) -> dict[Path, str]:
+    """Return the job script of each layout, by file.
 
     The name of a file holds all that the study varies, so jobs of different studies have different files.
 
@@ -83,40 +99,36 @@ def scripts(
     line : sequence of str
         The command that asked for the scripts.
     system : {"slurm", "pbs"}
-    nodes : sequence of int
     how : mapping
-        "per_node" (ranks), "time", "partition", "account".
+        "time", "partition", "account", "exclusive", "directive".
 
     Raises
     ------
     InputError
-        The system is unknown, a text is not valid in a script, or several numbers of ranks are given without
-        "per_node".
+        The system is unknown, or a text is not valid in a script.
     """
     if system not in SYSTEMS:
         raise InputError(f"--submit {system}: expected {' or '.join(SYSTEMS)}")
     _check_directives(system, how)
-    if how.get("per_node") is None and len(asked.ranks) > 1:
-        several = ",".join(map(str, asked.ranks))
-        raise InputError(
-            f"--submit {system}: --ranks {several} are several numbers, but the nodes of all "
-            "jobs have the same number of ranks: give --per-node R instead"
-        )
     head, end, _ = SYSTEMS[system]
-    per_node, threads = how.get("per_node") or asked.ranks[0], max(asked.threads)
-    words = _without(line, (*SUBMIT, "--ranks"))[1:]
+    words = _without(line, (*SUBMIT, *LAYOUT))[1:]
     for word in words:
         _check_word(word)
     template, files = Template(head + BODY), {}
-    for count in nodes:
-        ranks = count * per_node
-        stem = _stem(asked, words, count, per_node)
-        job_options = ["--ranks", f"{ranks}", "--json", f"{stem}.json"]
+    for layout in asked.layouts:
+        per_node = layout.per_node or layout.ranks
+        stem = _stem(asked, words, layout)
+        where = {"--nodes": layout.nodes, "--per-node": per_node, "--threads": layout.threads}
+        job_options = [*(f"{word}" for item in where.items() for word in item), "--json", f"{stem}.json"]
         index = words.index("--") if "--" in words else len(words)
         command = [sys.executable, "-m", "halocline.cli", *words[:index], *job_options, *words[index:]]
         facts = {
             **how,
-            **{"name": stem, "nodes": count, "ranks": ranks, "per_node": per_node, "threads": threads},
+            **{"name": stem, "nodes": layout.nodes, "ranks": layout.ranks, "per_node": per_node},
+            **{
+                "threads": layout.threads,
+                "affinity": asked.command.environment or asked.given.get("affinity"),
+            },
             "time": how.get("time") or "01:00:00",
             "command": shlex.join(command),
         }
@@ -153,6 +165,12 @@ def _check_directives(system: str, how: Mapping[str, Any]) -> None:
                 f"--{option} {text!r}: expected a name of the letters A to Z, digits and _ . , : @ + / -, "
                 "which begins with a letter, a digit or _"
             )
+    for text in how.get("directive") or ():
+        if not DIRECTIVE.fullmatch(text):
+            raise InputError(
+                f"--directive {text!r}: expected an option of {SYSTEMS[system][2]}, such as "
+                "--constraint=skx, of letters, digits, spaces and _ . , : ; @ + / = % [ ] -"
+            )
     time = how.get("time")
     form, words = TIMES[system]
     if time is not None and not (form.fullmatch(time) and time.strip("0:-")):
@@ -168,15 +186,15 @@ def _check_word(word: str) -> None:
         )
 
 
-def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
+def _stem(asked: Asked, words: Sequence[str], layout: Layout) -> str:
     """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes.
 
     The name holds a digest of the command if the other parts are ambiguous, or if the name is too long.
     """
     sizes = () if asked.sizes is None else ("n", *asked.sizes)
-    threads = (*asked.threads, "thread" if asked.threads == (1,) else "threads")
-    layout = (*threads, per_node, "per-node", nodes, "node" if nodes == 1 else "nodes")
-    options = list(_without(words, ("--n", "--threads")))
+    nodes, threads = layout.nodes, (layout.threads, "thread" if layout.threads == 1 else "threads")
+    of_nodes = (layout.per_node or layout.ranks, "per-node", nodes, "node" if nodes == 1 else "nodes")
+    options = list(_without(words, ("--n",)))
     for word in ("study", asked.study.name, asked.command.name, "--"):
         if word in options:
             options.remove(word)
@@ -185,7 +203,7 @@ def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
     is_distinct = asked.command.name == problem and DISTINCT.fullmatch(" ".join(options))
     choices = ((*sizes, *options), (*sizes, *options, digest), (digest,))
     for varied in choices[0 if is_distinct else 1 :]:
-        parts = (asked.study.name, problem, *varied, *layout)
+        parts = (asked.study.name, problem, *varied, *threads, *of_nodes)
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
         if len(stem) <= MAX_STEM:
             break
@@ -193,7 +211,7 @@ def _stem(asked: Asked, words: Sequence[str], nodes: int, per_node: int) -> str:
 
 
 def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return a command line without some options and their values, and without OVERWRITE."""
+    """Return a command line without some options and their values, and without FLAGS."""
     remaining: list[str] = []
     words = iter(line)
     for word in words:
@@ -203,7 +221,7 @@ def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
         if name in options:
             if not equals:
                 next(words, None)
-        elif word != OVERWRITE:
+        elif word not in FLAGS:
             remaining.append(word)
     return remaining
 

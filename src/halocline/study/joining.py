@@ -6,7 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from halocline.errors import InputError
@@ -17,17 +19,29 @@ from halocline.study.measuring.command import EXECUTION, RUN, common
 from halocline.study.records import read
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.report import Column, Group, Report, in_order, row_table
+from halocline.study.reporting.report import Column, Group, Report, by_layout, in_order, row_table
 from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
+from halocline.study.ways import labels, varied
 from halocline.words import counted
 from halocline.words import joined as joined_words
 
 Conditions = tuple[tuple[str, str], ...]
 
 
-def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
+def labelled(text: str) -> tuple[str, Path]:
+    """Return the name and the path of a file: "NewRiver=a.json", or a path alone, which has no name."""
+    name, equals, path = text.partition("=")
+    return (name, Path(path)) if equals and path and not Path(text).exists() else ("", Path(text))
+
+
+def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement], Report]:
     """Return all measurements of some files, and one report of them.
+
+    Parameters
+    ----------
+    files : sequence of Path, or mapping of Path to str
+        With a name of each, which separates its measurements from those of others.
 
     Raises
     ------
@@ -41,7 +55,8 @@ def joined(files: Sequence[Path]) -> tuple[list[Measurement], Report]:
     exchanges: dict[Conditions, dict[int | None, Exchanged]] = {}
     for path in files:
         records, exchanged = read(path)
-        measurements = [common(record) for record in records]
+        label = files[path] if isinstance(files, Mapping) else ""
+        measurements = [common(record) | ({"label": label} if label else {}) for record in records]
         all_measurements += measurements
         for m in measurements:
             if m["study"] not in by_name:
@@ -87,7 +102,8 @@ def held_conditions(study: Study, measurement: Measurement) -> Conditions:
     """
     varied = measurement.get("varied") or {}
     base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied} | measurement.get("base", {})
-    return tuple(conditions(measurement, without=study.axes, instead=base).items())
+    free = study.axes | study.decided(measurement)
+    return tuple(conditions(measurement, without=free, instead=base).items())
 
 
 def _kind(group: Group) -> tuple[str, str]:
@@ -134,7 +150,7 @@ def _of_problem(
     if len(parts) == 1:
         return replace(reports[0], said=[*repeats, *reports[0].said])
     whole = distinct.where(lambda m: m.get("only") is None)
-    tables, sentences = list(_of_sources(whole)), [*repeats, *_fastest(whole)]
+    tables, sentences = list(_of_sources(whole)), [*repeats, *_compared(whole)]
     for part, report in zip(parts, reports, strict=True):
         origin = source(part.first)
         tables += [replace(t, heading=t.heading and f"{t.heading} ({origin})") for t in report.tables]
@@ -157,21 +173,42 @@ def _repeats(distinct: Sequence[Measurement]) -> list[str]:
     ]
 
 
-def _case_and_grid(measurement: Measurement) -> Any:
-    return measurement["case"], q.grid(measurement)
+def _case_and_size(measurement: Measurement) -> Any:
+    return measurement["case"], measurement["n"]
+
+
+def _place(measurement: Measurement) -> Any:
+    """Return the key of what sources are compared at: problem, layout and way."""
+    names = ("study", "growth", "communication", "gpudirect", "decomposition")
+    return by_layout(measurement), q.grid(measurement), *(str(measurement.get(name)) for name in names)
 
 
 def _of_sources(group: Group) -> Iterator[Table]:
-    """Yield a table of all sources for each case and grid."""
-    columns = (Column("", lambda m, g: source(m)), c.LAYOUT, c.NS, c.SECONDS, c.SLOWER, c.SSSPNT)
-    for same in group.by(_case_and_grid):
-        rows = in_order(same, lambda m: (q.units(m), m["ranks"], source(m)))
-        heading = f"{same.first['case']}, {q.size(same.first)}"
-        yield row_table("Machines, MPI libraries and commits", columns, rows, left=2, heading=heading)
+    """Yield a table of all sources for each case and size."""
+    bests = {_place(place.first): place.best for place in group.by(_place)}
+    slower = Column("over the fastest\nsource", lambda m, g: f"{q.pace(m) / q.pace(bests[_place(m)]):.2f}")
+    names = labels(group)
+    way = (Column("", lambda m, g: names[id(m)]),) if varied(group) else ()
+    columns = (Column("", lambda m, g: source(m)), c.LAYOUT, *way, c.NS, c.SECONDS, slower, c.SSSPNT)
+    for same in group.by(_case_and_size):
+        rows = in_order(same, lambda m: (_place(m), source(m)))
+        heading = f"{same.first['case']}, n = {same.first['n']}"
+        left = 2 + len(way)
+        yield row_table("Machines, MPI libraries and commits", columns, rows, left=left, heading=heading)
 
 
-def _fastest(group: Group) -> Iterator[str]:
-    """Yield a sentence on the fastest source for each case and grid."""
-    for same in group.by(_case_and_grid):
-        best = same.best
-        yield f"{best['case']}, {q.size(best)}: fastest on {source(best)} with {q.layout(best)}."
+def _compared(group: Group) -> Iterator[str]:
+    """Yield a sentence on the speeds of each two sources, at the same places, for each case and size."""
+    for same in group.by(_case_and_size):
+
+        def name(m: Measurement) -> str:
+            return str(m.get("label") or source(m))
+
+        places = [{name(m): q.pace(m) for m in place.members} for place in same.by(_place)]
+        for one, other in combinations(sorted(set(map(name, same.members))), 2):
+            ratios = [place[other] / place[one] for place in places if one in place and other in place]
+            if ratios:
+                yield (
+                    f"{same.first['case']}, n = {same.first['n']}: {one} is {median(ratios):.3g} times as "
+                    f"fast as {other} (median of {counted(len(ratios), 'run')})."
+                )

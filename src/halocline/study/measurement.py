@@ -17,10 +17,13 @@ PROBLEM = (
 )
 EXECUTION = (
     *("decomposition", "patch", "schedule", "methods", "methods_asked", "overlap", "packing"),
-    *("communication", "subdomains_per_rank", "ranks_per_node", "mailboxes", "kernels", "device", "io_ranks"),
+    *("communication", "gpudirect", "subdomains_per_rank", "mailboxes", "kernels", "device", "io_ranks"),
     "environment",
 )
-PLACE = ("n", "shape", "ranks", "threads", "nodes", "cores_or_devices", "only", "halo")  # axes of all tables
+PLACE = (  # axes of all tables
+    *("n", "shape", "ranks", "threads", "nodes", "ranks_per_node", "hosts", "parts", "methods_used"),
+    *("cores_or_devices", "only", "halo"),
+)
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
 OUTCOMES_OF_SOLVES = ("steps", "overlap")  # conditions of steps, but results of a solve
 # results other than the seconds that are proportional to them, and results inversely proportional to the time
@@ -41,10 +44,15 @@ def mpi_library(measurement: Measurement) -> str:
 
 
 def source(measurement: Measurement) -> str:
-    """Return the processor or device, MPI and commit; jobs of one cluster may run on different hosts."""
+    """Return the label of its file, processor or device, MPI, version and commit of a measurement.
+
+    Jobs of one cluster may run on different hosts.
+    """
     machine = measurement["machine"]
     what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
-    return f"{what}, {mpi_library(measurement)}, commit {(machine['commit'] or 'unknown')[:12]}"
+    version = machine.get("version") or "unknown"
+    code = f"commit {machine['commit'][:12]}" if machine["commit"] else f"Halocline {version}"
+    return ", ".join(filter(None, (measurement.get("label"), what, mpi_library(measurement), code)))
 
 
 def conditions(

@@ -95,6 +95,8 @@ class RunFacts(_Part):
     ranks: Annotated[int, _of(RANKS)]
     threads: Annotated[int, _of(THREADS)]
     nodes: Annotated[int, _of(NODES)] | None = None
+    hosts: Annotated[int, _of(NODES)] | None = None
+    parts: list[Count] = Field(default=[])
     ranks_per_node: Count | None = None
     cores_or_devices: Count = 1
     devices: list[Place]

@@ -17,6 +17,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import near
 from halocline.problems.files import RESOLUTION, is_file
 from halocline.ranges import Range, whole_numbers
+from halocline.study.layout import Layout
 from halocline.study.measurement import ONLY_OF_SOLVES, OUTCOMES_OF_SOLVES, PLACE, Measurement, is_solve
 from halocline.study.registry import declared
 from halocline.study.reporting.quantities import nanoseconds, ns
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 N = 64  # cells along the first axis, where none are given
 WARM_UP = 2  # steps, where there are more
+BETWEEN = ("communication", "gpudirect", "decomposition")  # options that act between subdomains alone
 ITERATIONS = 100  # of a linear problem, where parts of them are timed
 
 
@@ -48,20 +50,26 @@ class Sweep:
     form : str
         Form of the study's own option: "--patches B,B,...".
     help : str
-    default : str
-        The values, with commas between them.
+    default : str, optional
+        The values, with commas between them; by default the option is not varied.
     numbers : Range, optional
         The values are whole numbers of this range; texts by default.
     words : tuple of str
         The values that a text can have; any by default.
+    means : callable
+        ``means(value)`` gives the value of the option.
+    decides : tuple of str
+        Other conditions of a measurement that follow from the option.
     """
 
     option: str
     form: str
     help: str
-    default: str
+    default: str | None = None
     numbers: Range | None = None
     words: tuple[str, ...] = ()
+    means: Callable[[str], Any] = lambda value: value
+    decides: tuple[str, ...] = ()
 
     def values(self, text: str) -> list[Any]:
         """Return the single values of a list. Semicolons separate values that contain commas.
@@ -81,7 +89,7 @@ class Sweep:
                     f"{flag} {text}: {value!r} is unknown{near(value, self.words)}; expected a list of "
                     f"{', '.join(self.words)}"
                 )
-        return values
+        return [self.means(value) for value in values]
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Run:
         Points or cells along the first axis, for the measurement.
     shape : tuple of int
         Cells along each axis.
-    ranks, threads : int
+    layout : Layout
     at : int, tuple of int or None
         Value of --n.
     facts : mapping
@@ -107,8 +115,7 @@ class Run:
     command: Command
     n: int
     shape: tuple[int, ...]
-    ranks: int
-    threads: int
+    layout: Layout
     at: int | tuple[int, ...] | None
     facts: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -118,11 +125,13 @@ class Run:
         """Description in one line."""
         command = self.command
         device = command.words().get("--device")
-        where = joined(f"ranks {self.ranks}", f"threads {self.threads}", device and f"device {device}")
+        where = joined(self.layout.words, device and f"device {device}")
         cells = f"{'x'.join(map(str, self.shape))} cells"
         part = "" if command.only is None else f", {command.only} alone"
         part += "" if command.halo == "read" else ", with corners"
-        return joined(cells, *command.settings, method(command.order, None), where) + part
+        ways = [f"{command.options[name]}" for name in BETWEEN[::2] if command.options.get(name)]
+        bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
+        return joined(cells, *command.settings, method(command.order, None), where, *ways, bound) + part
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,7 @@ class Asked:
         The problem, and the options of all runs.
     sizes : tuple of int, optional
     ranks, threads : tuple of int
+        Ranks are those of each node where `nodes` is given.
     given : mapping
         Options of this study alone.
     scratch : Path
@@ -144,6 +154,10 @@ class Asked:
         A folder for pictures that runs draw, where these are wanted.
     found : dict
         Problems by their options: each is found once.
+    nodes : tuple of int
+        Numbers of nodes; empty where the launcher distributes the ranks.
+    cores : int, optional
+        Layouts of more threads are left out; by default none are.
     """
 
     study: Study
@@ -155,6 +169,17 @@ class Asked:
     scratch: Path = Path()
     drawn: Path | None = None
     found: dict[Any, Problem] = field(default_factory=dict)
+    nodes: tuple[int, ...] = ()
+    cores: int | None = None
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """Ranks, threads and nodes that are asked for."""
+        if not self.nodes:
+            return list(itertools.starmap(Layout, itertools.product(self.ranks, self.threads)))
+        every = itertools.product(self.nodes, self.ranks, self.threads)
+        made = [Layout(nodes * per_node, threads, per_node) for nodes, per_node, threads in every]
+        return [each for each in made if self.cores is None or each.ranks * each.threads <= self.cores]
 
     @cached_property
     def has_settings(self) -> bool:
@@ -292,6 +317,11 @@ class Study:
         varied = (*self.compares, *(sweep.option for sweep in self.sweeps))
         return frozenset((*varied, *(("n", "shape") if self.to_the_end else PLACE)))
 
+    def decided(self, measurement: Measurement) -> frozenset[str]:
+        """Return the conditions of a measurement that follow from its options of `sweeps`."""
+        given = (sweep for sweep in self.sweeps if measurement.get(sweep.option) is not None)
+        return frozenset(name for sweep in given for name in sweep.decides)
+
     @property
     def pictures(self) -> tuple[str, ...]:
         """Names of the files of all figures."""
@@ -307,38 +337,40 @@ class Study:
         if asked.is_linear and any(command.only for command in commands):  # parts of a solve have no end
             commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
         runs = []
-        for (at, ready), (ranks, threads) in itertools.product(asked.problems, self.layouts(asked)):
-            place = self.place(asked, at, ready, ranks, threads)
-            runs += [
-                replace(place, command=command, facts={**place.facts, **_varied_facts(asked, options)})
-                for command, options in zip(commands, varied, strict=True)
-            ]
-        if self.formula and not any(run.command.only == "exchange" for run in runs):
+        for (at, ready), layout in itertools.product(asked.problems, self.layouts(asked)):
+            for command, options in _distinct(commands, varied, layout):
+                place = self.place(replace(asked, command=command), at, ready, layout)
+                runs.append(replace(place, facts={**place.facts, **_varied_facts(asked, options)}))
+        if (
+            self.formula
+            and len(self.swept(asked)) == 1
+            and not any(run.command.only == "exchange" for run in runs)
+        ):
             runs += _exchange(asked, runs)
         return runs
 
-    def layouts(self, asked: Asked) -> list[tuple[int, int]]:
-        """Return the pairs of ranks and threads."""
-        return list(itertools.product(asked.ranks, asked.threads))
+    def layouts(self, asked: Asked) -> list[Layout]:
+        """Return the layouts that are run."""
+        return asked.layouts
 
-    def place(self, asked: Asked, at: int | None, ready: Problem, ranks: int, threads: int) -> Run:
+    def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
         """Return the run of a problem on a layout, for one set of options."""
         n = at if at is not None and not asked.has_settings else ready.shape[0]
-        return Run(asked.command, n, ready.shape, ranks, threads, ready.shape if asked.has_settings else at)
+        return Run(asked.command, n, ready.shape, layout, ready.shape if asked.has_settings else at)
 
     def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
         """Return the sets of options that are run at each place."""
         bases = self.variants(asked) if callable(self.variants) else self.variants
+        return [dict(base) | options for base in bases for options in self.swept(asked)]
+
+    def swept(self, asked: Asked) -> list[dict[str, Any]]:
+        """Return the sets of values of `sweeps`."""
         given = [asked.given.get(keyword(sweep.form)) or sweep.default for sweep in self.sweeps]
-        swept = [
-            [{sweep.option: value} for value in sweep.values(text)]
+        values: list[list[dict[str, Any]]] = [
+            [{sweep.option: value} for value in sweep.values(text)] if text else [{}]
             for sweep, text in zip(self.sweeps, given, strict=True)
         ]
-        return [
-            dict(base) | {name: value for options in sets for name, value in options.items()}
-            for base in bases
-            for sets in itertools.product(*swept)
-        ]
+        return [dict(itertools.chain(*map(dict.items, sets))) for sets in itertools.product(*values)]
 
     # -- measurements ----------------------------------------------------------------------------------------
 
@@ -359,6 +391,22 @@ class Study:
         return report(self.contents, group)
 
 
+def _distinct(
+    commands: Sequence[Command], varied: Sequence[Mapping[str, Any]], layout: Layout
+) -> list[tuple[Command, Mapping[str, Any]]]:
+    """Return the commands that differ on a layout, and their options: one subdomain exchanges nothing."""
+    from halocline.run.domain.execution import chosen_devices
+
+    pairs = list(zip(commands, varied, strict=True))
+    first = commands[0]
+    if layout.ranks * first.subdomains_per_rank > 1 or str(chosen_devices(first.device)) != "cpu":
+        return pairs
+    distinct: dict[str, Any] = {}
+    for command, options in pairs:
+        distinct.setdefault(repr({k: v for k, v in options.items() if k not in BETWEEN}), (command, options))
+    return list(distinct.values())
+
+
 def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the study varied in a run, and their values in its other runs.
 
@@ -376,10 +424,10 @@ def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
 
     There is none on one rank, nor of a linear problem, of which only whole runs are timed.
     """
-    between = [run for run in runs if run.ranks > 1]
+    between = [run for run in runs if run.layout.ranks > 1]
     if not between or asked.is_linear:
         return []
-    one = min(between, key=lambda run: (run.ranks, -run.n, run.threads))
+    one = min(between, key=lambda run: (run.layout.nodes, run.layout.ranks, -run.n, run.layout.threads))
     return [replace(one, command=one.command.but(only="exchange"))]
 
 

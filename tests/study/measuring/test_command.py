@@ -7,6 +7,7 @@ import json
 import pytest
 
 from halocline.errors import InputError, RunError
+from halocline.study.layout import Layout
 from halocline.study.measuring import command
 from halocline.study.measuring.command import Command, measure
 
@@ -14,7 +15,7 @@ from halocline.study.measuring.command import Command, measure
 def test_measure_runs_the_command(monkeypatch):
     monkeypatch.setenv("OMP_PLACES", "cores")
     case = Command("run", "poisson", {"dim": 1, "steps": 9}, ("method=cg",))
-    found = measure(case, 40, ranks=1, threads=1, repeat=2)
+    found = measure(case, 40, Layout(1, 1), repeat=2)
     assert (found["n"], found["dof"], found["iterations"], found["converged"]) == (40, 40, 9, False)
     assert found["command"] == (
         "halocline run poisson --n 40 --dim 1 --steps 9 --ranks 1 --threads 1 --set method=cg"
@@ -28,7 +29,7 @@ def test_measure_runs_the_command(monkeypatch):
 
 def test_measure_raises_what_the_command_said():
     with pytest.raises(InputError, match=r"rtol is -1\b.*above 0") as raised:
-        measure(Command("run", "poisson", {}, ("rtol=-1.0",)), 8, ranks=1, threads=1)
+        measure(Command("run", "poisson", {}, ("rtol=-1.0",)), 8, Layout(1, 1))
     assert "Traceback" not in str(raised.value)
     assert str(raised.value).startswith("halocline run poisson --n 8")
     assert issubclass(InputError, Exception)
@@ -42,5 +43,5 @@ def test_a_record_of_an_older_version_gets_the_options_of_its_run(monkeypatch):
     asked = {"decomposition": "1d-x", "patch": None, "halo": "uniform"}
     for own in ({}, {"decomposition": [2, 1], "patch": [4, 8]}):
         monkeypatch.setattr(command, "_run", lambda *_, own=own: record | own)
-        found = measure(case, 8, ranks=2, threads=1)
+        found = measure(case, 8, Layout(2, 1))
         assert {name: found[name] for name in asked} == asked | own

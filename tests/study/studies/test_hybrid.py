@@ -1,10 +1,27 @@
-"""Cores that are shared out among ranks and threads."""
+"""Cores of nodes that are shared out among ranks and threads."""
 
 from __future__ import annotations
 
-from halocline.study.studies.hybrid import factors
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halocline.study.layout import Layout
+from halocline.study.studies.hybrid import splits
 
 
 def test_cores_are_shared_out_in_every_way() -> None:
-    assert factors([2], [2]) == [(1, 4), (2, 2), (4, 1)]
-    assert factors([1], [6]) == [(1, 6), (2, 3), (3, 2), (6, 1)]
+    assert splits([Layout(2, 2)]) == [(1, 4, None), (2, 2, None), (4, 1, None)]
+    assert splits([Layout(1, 6)]) == [(1, 6, None), (2, 3, None), (3, 2, None), (6, 1, None)]
+
+
+def test_splits_are_within_each_node() -> None:
+    """Table 7.1 of UMBC HPCF-2018-10 has 32 cores of a node."""
+    made = splits([Layout(nodes * 32, 1, 32) for nodes in (1, 2)])
+    assert [each.per_node for each in made if each.nodes == 2] == [1, 2, 4, 8, 16, 32]
+
+
+@given(st.integers(1, 5), st.integers(1, 40), st.integers(1, 6))
+def test_no_node_has_more_threads_than_cores(nodes: int, per_node: int, threads: int) -> None:
+    made = splits([Layout(nodes * per_node, threads, per_node)])
+    assert {each.per_node * each.threads for each in made if each.per_node} == {per_node * threads}
+    assert {each.nodes for each in made} == {nodes}

@@ -52,7 +52,7 @@ def exchange(
     from halocline.cli.texts import execution_of
 
     execution, results = execution_of(values), take(ReportFiles, values)
-    spread(ranks, threads=execution.get("threads"))
+    spread(ranks, threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
     from halocline.io.table import as_rows
     from halocline.plan.machine import load_machine
     from halocline.run.devices.devices import devices_in_use, summary

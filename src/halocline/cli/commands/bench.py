@@ -52,7 +52,7 @@ def exchange(
     from halocline.cli.texts import execution_of
 
     execution = execution_of(values)
-    spread(ranks, threads=execution.get("threads"))
+    spread(ranks, threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
     from halocline.lang.grid import unknown
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring.command import ran_on

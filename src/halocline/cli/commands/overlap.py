@@ -56,7 +56,7 @@ def heat(
     from halocline.cli.texts import execution_of
 
     execution = execution_of(values)
-    spread(values.pop("ranks"), threads=execution.get("threads"))
+    spread(values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring import overlap
     from halocline.study.measuring.exchange import weak_shape
@@ -88,7 +88,7 @@ def case(context: typer.Context, **values: Any) -> None:
     execution = execution_of(values)
     asked = options.take(options.OfCase, values)
     ready = problem_of(str(context.info_name), cells_of(asked.pop("n")), asked.pop("settings"), **asked)
-    spread(values.pop("ranks"), threads=execution.get("threads"))
+    spread(values.pop("ranks"), threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
     _, facts = ready.description
     _show(ready.bench, ready.title, facts, execution, **values)
 

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,21 +13,22 @@ from typer.core import TyperGroup
 from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import EXAMPLES, ablation, command, group, overlap, parameters
-from halocline.cli.options import Execution, ReportFiles, one_of, panel, problem, take, where, whole
-from halocline.cli.output import check_files, note, say, write, written
+from halocline.cli.options import NO_TEXTS, Execution, ReportFiles, one_of, panel, problem, take, where, whole
+from halocline.cli.output import STDOUT, check_files, note, say, write, write_json, written
 from halocline.cli.progress import progress, share_terminal
 from halocline.cli.report import Files, leave
 from halocline.cli.texts import refuse
 from halocline.errors import InputError
 from halocline.io.table import Table, as_rows
 from halocline.lang.grid import unknown
-from halocline.ranges import NODES, POINTS, RANKS, THREADS, whole_numbers
-from halocline.run.host.process import command_line
+from halocline.ranges import NODES, POINTS, RANKS, RANKS_PER_NODE, THREADS, whole_numbers
+from halocline.run.host.process import command_line, cores
 from halocline.run.ranks.library import launcher
+from halocline.study.layout import AFFINITIES
 from halocline.study.measurement import Measurement
 from halocline.study.registry import papers as declared_papers
 from halocline.study.registry import register
-from halocline.study.reporting.report import Report
+from halocline.study.reporting.report import Report, with_note
 from halocline.study.study import Asked, Study, keyword, studies
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 app = group("")
 OF_LINEAR = ("method", "rtol", "max_iterations")
+OF_EXECUTION = ("device", "decomposition", "subdomains_per_rank", "patch", "methods", "overlap")
 OF_STEPS = ("order", "scheme", "steps", "warm_up")
 CASE_OR_FILE = typer.Argument(metavar="CASE|FILE.py", help="A case of `halocline cases`, or a Python file.")
 PROBLEM = Parameter("problem", Parameter.KEYWORD_ONLY, annotation=Annotated[str, CASE_OR_FILE])
@@ -67,40 +69,63 @@ class OfRuns(options.OfCase):
 
 
 @dataclass
+class Nodes:
+    """Options of the nodes that the runs of a study are on.
+
+    Attributes
+    ----------
+    nodes
+        Nodes; one run for each. By default one, with the ranks of --ranks.
+    per_node
+        Ranks of each node, instead of --ranks; one run for each. Where a job has fewer nodes, such as on one
+        machine, every R ranks count as a node, and send messages to others by MPI alone.
+    affinity
+        How threads are bound: [bold]close[/] to the first one of a rank or [bold]spread[/], by
+        OMP_PROC_BIND and OMP_PLACES=cores; [bold]threads[/], close, on hardware threads;
+        [bold]scatter[/], by KMP_AFFINITY; [bold]none[/]. By default as the environment says.
+    """
+
+    nodes: Annotated[str | None, where("--nodes K,K,...")] = None
+    per_node: Annotated[str | None, where("--per-node R,R,...")] = None
+    affinity: Annotated[str | None, where("--affinity " + "|".join(AFFINITIES))] = None
+
+
+@dataclass
 class Submit:
     """Options of the jobs that run a study on a cluster.
 
     Attributes
     ----------
     submit
-        Do not run the study, but write one job script for each K; the names of the scripts hold what the
-        study varies.
-    nodes
-        Nodes of each job (default: 1).
-    per_node
-        Ranks of a node; by default those of --ranks, if that is one number.
+        Do not run the study, but write one job script for each number of nodes, of ranks of a node and of
+        threads; the names of the scripts hold what the study varies.
     time
         Time limit of a job; an hour by default. Slurm also takes D-HH:MM:SS and minutes.
     partition
         Of the cluster: a partition of Slurm, a queue of PBS.
     account
         Whom the jobs are charged to.
+    exclusive
+        No other job runs on the nodes of a job meanwhile.
+    directive
+        A further directive of the scheduler, such as '--constraint=skx'; may be given several times.
     overwrite
         Replace scripts and results of another study that have the same names.
     """
 
     submit: Annotated[str | None, cluster("--submit slurm|pbs")] = None
-    nodes: Annotated[str | None, cluster("--nodes K,K,...")] = None
-    per_node: Annotated[int | None, cluster("--per-node R", whole(ranges.RANKS_PER_NODE))] = None
     time: Annotated[str | None, cluster("--time HH:MM:SS")] = None
     partition: Annotated[str | None, cluster("--partition NAME")] = None
     account: Annotated[str | None, cluster("--account NAME")] = None
+    exclusive: Annotated[bool, cluster("--exclusive")] = False
+    directive: Annotated[list[str], cluster("--directive LINE")] = NO_TEXTS
     overwrite: Annotated[bool, cluster("--overwrite")] = False
 
 
 def add(app: typer.Typer, study: Study, name: str) -> None:
     """Add the command of a study to a group."""
     sweeps = [(sweep.form, sweep.help, sweep.default) for sweep in study.sweeps]
+    swept = {keyword(sweep.form) for sweep in study.sweeps}
     options = [_parameter(of_study, *option) for option in (*sweeps, *study.options)]
     if study.to_the_end:
         layout = [*parameters(OfRuns, "ranks"), *parameters(Execution, "threads")]
@@ -119,7 +144,8 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         options,
         parameters(OfRuns, "n", "dim", "settings", *steps, *OF_LINEAR),
         layout,
-        parameters(Execution, "device", "decomposition", "patch"),
+        [option for option in parameters(Nodes) if option.name not in swept],
+        parameters(Execution, *(name for name in OF_EXECUTION if name not in swept)),
         parameters(OfRuns, "repeat"),
         ReportFiles,
         Submit,
@@ -158,6 +184,8 @@ def paper(
     here: Annotated[bool, where("--here/--not-here")] = True,
     ranks: Annotated[str | None, where("--ranks R,R,...")] = None,
     threads: Annotated[str | None, where("--threads T,T,...")] = None,
+    device: Annotated[str | None, where("--device cpu|cuda[:i,j]|opencl[:i,j]")] = None,
+    pythons: Annotated[str | None, where("--pythons P,P,...")] = None,
     **values: Any,
 ) -> None:
     """A table or figure of a paper: what is published, what the model predicts for its machine, and the same
@@ -179,16 +207,21 @@ def paper(
         Ranks that are measured here.
     threads
         Threads that are measured here.
+    device
+        What computes here: the processor, or devices.
+    pythons
+        Interpreters of environments with other MPI libraries, to compare them here.
 
     Examples
     --------
     halocline study paper umbc-4.1 --n 1024 --nodes 1,2
-    halocline study paper astaroth-fig12
+    halocline study paper cavity-table3 --device opencl
     """
     from halocline.study import engine
 
     _alone()
-    layout = {"ranks": ranks, "threads": threads}
+    chosen = {"ranks": ranks, "threads": threads, "device": device, "pythons": pythons}
+    given = {option: value for option, value in chosen.items() if value}
     known = declared_papers()
     if name not in known:
         raise unknown("table or figure", name, list(known))
@@ -198,46 +231,45 @@ def paper(
         for text, option, numbers in ((n, "--n", POINTS), (nodes, "--nodes", NODES))
     )
     places, there = paper.places_of(sizes, counts), paper.there(machine)
-    study = None if paper.study is None else studies()[paper.study]
-    if study is None or not here:
-        why = f"{name} has nothing to measure" if study is None else "--not-here measures nothing"
-        refuse(layout, f"{why}: leave it out")
+    if not (paper.measured and here):
+        why = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
+        refuse(chosen, f"{why}: leave it out")
     measurements: list[Measurement] = []
-    measured = Report([], [])
+    reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
-        asked = None
-        if here and study is not None:
-            chosen = {option: value for option, value in layout.items() if value}
-            given = {"ranks": study.ranks, "threads": study.threads}
-            given |= {keyword(form): default for form, _, default in study.options}
-            given |= {**paper.options, **paper.here, **chosen}
-            for option in ("ranks", "threads") if study.to_the_end else ():
-                if "," in given[option]:
-                    raise InputError(
-                        f"--{option} {given[option]}: study {study.name} takes one number: give one"
-                    )
-            asked = _asked(study, paper.problem, given, Path(scratch), values)
+        every = [
+            _of_paper(study, paper.problem, options, given, Path(scratch), values)
+            for study, options in paper.measured
+            if here
+        ]
+        for asked in every:
             engine.plan(asked)
         check_files(values["json"], values["csv"], values["html"])
         if there is not None and places:
             with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
                 places = paper.predict(places, there, on_progress)
-        if asked is not None:
-            measurements, measured = _measured(asked, values)
+        for asked in every:
+            found, report = _measured(asked, {**values, "json": None})
+            measurements += found
+            reports.append(replace(report, tables=with_note(report.tables, paper.differences(found))))
 
     def figures() -> dict[str, Any]:
         picture = paper.draw(places)
-        return ({} if picture is None else {f"{name}.png": picture}) | measured.figures()
+        drawn = {} if picture is None else {f"{name}.png": picture}
+        for asked, report in zip(every, reports, strict=True):
+            prefix = f"{asked.study.name}-" if len(reports) > 1 else ""
+            drawn |= {prefix + file: figure for file, figure in report.figures().items()}
+        return drawn
 
     cited = {"name": name, "source": paper.data.source, "place": paper.data.place}
     facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
     report = Report(
-        [*paper.tables(places, there), *measured.tables],
-        [*paper.said, *measured.said],
+        [*paper.tables(places, there), *(table for each in reports for table in each.tables)],
+        [*paper.said, *(text for each in reports for text in each.said)],
         figures,
-        {**facts, **measured.facts},
+        facts | {key: value for each in reports for key, value in each.facts.items()},
         paper.title,
-        measured.footer,
+        "\n".join(dict.fromkeys(each.footer for each in reports)),
     )
     title = f"{paper.data.place.partition(',')[0]}: {paper.title}"
     if measurements:
@@ -246,6 +278,27 @@ def paper(
     else:
         rows = as_rows(places or paper.data.rows or [{"n": ""}])
         leave(report, values, title=title, lead=paper.data.source, record=facts, rows=rows)
+
+
+def _of_paper(
+    study: str,
+    problem: str,
+    options: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    scratch: Path,
+    results: Files,
+) -> Asked:
+    """Return the request for a study that measures a table or figure here."""
+    declared = studies()[study]
+    given: dict[str, Any] = {"ranks": declared.ranks, "threads": declared.threads}
+    given |= {keyword(form): default for form, _, default in declared.options} | dict(options) | dict(chosen)
+    if "ranks" in chosen:
+        given |= {"nodes": None, "per_node": None}
+    for option in ("ranks", "threads") if declared.to_the_end else ():
+        if "," in given[option]:
+            raise InputError(f"--{option} {given[option]}: study {declared.name} takes one number: give one")
+    asked = _asked(declared, problem, given, scratch, results)
+    return asked if chosen else replace(asked, cores=len(cores()))
 
 
 @command(app, "papers")
@@ -274,16 +327,21 @@ def report(files: Annotated[list[str], typer.Argument(metavar="FILES...")], **va
     Parameters
     ----------
     files
-        Measurement files.
+        Measurement files; NAME=FILE names a file, such as by its network, and separates it from the others.
 
     Examples
     --------
     halocline study report here.json cluster/*.json --html report.html
+    halocline study report NewRiver=newriver.json Cascades=cascades.json
     """
     from halocline.study import joining
 
     check_files(values["json"], values["csv"], values["html"])
-    found, made = joining.joined([Path(file) for file in files])
+    named = [joining.labelled(file) for file in files]
+    paths = [path for _, path in named]
+    found, made = joining.joined(
+        {path: label for label, path in named} if len(set(paths)) == len(paths) else paths
+    )
     names = ", ".join(dict.fromkeys(m["study"] for m in found))
     _leave(found, made, values, title=f"Report: {names}")
 
@@ -298,16 +356,18 @@ def measure(
     _alone()
     results, submit = take(ReportFiles, values), take(Submit, values)
     problem = f"./{problem}" if problem.startswith("-") else problem  # else the runs read an option
+    if (values["nodes"] or values["per_node"]) and source("ranks").name == "COMMANDLINE":
+        refuse({"ranks": values["ranks"]}, "--per-node says how many ranks each node has: leave it out")
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         asked = _asked(study, problem, values, Path(scratch), results)
         if submit["submit"] is not None:
             refuse(results, "halocline study report makes the page and tables of all jobs: leave it out")
-            if submit["per_node"] is not None and source("ranks").name == "COMMANDLINE":
-                why = "--per-node says how many ranks each node has"
-                refuse({"ranks": values["ranks"]}, f"{why}: leave it out")
             _submit(asked, submit)
             return
-        refuse(submit, "it is for the jobs of --submit: leave it out")
+        refuse(
+            {**submit, "directive": submit["directive"] or None},
+            "it is for the jobs of --submit: leave it out",
+        )
         measurements, report = _measured(asked, results, repeat)
         _leave(
             measurements,
@@ -325,33 +385,48 @@ def _asked(study: Study, problem: str, options: Mapping[str, Any], scratch: Path
     sizes = given.pop("n", None)
     numbers = None if sizes is None else tuple(sorted(whole_numbers(sizes, "--n", POINTS)))
     command = _command(study, problem, given)
-    ranks, threads = _layouts(given.pop("ranks"), given.pop("threads"), command.device)
+    nodes, per_node = given.pop("nodes", None), given.pop("per_node", None)
+    ranks, threads = given.pop("ranks"), given.pop("threads")
+    if nodes or per_node:
+        ranks = per_node or "1"
+        nodes = tuple(sorted(whole_numbers(nodes or "1", "--nodes", NODES)))
+    option = "--per-node" if nodes else "--ranks"
+    ranks, threads = _layouts(ranks, threads, command.device, option)
+    if study.to_the_end and (len(nodes or (1,)), len(ranks)) != (1, 1):
+        raise InputError(
+            f"study {study.name} takes one number of nodes, and one of their ranks: give one each"
+        )
     drawn = scratch / "pictures" if results["pictures"] or results["html"] else None
-    return Asked(study, command, numbers, ranks, threads, given, scratch, drawn)
+    return Asked(study, command, numbers, ranks, threads, given, scratch, drawn, nodes=nodes or ())
 
 
 def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     """Return the command that is measured; InputError for options that the problem does not take."""
     from halocline.problems.problem import Problem
-    from halocline.study.measuring.command import Command
+    from halocline.study.measuring.command import EXECUTION, Command
 
     device, settings = given.pop("device", None), tuple(given.pop("settings", ()) or ())
-    taken = {name: given.pop(name, None) for name in ("dim", "decomposition", "patch", *OF_LINEAR)}
+    swept = {keyword(sweep.form) for sweep in study.sweeps}
+    affinity = None if "affinity" in swept else given.pop("affinity", None)
+    environment = {} if affinity is None else AFFINITIES[affinity]
+    how = {name: given.pop(name, None) for name in OF_EXECUTION[1:] if name not in swept}
+    how = {name: value for name, value in how.items() if value != EXECUTION[name]}
+    taken = {name: given.pop(name, None) for name in ("dim", *OF_LINEAR)}
     steps = {name: given.get(name) for name in OF_STEPS}
-    decomposition = None if taken["decomposition"] == "optimal" else taken["decomposition"]  # the default
     if study.verb != "run":
-        decided = {**taken, **steps, "set": settings or None, "decomposition": decomposition}
-        refuse(decided, f"the study decides that of {problem}: leave it out")
-        return Command(study.verb, problem, {}, (), device)
+        refuse(
+            {**taken, **steps, "set": settings or None, **how},
+            f"the study decides that of {problem}: leave it out",
+        )
+        return Command(study.verb, problem, {}, (), device, environment)
     own = Problem(problem)
     if not own.has_settings:
         orders = {"orders": given.get("orders")} if study.options else {}
-        how = {"decomposition": decomposition, "patch": taken.pop("patch")}
-        decided = {**taken, **steps, **orders, "decomposition": None}
+        decided = {**taken, **steps, **orders}
         refuse(decided, f"{problem} is a file without settings, which decides that itself: leave it out")
     else:
         of_linear = {name: taken.pop(name) for name in OF_LINEAR}
-        how = {**taken, **steps}
+        how |= {**taken, **steps}
         del how["warm_up"]
         if own.is_linear:
             refuse(steps, f"{problem} is a linear problem, which has none: leave it out")
@@ -359,10 +434,13 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
         else:
             refuse(of_linear, f"{problem} is no linear problem: leave it out")
         settings += tuple(f"{name}={value}" for name, value in of_linear.items() if value is not None)
-    return Command("run", problem, {k: v for k, v in how.items() if v is not None}, settings, device)
+    options = {name: value for name, value in how.items() if value is not None}
+    return Command("run", problem, options, settings, device, environment)
 
 
-def _layouts(ranks: str | int | None, threads: str | int | None, device: str | None) -> Any:
+def _layouts(
+    ranks: str | int | None, threads: str | int | None, device: str | None, option: str = "--ranks"
+) -> Any:
     """Return the numbers of ranks and of threads; InputError for more than one thread on devices."""
     from halocline.run.domain.domain import default_threads
     from halocline.run.domain.execution import chosen_devices
@@ -372,8 +450,8 @@ def _layouts(ranks: str | int | None, threads: str | int | None, device: str | N
     if not isinstance(ranks, str):  # one run, with as many threads as it takes by default
         default = 1 if on_devices else default_threads(Communicator(ranks_of_node=ranks or 1))
         return (ranks or 1,), (threads or default,)
-    counts = tuple(sorted(whole_numbers(ranks, "--ranks", RANKS)))
-    several = tuple(sorted(whole_numbers(str(threads), "--threads", THREADS)))
+    counts = tuple(sorted(whole_numbers(ranks, option, RANKS if option == "--ranks" else RANKS_PER_NODE)))
+    several = tuple(sorted(whole_numbers(str(1 if threads is None else threads), "--threads", THREADS)))
     if on_devices and max(several) > 1:
         raise InputError(f"--threads {threads}: on devices each rank has 1 thread, which looks after these")
     return counts, several
@@ -390,7 +468,12 @@ def _measured(asked: Asked, results: Files, repeat: int | None = None) -> tuple[
     check_files(results["json"], results["csv"], results["html"], *pictures)
     exchanged = engine.formula_of(asked, runs) if asked.command.verb != "bench" else {}
     share_terminal()  # the runs, whose output is captured, show their progress there
-    measurements = engine.carry_out(study, runs, repeat or study.repeat, note)
+
+    def keep(done: list[Measurement]) -> None:  # a job that ends before the last run keeps the others
+        if results["json"] != STDOUT:
+            write_json(results["json"], {"measurements": done})
+
+    measurements = engine.carry_out(study, runs, repeat or study.repeat, note, keep)
     return measurements, engine.reported(study, measurements, Theory.of(exchanged, measurements))
 
 
@@ -434,9 +517,8 @@ def _submit(asked: Asked, submit: Mapping[str, Any]) -> None:
     """Write the scripts of jobs that run the study on a cluster."""
     from halocline.study import engine, jobs
 
-    counts = whole_numbers(submit["nodes"] or "1", "--nodes", NODES)
     engine.plan(asked)  # what cannot be is found here
-    made = jobs.scripts(asked, command_line(), submit["submit"], counts, submit)
+    made = jobs.scripts(asked, command_line(), submit["submit"], submit)
     jobs.check_new(made, overwrite=submit["overwrite"])
     check_files(*made)
     for path, text in made.items():

@@ -308,6 +308,11 @@ class Domain:
         return None if self.transfers is None else self.transfers.layout.decomposition
 
     @property
+    def parts(self) -> tuple[int, ...]:
+        """Parts of the grid along each axis; none until the first program is prepared."""
+        return () if self.decomposition is None else tuple(self.decomposition.parts)
+
+    @property
     def nodes(self) -> int:
         """Number of nodes that the ranks are on; 1 until the first program is prepared."""
         return 1 if self.transfers is None else self.transfers.layout.nodes

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from halocline import __version__
 from halocline.compile.driver import find_compiler
 from halocline.errors import CompileError, RunError
 from halocline.plan.rank import RankPlan
@@ -64,6 +65,8 @@ class Machine:
         The C++ compiler of generated code.
     mpi_library, mpi_version : str or None
         The MPI library of native code, and how it calls itself.
+    version : str
+        Of Halocline.
     commit : str or None
         The git commit of the running source, with "+" where files differ from it.
     openmp : mapping of str to str
@@ -84,6 +87,7 @@ class Machine:
     compiler_version: str | None
     mpi_library: str | None
     mpi_version: str | None
+    version: str
     commit: str | None
     openmp: Mapping[str, str]
 
@@ -115,6 +119,7 @@ def this_machine() -> Machine:
         compiler_version=compiler_version,
         mpi_library=mpi_library,
         mpi_version=mpi_version,
+        version=__version__,
         commit=_commit(Path(__file__).resolve().parents[4]),
         openmp={
             key: os.environ[key] for key in sorted(os.environ) if key.startswith(("OMP_", "GOMP_", "KMP_"))

@@ -273,6 +273,11 @@ def _wait(done: Callable[[], bool]) -> None:
             time.sleep(min(PAUSE_SHARE * waited, LONGEST_PAUSE))
 
 
+def hosts(comm: Communicator) -> int:
+    """Return the number of machines that the ranks are on, as MPI sees them; all ranks call this."""
+    return round(sum(1 / count for count in comm.allgather(comm.ranks_of_node)))
+
+
 def nodes_of(mpi: Any, node: Any) -> dict[str, Any]:
     """`Communicator.ranks_per_node` and `nodes_of_ranks`."""
     first = mpi.allgather(min(node.allgather(mpi.rank)))  # of each rank's node

@@ -69,11 +69,18 @@ def run_on_ranks(
     )
 
 
-def binding(kind: str | None, ranks: int, threads: int | None) -> list[str]:
-    """Return the options of mpiexec by which each rank has cores of its own, where OpenMP binds threads.
+def several_hosts() -> bool:
+    """Return True in a job on several hosts."""
+    nodes = os.environ.get("SLURM_JOB_NUM_NODES", os.environ.get("SLURM_NNODES", "1"))
+    return nodes != "1" or any(name in os.environ for name in HOSTS)
+
+
+def placing(kind: str | None, ranks: int, threads: int | None, per_node: int | None = None) -> list[str]:
+    """Return the options of mpiexec that give each host its ranks, and each rank its cores.
 
     OpenMP binds the threads of a process within the cores of that process. Without these options all ranks of
-    a node have the same cores, and their first threads share the first of them.
+    a node have the same cores, and their first threads share the first of them. Therefore each rank has cores
+    of its own where OpenMP binds threads.
 
     Parameters
     ----------
@@ -81,24 +88,40 @@ def binding(kind: str | None, ranks: int, threads: int | None) -> list[str]:
     ranks : int
     threads : int or None
         Threads of a rank; by default OMP_NUM_THREADS, or an equal share of the cores of this host.
+    per_node : int, optional
+        Ranks of each host, in a job on several hosts; by default as the MPI distributes them.
     """
-    if not binds_threads() or kind is None:
+    if kind is None:
         return []
+    hosts = per_node if several_hosts() else None
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    count = threads or (int(given) if given.isdigit() else 0) or max(1, len(cores()) // ranks)
+    count = threads or (int(given) if given.isdigit() else 0) or max(1, len(cores()) // (hosts or ranks))
     unit = "hwthread" if os.environ.get("OMP_PLACES", "").startswith("threads") else "core"
     if kind == "MPICH":
-        return ["-bind-to", f"{unit}:{count}", "-map-by", f"{unit}:{count}"]
+        of_host = [] if hosts is None else ["-ppn", f"{hosts}"]
+        bound = ["-bind-to", f"{unit}:{count}", "-map-by", f"{unit}:{count}"]
+        return [*of_host, *(bound if binds_threads() else ())]
+    place = "slot" if hosts is None else f"ppr:{hosts}:node"
+    if not binds_threads():
+        return [] if hosts is None else ["--map-by", f"{place}:OVERSUBSCRIBE"]
     of_threads = ["--use-hwthread-cpus"] if unit == "hwthread" else []
-    return [*of_threads, "--map-by", f"slot:PE={count}:OVERSUBSCRIBE", "--bind-to", unit]
+    return [*of_threads, "--map-by", f"{place}:PE={count}:OVERSUBSCRIBE", "--bind-to", unit]
 
 
-def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0, threads: int | None = None) -> int:
+def launch(
+    ranks: int,
+    command: Sequence[str],
+    *,
+    io_ranks: int = 0,
+    threads: int | None = None,
+    per_node: int | None = None,
+) -> int:
     """Run `command` on `ranks` ranks, and I/O ranks beside them, wait for it, and return its exit status.
 
     SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
     killed, the ranks are terminated. Where a rank dies, its number is printed. Where OpenMP binds threads,
-    each rank has cores of its own for its `threads`; see `binding`.
+    each rank has cores of its own for its `threads`. In a job on several hosts without I/O ranks, each host
+    has `per_node` ranks; see `placing`.
 
     Raises
     ------
@@ -131,7 +154,13 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0, threads: in
 
     with Ranks() as listener:
         child = subprocess.Popen(
-            [str(program), *binding(kind, ranks, threads), "-n", str(ranks), *command],
+            [
+                str(program),
+                *placing(kind, ranks, threads, None if io_ranks else per_node),
+                "-n",
+                str(ranks),
+                *command,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -176,8 +205,7 @@ def launch(ranks: int, command: Sequence[str], *, io_ranks: int = 0, threads: in
 def _check_room(ranks: int) -> None:
     """Refuse ranks that this host has no room for, where they all come to it: they would take it down, or die
     without a word."""
-    nodes = os.environ.get("SLURM_JOB_NUM_NODES", os.environ.get("SLURM_NNODES", "1"))
-    if nodes != "1" or any(name in os.environ for name in HOSTS):
+    if several_hosts():
         return
     available = native().available_memory()
     needed = ranks * RANK_BYTES

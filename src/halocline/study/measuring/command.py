@@ -21,11 +21,13 @@ from halocline.problems.files import is_file
 from halocline.run.devices.devices import OnDevice, summary, where
 from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.host.machine import this_machine
+from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement, at_median
 
-OF_A_RUN = ("threads", "device", "gpudirect", "trace")  # options of an execution that a study gives each run
+OF_A_RUN = ("threads", "device", "trace")  # options of an execution that a study gives each run
 # options of every command that runs something, with their defaults
 EXECUTION = {option.name: option.default for option in fields(Execution) if option.name not in OF_A_RUN}
+EXECUTION["gpudirect"] = "off"
 RUN: dict[str, Any] = {
     "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None,
 }  # fmt: skip
@@ -33,11 +35,14 @@ DEFAULTS = {"run": RUN | EXECUTION, "bench": EXECUTION | {"scaling": "weak"}}
 
 MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
-    *("compiler", "compiler_version", "mpi_library", "mpi_version", "commit"),
+    *("compiler", "compiler_version", "mpi_library", "mpi_version", "version", "commit"),
 )
-ENVIRONMENT = ("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY")
+ENVIRONMENT = (  # bindings of threads, and choices of networks
+    *("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY"),
+    *("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES"),
+)
 NESTED = (  # of a measurement, which a table leaves out
-    *("machine", "environment", "times", "devices", "shape", "joules_of"),
+    *("machine", "environment", "times", "devices", "shape", "parts", "methods_used", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
     *("automatic", "automatic_for", "extrapolated"),
 )
@@ -124,9 +129,8 @@ class Command:
 def measure(
     case: Command,
     n: int | Sequence[int] | None,
+    layout: Layout,
     *,
-    ranks: int,
-    threads: int,
     repeat: int = 1,
     extra: Mapping[str, str] | None = None,
 ) -> Measurement:
@@ -137,7 +141,7 @@ def measure(
     case : Command
     n : int, sequence of int or None
         Along each axis; None for a file that has a size of its own.
-    ranks, threads : int
+    layout : Layout
     repeat : int
         How often; all runs must give the same bits.
     extra : mapping of str to str
@@ -156,7 +160,7 @@ def measure(
         What the command ended with.
     """
     size = {} if n is None else {"--n": f"{n}" if isinstance(n, int) else ",".join(map(str, n))}
-    options = {**size, **case.words(), "--ranks": f"{ranks}", "--threads": f"{threads}"}
+    options = {**size, **case.words(), **layout.options}
     settings = [word for each in case.settings for word in ("--set", each)]
     words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
     variables = [f"{name}={value}" for name, value in case.environment.items() if value is not None]
@@ -247,10 +251,12 @@ def _places(measurement: Measurement) -> list[OnDevice]:
 def flat(measurement: Measurement) -> dict[str, Any]:
     """Return a measurement without nesting; of the machine it has the facts that matter for a time."""
     row = {key: value for key, value in measurement.items() if key not in NESTED}
-    if "shape" in measurement:
-        row["shape"] = "x".join(map(str, measurement["shape"]))
+    for name in ("shape", "parts"):
+        if name in measurement:
+            row[name] = "x".join(map(str, measurement[name]))
+    row["methods_used"] = " ".join(measurement.get("methods_used") or ())
     row["devices"] = devices_of(measurement)
     row["runs"] = len(measurement["times"])
     row |= {name.lower(): value for name, value in measurement["environment"].items()}
     machine = measurement["machine"]
-    return row | {name: machine[name] for name in MACHINE}
+    return row | {name: machine.get(name) for name in MACHINE}

@@ -48,6 +48,11 @@ CLOCK = Column("wall clock\nHH:MM:SS", lambda m, g: clock(m["seconds"]))
 SLOWER = Column("over the\nfastest", lambda m, g: f"{q.pace(m) / q.pace(g.best):.2f}")
 
 
+def wall_clock(measurement: Measurement, group: Group) -> str:
+    """Return the wall clock and the seconds of a run, as text."""
+    return f"{clock(measurement['seconds'])}  {in_seconds(measurement['seconds']):>8}"
+
+
 def units(group: Group) -> Column:
     """Return the column of the numbers of cores or devices."""
     return Column(f"{q.unit(group.first)}s", lambda m, g: f"{q.units(m)}")
@@ -69,8 +74,8 @@ def where_known(group: Group) -> list[Column]:
 
 
 def whole(group: Group) -> Group:
-    """Return the solves and the whole steps, of all orders."""
-    return group.where(lambda m: m["only"] is None and m["halo"] == "read")
+    """Return the solves and the whole steps, of all orders, with all halos of a way of communicating."""
+    return group.where(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
 
 
 def whole_steps(group: Group) -> Group:

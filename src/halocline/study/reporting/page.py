@@ -85,7 +85,7 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
         "memory": f"{amount(machine['memory_bytes'] or 0)}, {machine['numa_nodes']} NUMA node(s)",
         "compiler": f"{machine['compiler']}: {machine['compiler_version']}",
         "MPI": f"{machine['mpi_version']}",
-        "source": f"commit {machine['commit'] or 'unknown'}",
+        "source": f"Halocline {machine.get('version') or '?'}, commit {machine['commit'] or 'unknown'}",
     }
 
 

@@ -29,6 +29,17 @@ def nodes(measurement: Measurement) -> int:
     return int(measurement.get("nodes") or 1)
 
 
+def per_node(measurement: Measurement) -> int:
+    """Return the ranks of each node; on the last one may be fewer."""
+    return int(measurement.get("ranks_per_node") or -(-measurement["ranks"] // nodes(measurement)))
+
+
+def of_hosts(measurement: Measurement, before: str = " ") -> str:
+    """Return on how many machines the nodes of a run are, in words; "" where each node is one."""
+    hosts = measurement.get("hosts")
+    return f"{before}(on {counted(hosts, 'host')})" if hosts and hosts < nodes(measurement) else ""
+
+
 def grid(measurement: Measurement) -> tuple[int, tuple[int, ...]]:
     """Return the key of the grid: its number of cells, then its shape."""
     return measurement["cells"], tuple(measurement["shape"])
@@ -42,7 +53,7 @@ def subdomains(measurement: Measurement) -> int:
 def layout(measurement: Measurement) -> str:
     """Return ranks, threads, devices and nodes in a few words."""
     ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
-    on_nodes = f" on {counted(count, 'node')}" if count > 1 else ""
+    on_nodes = f" on {counted(count, 'node')}{of_hosts(measurement)}" if count > 1 else ""
     if measurement["devices"]:
         return f"{ranks}, {counted(units(measurement), 'device')}{on_nodes}"
     return f"{ranks} of {counted(measurement['threads'], 'thread')}{on_nodes}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement, grouped
-from halocline.study.reporting.quantities import Key, layout, nodes, pace, units
+from halocline.study.reporting.quantities import Key, layout, nodes, of_hosts, pace, per_node, units, wrapped
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -94,8 +94,9 @@ class Axis(NamedTuple):
 
 
 def by_layout(measurement: Measurement) -> Any:
-    """Return the key of the cores or devices, ranks, threads and nodes of a run."""
-    return units(measurement), measurement["ranks"], measurement["threads"], nodes(measurement)
+    """Return the key of the cores or devices, ranks, threads, nodes and hosts of a run."""
+    hosts = measurement.get("hosts") or 1
+    return units(measurement), measurement["ranks"], measurement["threads"], nodes(measurement), hosts
 
 
 def row_table(
@@ -124,18 +125,28 @@ def in_order(group: Group, key: Key = by_layout) -> list[tuple[Measurement, Grou
     return [(m, group) for m in sorted(group.members, key=key)]
 
 
-def _ranks(measurement: Measurement) -> tuple[int, int, int]:
-    return measurement["ranks"], units(measurement) if measurement["devices"] else 0, nodes(measurement)
+def _ranks(measurement: Measurement) -> tuple[int, ...]:
+    devices, hosts = units(measurement) if measurement["devices"] else 0, measurement.get("hosts") or 1
+    return measurement["ranks"], devices, nodes(measurement), hosts
 
 
 def _ranks_label(measurement: Measurement) -> str:
     devices = f"\n{counted(units(measurement), 'device')}" if measurement["devices"] else ""
-    on_nodes = f"\non {counted(nodes(measurement), 'node')}" if nodes(measurement) > 1 else ""
+    several = f"\non {counted(nodes(measurement), 'node')}{of_hosts(measurement)}"
+    on_nodes = several if nodes(measurement) > 1 else ""
     return f"{counted(measurement['ranks'], 'rank')}{devices}{on_nodes}"
 
 
 RANKS = Axis(_ranks, _ranks_label)
 THREADS = Axis(lambda m: m["threads"], lambda m: f"{counted(m['threads'], 'thread')} a rank")
+NODES = Axis(
+    lambda m: (nodes(m), m.get("hosts") or 1), lambda m: counted(nodes(m), "node") + of_hosts(m, "\n")
+)
+PER_NODE = Axis(per_node, lambda m: f"{counted(per_node(m), 'rank')} a node")
+SPLIT = Axis(
+    lambda m: (per_node(m), m["threads"]),
+    lambda m: f"{counted(per_node(m), 'rank')} a node, {counted(m['threads'], 'thread')} each",
+)
 LAYOUTS = Axis(by_layout, lambda m: layout(m).replace(" of ", "\nof ").replace(" on ", "\non "))
 
 
@@ -221,6 +232,11 @@ class Contents:
     said: Callable[[Group], Iterable[str]] = lambda group: ()
     figures: Mapping[str, Callable[[Group], Figure | None]] = field(default_factory=dict)
     of: Callable[[Group], Group] = lambda group: group
+
+
+def with_note(tables: Iterable[Table], note: str) -> list[Table]:
+    """Return tables, of which those with a heading have a further note below."""
+    return [replace(t, note=f"{t.note}\n{wrapped(note)}".strip()) if t.heading else t for t in tables]
 
 
 def report(contents: Iterable[Contents], group: Group) -> Report:

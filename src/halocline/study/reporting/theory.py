@@ -98,4 +98,5 @@ def _formula(own: Exchanged, measurement: Measurement, *, per_cell: float, per_b
         per_cell=per_cell,
         per_halo_cell=per_byte,
         periodic=own.periodic,
+        strategy=measurement.get("decomposition") or "optimal",
     )

@@ -99,10 +99,10 @@ class Convergence(Study):
 def _of_solves(asked: Asked) -> list[Run]:
     from halocline.run.domain.execution import chosen_devices
 
-    (ranks,), (threads,) = asked.ranks, asked.threads
+    (layout,) = asked.layouts
     sizes = asked.sizes or (256, 512, 1024)
     shapes = [asked.ready(n).shape for n in sizes]
-    runs = [Run(asked.command, shape[0], shape, ranks, threads, shape) for shape in shapes]
+    runs = [Run(asked.command, shape[0], shape, layout, shape) for shape in shapes]
     if asked.drawn is not None:
         extra = {"--pictures": str(asked.drawn)}
         if chosen_devices(asked.command.device).interface == "cpu":  # devices have no trace
@@ -119,15 +119,14 @@ def _of_file(asked: Asked) -> list[Run]:
         sizes = (base // 4, base // 2, base)
     if "exact" not in first.script.defined:
         _check_three(sizes)
-    (ranks,), (threads,) = asked.ranks, asked.threads
+    (layout,) = asked.layouts
     facts = {"panel": first.name, "line": "", "expected_order": first.order}
     return [
         Run(
             asked.command,
             n,
             asked.ready(n).shape,
-            ranks,
-            threads,
+            layout,
             n,
             facts,
             extra={"--state": str(asked.scratch / f"{number}.npz")},
@@ -141,7 +140,7 @@ def _of_lines(asked: Asked) -> list[Run]:
 
     command, case = asked.command, asked.ready()
     given = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
-    (ranks,), (threads,) = asked.ranks, asked.threads
+    (layout,) = asked.layouts
     runs = []
     for label, family in errors.lines(case, given, command.dim, asked.sizes):
         settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in given]
@@ -158,7 +157,7 @@ def _of_lines(asked: Asked) -> list[Run]:
                 **(extrapolation.facts(ready) if is_steady else {"error_is": error_name}),
                 "base": {"settings": " ".join(command.settings)},
             }
-            runs.append(Run(of_line, n, ready.shape, ranks, threads, ready.shape, facts))
+            runs.append(Run(of_line, n, ready.shape, layout, ready.shape, facts))
     return runs
 
 

@@ -26,12 +26,12 @@ class Exchange(Study):
             raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
         scaling = asked.given.get("scaling") or "weak"
         runs = []
-        for n, (ranks, threads) in itertools.product(asked.sizes or (64,), self.layouts(asked)):
-            shape = weak_shape(n, ranks if scaling == "weak" else 1)
+        for n, layout in itertools.product(asked.sizes or (64,), self.layouts(asked)):
+            shape = weak_shape(n, layout.ranks if scaling == "weak" else 1)
             for methods in SETS.values():
                 command = asked.command.but(scaling=scaling, methods=methods)
-                if ranks > 1 or "peer" in methods:
-                    runs.append(Run(command, n, shape, ranks, threads, n))
+                if layout.ranks > 1 or "peer" in methods:
+                    runs.append(Run(command, n, shape, layout, n))
         return runs
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from halocline.io.table import Table
+from halocline.study.layout import Layout
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
-from halocline.study.reporting.report import Contents, Group, in_order, row_table
+from halocline.study.reporting.report import NODES, SPLIT, Contents, Group, in_order, pivot_table, row_table
 from halocline.study.study import Asked, Study
 from halocline.words import counted
 
@@ -24,9 +25,27 @@ def hybrid_table(group: Group, heading: str = "") -> Table:
     return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
 
 
+def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
+    """Yield tables of splits in rows and nodes in columns: times, and those over the fastest of a column."""
+    bests = {q.nodes(nodes.first): nodes.best for nodes in group.by(q.nodes)}
+    yield pivot_table(
+        "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
+    )
+    yield pivot_table(
+        "Over the fastest on as many nodes",
+        group,
+        lambda m, g: f"{q.pace(m) / q.pace(bests[q.nodes(m)]):.2f}",
+        rows=SPLIT,
+        columns=NODES,
+    )
+
+
 def _tables(group: Group) -> Iterator[Table]:
     for size in group.by(q.grid):
-        yield hybrid_table(size, q.heading(size.first))
+        if len(size.by(q.nodes)) > 1:
+            yield from over_nodes(size, q.heading(size.first))
+        else:
+            yield hybrid_table(size, q.heading(size.first))
 
 
 def _figure(group: Group) -> Figure | None:
@@ -35,10 +54,10 @@ def _figure(group: Group) -> Figure | None:
         lambda m, g: q.pace(m) / q.pace(g.best),
         "Hybrid runs",
         "time over the fastest on as many cores",
-        line=lambda m: (q.grid(m), q.units(m)),
+        line=lambda m: (q.grid(m), q.nodes(m), q.units(m)),
         label=lambda line: f"{c.size_label(line, line)}, {q.units(line.first)} cores",
-        x=lambda m: int(m["ranks"]),
-        xlabel="ranks",
+        x=q.per_node,
+        xlabel="ranks of a node",
         log=False,
     )
     return draw([panel])
@@ -53,32 +72,34 @@ def _sentences(group: Group) -> Iterator[str]:
             yield f"{where}: fastest with {q.layout(equals.best)}; with {q.layout(slowest)} {times}."
 
 
-def factors(ranks: Sequence[int], threads: Sequence[int]) -> list[tuple[int, int]]:
-    """Return all pairs of ranks and threads whose product is one of `ranks` times the most threads."""
-    pairs = {
-        (count // t, t)
-        for r in ranks
-        for count in [r * max(threads)]
-        for t in range(1, count + 1)
-        if not count % t
-    }
-    return sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
+def splits(layouts: Iterable[Layout]) -> list[Layout]:
+    """Return all layouts that share out the cores of each node, which are ranks of a node times threads."""
+    made = set()
+    for layout in layouts:
+        cores = (layout.per_node or layout.ranks) * layout.threads
+        for threads in (t for t in range(1, cores + 1) if cores % t == 0):
+            ranks = cores // threads
+            made.add(Layout(layout.nodes * ranks, threads, layout.per_node and ranks))
+    return sorted(made, key=lambda each: (each.nodes, each.ranks * each.threads, each.ranks))
 
 
 class Hybrid(Study):
     """Study on all ways to share out the cores."""
 
-    def layouts(self, asked: Asked) -> list[tuple[int, int]]:
-        return factors(asked.ranks, asked.threads)
+    def layouts(self, asked: Asked) -> list[Layout]:
+        return splits(asked.layouts)
 
 
 STUDY = Hybrid(
     "hybrid",
     title="Hybrid runs",
     about="The same cores shared out among ranks and threads in every way.",
-    help="Each divisor of ranks times threads is a number of ranks, the rest are threads, as in Tables 7.1 "
-    "and 7.2 of UMBC HPCF-2018-10.",
-    examples=("halocline study hybrid poisson --n 1024 --ranks 2 --threads 2",),
+    help="The cores of a node are its ranks times their threads. Each divisor of them is a number of ranks "
+    "of the node, and the rest are threads, as in Tables 7.1 and 7.2 of UMBC HPCF-2018-10.",
+    examples=(
+        "halocline study hybrid poisson --n 1024 --ranks 2 --threads 2",
+        "halocline study hybrid poisson --n 4096 --nodes 1,2,4 --per-node 32 --submit slurm --exclusive",
+    ),
     contents=(Contents(_tables, _sentences, {"hybrid.png": _figure}),),
     ranks="2",
 )

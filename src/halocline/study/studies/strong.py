@@ -15,12 +15,21 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import published_rows, references, with_notes
-from halocline.study.reporting.report import Contents, Group, in_order, pivot_table, row_table
+from halocline.study.reporting.report import (
+    NODES,
+    PER_NODE,
+    Contents,
+    Group,
+    in_order,
+    pivot_table,
+    row_table,
+)
 from halocline.study.studies.hybrid import hybrid_table
 from halocline.study.studies.orders import ORDERS, of_several
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
 from halocline.study.study import Asked, Study
-from halocline.words import clock, counted, duration, in_seconds
+from halocline.study.ways import COMPARED, WAYS, unless_varied
+from halocline.words import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,17 +38,23 @@ if TYPE_CHECKING:
 
 
 def _tables_of_solves(group: Group) -> Iterator[Table]:
-    for size in group.by(lambda m: m["n"]):
+    over_nodes = len(group.by(q.nodes)) > 1
+    axes: dict[str, Any] = {"rows": PER_NODE, "columns": NODES} if over_nodes else {}
+    for size in group.by(lambda m: (m["n"], m["threads"] if over_nodes else 0)):
         m = size.first
         yield pivot_table(
             "Wall clock, HH:MM:SS and seconds",
             size,
-            lambda m, g: f"{clock(m['seconds'])}  {in_seconds(m['seconds']):>8}",
-            heading=f"N = {m['n']}: {m['dof']:,} unknowns, {m['case']} in {m['dim']}D, {m['method']}",
+            c.wall_clock,
+            heading=f"N = {m['n']}: {m['dof']:,} unknowns, {m['case']} in {m['dim']}D, {m['method']}"
+            + f", {counted(m['threads'], 'thread')} a rank" * over_nodes,
+            **axes,
         )
-        yield pivot_table("Speed-up", size, lambda m, g: f"{q.speedup(m, g.base):.2f}")
+        yield pivot_table("Speed-up", size, lambda m, g: f"{q.speedup(m, g.base):.2f}", **axes)
         note = f"Relative to {q.layout(size.base)}."
-        yield pivot_table("Efficiency", size, lambda m, g: f"{q.efficiency(m, g.base):.2f}", note=note)
+        yield pivot_table(
+            "Efficiency", size, lambda m, g: f"{q.efficiency(m, g.base):.2f}", note=note, **axes
+        )
         copies, triad = "copies within the same devices move", "a += s * b moves on the same cores"
         yield pivot_table(
             "Share of the measured bandwidth",
@@ -47,8 +62,9 @@ def _tables_of_solves(group: Group) -> Iterator[Table]:
             lambda m, g: f"{m['bandwidth_share']:.0%}" if m["bandwidth_share"] else "",
             note="Bytes that an iteration must move a second, over those that "
             f"{copies if m['devices'] else triad}.",
+            **axes,
         )
-        equals = [units for units in size.by(q.units) if len(units.members) > 1]
+        equals = [units for units in size.by(q.units) if len(units.members) > 1 and not over_nodes]
         if equals:
             yield hybrid_table(Group(m for units in equals for m in units.members))
 
@@ -66,14 +82,24 @@ def _sentences_of_solves(group: Group) -> Iterator[str]:
 
 
 def _figure_of_solves(group: Group) -> Figure | None:
+    over_nodes = len(group.by(q.nodes)) > 1
+
+    def per_node(m: Measurement) -> int:
+        return q.per_node(m) if over_nodes else 0
+
+    def _on(line: Group) -> str:
+        return f", {counted(q.per_node(line.first), 'rank')} a node" if over_nodes else ""
+
     bases = {size.first["n"]: size.base for size in group.by(lambda m: m["n"])}
     panel = Panel(
         group,
         lambda m, g: q.speedup(m, bases[m["n"]]),
         "Speed-up",
         "",
-        line=lambda m: (m["n"], m["threads"]),
-        label=lambda line: f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} a rank",
+        line=lambda m: (m["n"], m["threads"], per_node(m)),
+        label=lambda line: (
+            f"N = {line.first['n']}, {counted(line.first['threads'], 'thread')} a rank{_on(line)}"
+        ),
         ideal=lambda x, line: x,
     )
     efficiency = replace(panel, y=lambda m, g: q.efficiency(m, bases[m["n"]]), title="Efficiency")
@@ -199,8 +225,14 @@ STUDY = Study(
     examples=(
         "halocline study strong poisson --n 1024 --ranks 1,2 --threads 1,2",
         "halocline study strong mhd-benchmark --n 64,128 --ranks 1,2 --parts",
+        "halocline study strong poisson --n 4096 --nodes 1,2,4 --per-node 1,2,4 --submit slurm --exclusive",
+        "halocline study strong cavity --n 32 --ranks 1,2 --communication baseline,v1,v2,v3 --set stages=1",
     ),
-    contents=(c.SAME_BITS, SOLVES, STEPS, PARTS_OF_A_STEP, replace(ORDERS, of=of_several)),
+    contents=(
+        *(c.SAME_BITS, COMPARED, unless_varied(SOLVES), unless_varied(STEPS), PARTS_OF_A_STEP),
+        replace(ORDERS, of=of_several),
+    ),
+    sweeps=WAYS,
     variants=_variants,
     options=(
         (
@@ -215,4 +247,5 @@ STUDY = Study(
         ),
     ),
     formula=True,
+    compares=("device",),
 )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.plan.growth import grown, grown_as_cut
+from halocline.ranges import Range, whole_numbers
+from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
@@ -16,6 +18,7 @@ from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
 from halocline.study.study import Asked, Run, Study
+from halocline.study.ways import COMPARED, WAYS, unless_varied
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -81,9 +84,19 @@ WEAK = Contents(_tables, _sentences, {"weak.png": _figure}, c.whole)
 class Weak(Study):
     """Study on grids that grow with the ranks."""
 
-    def place(self, asked: Asked, at: int | None, ready: Problem, ranks: int, threads: int) -> Run:
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return the runs of each growth; on one subdomain all are the same."""
+        first, *others = whole_numbers(asked.given.get("growth") or "1", "--growth", Range(1, 2))
+        runs = super().runs(replace(asked, given={**asked.given, "growth": first}))
+        for growth in others:
+            more = super().runs(replace(asked, given={**asked.given, "growth": growth}))
+            runs += [run for run in more if run.shape != asked.ready(run.n).shape]
+        return runs
+
+    def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
         """Return the run of a problem with as many cells for each of so many ranks."""
-        run, growth = super().place(asked, at, ready, ranks, threads), _growth(asked)
+        run, growth = super().place(asked, at, ready, layout), _growth(asked)
+        ranks = layout.ranks * asked.command.subdomains_per_rank
         if growth is not None:
             cut = asked.command.decomposition
             shape = grown(ready.shape, ranks) if growth == 1 else grown_as_cut(ready.shape, ranks, cut)
@@ -98,9 +111,9 @@ class Weak(Study):
 
 def _growth(asked: Asked) -> int | None:
     """Return 1 or 2; None for a problem that has one number for its size."""
-    growth = asked.given.get("growth") or 1
+    growth = int(asked.given.get("growth") or 1)
     if asked.has_settings and not asked.is_linear:
-        return int(growth)
+        return growth
     if growth == 2:
         raise InputError(
             f"--growth 2: {asked.command.name} has one number for its size, so all axes grow: leave it out"
@@ -117,9 +130,11 @@ STUDY = Weak(
     "code, Tables 1 and 2).",
     examples=(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
-        "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-z",
+        "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",
     ),
-    contents=(c.SAME_BITS, WEAK),
-    options=(("--growth 1|2", "How the grid grows with the ranks.", 1),),
+    contents=(c.SAME_BITS, COMPARED, unless_varied(WEAK)),
+    sweeps=WAYS,
+    options=(("--growth G,G,...", "How the grid grows with the ranks: 1 or 2, or both to compare.", "1"),),
     formula=True,
+    compares=("growth", "device"),
 )

@@ -1,0 +1,53 @@
+"""Ranks, threads and nodes of a run, and the binding of its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from halocline.words import counted, joined
+
+_UNBOUND = dict.fromkeys(("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY"))
+# environment of each binding, as in Tables 4.1 to 4.3 and 7.2 of UMBC HPCF-2018-10; None removes a variable
+AFFINITIES: Mapping[str, Mapping[str, str | None]] = {
+    "none": _UNBOUND,
+    "close": {**_UNBOUND, "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"},
+    "spread": {**_UNBOUND, "OMP_PROC_BIND": "spread", "OMP_PLACES": "cores"},
+    "scatter": {**_UNBOUND, "KMP_AFFINITY": "scatter"},
+    "threads": {**_UNBOUND, "OMP_PROC_BIND": "close", "OMP_PLACES": "threads"},
+}
+
+
+class Layout(NamedTuple):
+    """Ranks and threads of a run.
+
+    Attributes
+    ----------
+    ranks : int
+        Of the whole run.
+    threads : int
+        Of each rank.
+    per_node : int or None
+        Ranks of each node; None: as the launcher distributes them.
+    """
+
+    ranks: int
+    threads: int
+    per_node: int | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes; 1 where it is not given."""
+        return 1 if self.per_node is None else -(-self.ranks // self.per_node)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of `halocline run`."""
+        node = {} if self.per_node is None else {"--ranks-per-node": f"{self.per_node}"}
+        return {"--ranks": f"{self.ranks}", "--threads": f"{self.threads}", **node}
+
+    @property
+    def words(self) -> str:
+        """Description in a few words."""
+        on = None if self.per_node is None else f"on {counted(self.nodes, 'node')}"
+        return joined(f"ranks {self.ranks}", f"threads {self.threads}", on)

@@ -1,0 +1,225 @@
+"""Ways of running a problem, which studies of scaling compare: communication, cuts, MPI libraries, bindings.
+
+The cavity code of Virginia Tech (Tables 3, 4 and Figs. 4 to 13) and UMBC HPCF-2018-10 (Tables 4.1 to 4.3)
+compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from halocline.errors import InputError
+from halocline.io.table import Table
+from halocline.plan.communication import COMMUNICATIONS
+from halocline.study.layout import AFFINITIES
+from halocline.study.measurement import Measurement, is_solve, mpi_library
+from halocline.study.reporting import columns as c
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.report import NODES, RANKS, Axis, Contents, Group, by_layout, pivot_table
+from halocline.study.study import Sweep
+from halocline.words import joined
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def _python(text: str) -> str:
+    if not Path(text).is_file():
+        raise InputError(f"--pythons: there is no file {text}; expected the Pythons of environments")
+    return text
+
+
+WAYS = (
+    Sweep(
+        "communication",
+        "--communication V,V,...",
+        "Ways of communicating: " + ", ".join(COMMUNICATIONS) + "; see `halocline run --help`.",
+        words=tuple(COMMUNICATIONS),
+        decides=("halo", "packing", "overlap", "methods"),
+    ),
+    Sweep(
+        "gpudirect",
+        "--gpudirect on,off",
+        "With --communication on devices: whether MPI takes messages out of their memory, or the host's.",
+        words=("on", "off"),
+    ),
+    Sweep(
+        "decomposition",
+        "--decomposition D,D,...",
+        "Cuts of the grid over the ranks: optimal, 1d-x, 1d-z, 2d, 3d and others of `halocline run --help`, "
+        "or the parts along each axis, such as 4x2.",
+    ),
+    Sweep(
+        "python",
+        "--pythons P,P,...",
+        "Python interpreters of environments, each with an MPI library of its own, such as .venv/bin/python "
+        "with MPICH and build/openmpi/venv/bin/python, which `make test-openmpi` makes.",
+        means=_python,
+    ),
+    Sweep(
+        "environment",
+        "--affinity A,A,...",
+        "Bindings of threads: [bold]close[/] to the first one of a rank or [bold]spread[/], by OMP_PROC_BIND "
+        "and OMP_PLACES=cores; [bold]threads[/], close, on hardware threads; [bold]scatter[/], by "
+        "KMP_AFFINITY, which the OpenMP libraries of Intel and LLVM read, and libgomp does not; "
+        "[bold]none[/]. By default as the environment says.",
+        words=tuple(AFFINITIES),
+        means=lambda name: dict(AFFINITIES[name]),
+    ),
+)
+
+
+def _binding(measurement: Measurement) -> str:
+    given = {name: value for name, value in measurement["environment"].items() if value is not None}
+    names = (
+        name for name, variables in AFFINITIES.items() if given == {k: v for k, v in variables.items() if v}
+    )
+    return next(names, " ".join(f"{name}={value}" for name, value in given.items()))
+
+
+def _growth(measurement: Measurement) -> str:
+    return f"growth {measurement['growth']}" if measurement.get("growth") else ""
+
+
+WORDS = {  # of the way of a measurement, by the keys in which ways differ
+    "communication": lambda m: m.get("communication") or "as it is",
+    "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
+    "decomposition": lambda m: str(m["decomposition"]),
+    "mpi": lambda m: mpi_library(m)[:40],
+    "environment": lambda m: f"binding {_binding(m)}",
+    "growth": _growth,
+}
+
+
+def varied(group: Group) -> list[str]:
+    """Return the keys of WORDS in which measurements of a group on several subdomains differ."""
+    several = group.where(lambda m: q.subdomains(m) > 1).members or group.members
+    return [name for name, say in WORDS.items() if len(set(map(say, several))) > 1]
+
+
+def unless_varied(contents: Contents) -> Contents:
+    """Return contents that are left out where ways are compared."""
+    return replace(contents, of=lambda group: Group([]) if varied(group) else contents.of(group))
+
+
+def labels(group: Group) -> dict[int, str]:
+    """Return the way of each measurement, by its identity; "one subdomain" where there is nothing to vary."""
+    names = varied(group)
+    return {
+        id(m): joined(*(WORDS[name](m) for name in names))
+        if q.subdomains(m) > 1 or {"mpi", "environment"} & set(names)
+        else "one subdomain"
+        for m in group.members
+    }
+
+
+def _base(measurement: Measurement, group: Group) -> Measurement | None:
+    """Return the measurement of one subdomain with as many threads and the same library and binding."""
+    one = group.same_threads(measurement).where(lambda m: q.subdomains(m) == 1)
+    alike = [m for m in one.members if mpi_library(m) == mpi_library(measurement)]
+    return min(alike or one.members, key=q.pace, default=None)
+
+
+def _time(measurement: Measurement, group: Group) -> str:
+    return q.nanoseconds(q.ns(measurement))
+
+
+def _rate(measurement: Measurement, group: Group) -> str:
+    """Return ssspnt, and the efficiency: its quotient to that of one subdomain."""
+    base = _base(measurement, group)
+    share = "" if base is None else f" ({q.percent(measurement['ssspnt'] / base['ssspnt'])})"
+    return f"{q.text(measurement['ssspnt'])}{share}"
+
+
+def _rows(group: Group, named: dict[int, str]) -> Axis:
+    """Return the axis of ways, and of the ranks of a node where runs are on several."""
+    order = list(dict.fromkeys(named.values()))
+
+    def per_node(m: Measurement) -> int:
+        return q.per_node(m) if len(group.by(q.nodes)) > 1 else 0
+
+    return Axis(
+        lambda m: (order.index(named[id(m)]), per_node(m)),
+        lambda m: named[id(m)] + (f", {per_node(m)} a node" if per_node(m) else ""),
+    )
+
+
+def _tables(group: Group) -> Iterator[Table]:
+    named = labels(group)
+    columns = NODES if len(group.by(q.nodes)) > 1 else RANKS
+    for size in group.by(lambda m: (m["n"], m["threads"])):
+        table = partial(pivot_table, rows=_rows(group, named), columns=columns, head="way")
+        if is_solve(size.first):
+            heading = q.heading(size.first)
+            yield table("Wall clock, HH:MM:SS and seconds", size, c.wall_clock, heading=heading)
+        else:
+            heading = f"n = {size.first['n']}: {q.named(size.first)}"
+            yield table("Nanoseconds of a cell and step", size, _time, heading=heading)
+            one = any(q.subdomains(m) == 1 for m in size.members)
+            note = (
+                "ssspnt is 1e-7 cells steps / (np seconds), with np the cores or devices (Eq. 6 of the "
+                "cavity code); in brackets, efficiency: its share of that of one subdomain"
+                + ("." if one else ", which was not measured.")
+            )
+            if all(m["ssspnt"] for m in size.members):
+                yield table("ssspnt and efficiency", size, _rate, note=q.wrapped(note))
+        firsts = {q.layout(m): m for m in reversed(size.members)}
+
+        def over(m: Measurement, g: Group, firsts: dict[str, Measurement] = firsts) -> str:
+            return f"{q.pace(m) / q.pace(firsts[q.layout(m)]):.2f}"
+
+        yield table("Time over that of the first way on as many ranks", size, over)
+
+
+def _sentences(group: Group) -> Iterator[str]:
+    named = labels(group)
+    for size in group.by(lambda m: (m["n"], m["threads"])):
+        last = size.by(by_layout)[-1]
+        slowest, best = max(last.members, key=q.pace), last.best
+        if slowest is not best:
+            ratio = q.pace(slowest) / q.pace(best)
+            yield (
+                f"n = {best['n']}, {q.layout(best)}: fastest is {named[id(best)]}; "
+                f"{named[id(slowest)]} takes {ratio:.2f} times as long."
+            )
+    asked = [m for m in group.members if m.get("gpudirect") == "on"]
+    if asked and not any("gpu_aware" in (m.get("methods_used") or ()) for m in asked):
+        yield (
+            "GPUDirect was asked for, but MPI takes no messages out of device memory here: these runs are as "
+            "without it."
+        )
+
+
+def _figure(group: Group) -> Figure | None:
+    steps = group.where(lambda m: m["ssspnt"])
+    named = labels(group)
+    if not steps.members:
+        return None
+    order = list(dict.fromkeys(named.values()))
+    return draw(
+        [
+            Panel(
+                size,
+                lambda m, g: m["ssspnt"],
+                f"n = {size.first['n']}",
+                "ssspnt",
+                line=lambda m: order.index(named[id(m)]),
+                label=lambda line: named[id(line.first)],
+                log=False,
+            )
+            for size in steps.by(lambda m: m["n"])
+        ]
+    )
+
+
+COMPARED = Contents(
+    _tables,
+    _sentences,
+    {"ways.png": _figure},
+    of=lambda group: c.whole(group) if varied(c.whole(group)) else Group([]),
+)

@@ -1,0 +1,98 @@
+"""Ways of running that are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from halocline.study.engine import plan
+from halocline.study.layout import AFFINITIES
+from halocline.study.measuring.command import Command
+from halocline.study.reporting.report import Group
+from halocline.study.study import Asked, studies
+from halocline.study.ways import COMPARED, labels, unless_varied, varied
+from step_measurements import step
+
+
+def asked(study: str, given: dict[str, Any], ranks: tuple[int, ...] = (1, 2)) -> Asked:
+    command = Command("run", "heat", {"steps": 4, "dim": 2})
+    return Asked(studies()[study], command, (16,), ranks, (1,), given)
+
+
+def test_each_way_is_run_on_each_layout_and_one_subdomain_once() -> None:
+    """One subdomain exchanges nothing."""
+    runs = plan(asked("strong", {"communication": "baseline,v3", "decomposition": "1d-x,1d-y"}))
+    told = [(r.layout.ranks, r.command.communication, r.command.decomposition) for r in runs]
+    assert told == [
+        *((1, "baseline", "1d-x"), (2, "baseline", "1d-x"), (2, "baseline", "1d-y")),
+        *((2, "v3", "1d-x"), (2, "v3", "1d-y")),
+    ]
+    assert all("v3" in r.words for r in runs[-2:])
+
+
+def test_bindings_are_compared_on_one_subdomain_too() -> None:
+    runs = plan(asked("strong", {"affinity": "close,scatter"}, ranks=(1,)))
+    assert [r.command.environment.get("KMP_AFFINITY") for r in runs] == [None, "scatter"]
+    assert runs[0].command.environment["OMP_PLACES"] == "cores"
+    assert runs[1].command.environment["OMP_PROC_BIND"] is None, "removed"
+
+
+def test_grids_of_growth_2_follow_each_cut() -> None:
+    """The cavity code, Table 2: the axes that are cut are longer."""
+    runs = plan(asked("weak", {"growth": "1,2", "decomposition": "1d-x,1d-y"}))
+    shapes = [(r.layout.ranks, r.facts["growth"], r.command.decomposition, r.shape) for r in runs]
+    assert shapes == [
+        (1, 1, "1d-x", (16, 16)),
+        (2, 1, "1d-x", (32, 16)),
+        (2, 1, "1d-y", (32, 16)),
+        (2, 2, "1d-x", (32, 16)),
+        (2, 2, "1d-y", (16, 32)),
+    ]
+
+
+def ways() -> list[dict[str, Any]]:
+    """Return one subdomain, and two by two versions."""
+    base = {"communication": "v2", "ns_per_cell_step": 8.0, "ssspnt": 4.0}
+    return [
+        step(ranks=1, **base),
+        step(ranks=2, **{**base, "ns_per_cell_step": 5.0, "ssspnt": 3.2}),
+        step(ranks=2, **{**base, "communication": "v3", "ns_per_cell_step": 4.0, "ssspnt": 4.0}),
+    ]
+
+
+def test_efficiency_is_relative_to_the_measured_single_subdomain() -> None:
+    """Tables 3 and 4 of the cavity code."""
+    times, rates, ratios = COMPARED.tables(Group(ways()))
+    assert [row[0] for row in times.rows] == ["one subdomain", "v2", "v3"]
+    assert [row[1:] for row in rates.rows] == [("4 (100%)", ""), ("", "3.2 (80%)"), ("", "4 (100%)")]
+    assert [row[2] for row in ratios.rows] == ["", "1.00", "0.80"]
+    (said,) = COMPARED.said(Group(ways()))
+    assert said == "n = 16, 2 ranks of 1 thread: fastest is v3; v2 takes 1.25 times as long."
+
+
+def test_there_is_no_efficiency_without_the_single_subdomain() -> None:
+    _, rates, _ = COMPARED.tables(Group(ways()[1:]))
+    assert [row[1] for row in rates.rows] == ["3.2", "4"]
+    assert "which was not measured" in rates.note.replace("\n", " ")
+
+
+def test_gpudirect_that_is_not_taken_is_said() -> None:
+    made = [step(ranks=2, communication="v3", gpudirect=how, methods_used=["mpi"]) for how in ("off", "on")]
+    assert any(
+        "MPI takes no messages out of device memory here" in text for text in COMPARED.said(Group(made))
+    )
+
+
+@pytest.mark.parametrize("name", list(AFFINITIES))
+def test_a_binding_has_the_name_of_its_option(name: str) -> None:
+    other = "spread" if name == "none" else "none"
+    made = [step(ranks=2, environment=dict(AFFINITIES[each])) for each in (name, other)]
+    group = Group(made)
+    assert labels(group)[id(made[0])] == f"binding {name}"
+    assert varied(group) == ["environment"]
+
+
+def test_other_contents_are_left_out_where_ways_are_compared() -> None:
+    assert unless_varied(COMPARED).of(Group(ways())).members == []
+    assert COMPARED.of(Group(ways()[:2])).members == []
