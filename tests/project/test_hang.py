@@ -24,7 +24,7 @@ LIMITS = re.compile(
     re.MULTILINE,
 )
 # Their meaning is the time: until a stronger request to end follows, or while signals arrive.
-MEANT = {"support/one_node_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/test_ranks.py": ["1"]}
+MEANT = {"support/local_slurm.py": ["10"], "support/rank_tests.py": ["3"], "mpi/test_ranks.py": ["1"]}
 
 
 def limits(text: str) -> list[str]:

@@ -19,7 +19,7 @@ import pytest
 from halocline.native import native
 from halocline.run.ranks import launch
 from hang import HANG
-from one_node_slurm import PACKAGES, Slurm, missing, one_node_slurm
+from local_slurm import PACKAGES, Slurm, missing, slurm_of
 
 pytestmark = pytest.mark.long
 
@@ -35,15 +35,27 @@ WAYS = {
 }
 
 
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Slurm]:
-    """A Slurm of one node with four CPUs."""
+def check_installed() -> None:
     if absent := missing():
         why = f"Slurm is not installed: there is no {', '.join(absent)} (Debian: {PACKAGES})"
         if os.environ.get("HALOCLINE_TEST_SLURM") == "required":
             pytest.fail(why)
         pytest.skip(why)
-    with one_node_slurm() as started:
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    """A Slurm of one node with four CPUs."""
+    check_installed()
+    with slurm_of() as started:
+        yield started
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[Slurm]:
+    """A Slurm of two nodes with four CPUs each, both on this host."""
+    check_installed()
+    with slurm_of(2) as started:
         yield started
 
 
@@ -205,22 +217,47 @@ def test_the_job_of_the_guide_puts_itself_in_the_queue_again(slurm: Slurm, tmp_p
     assert f"after {steps:,} steps" in said
 
 
+def run_jobs(slurm: Slurm, folder: Path, words: str) -> list[Path]:
+    """Write the scripts of a study, and run them; the files that they leave."""
+    written = subprocess.run([HALOCLINE, *words.split()], cwd=folder, capture_output=True, text=True)
+    assert written.returncode == 0, written.stderr
+    scripts = sorted(folder.glob("*.sh"))
+    for job in scripts:
+        done = slurm.call("sbatch", "--wait", f"--chdir={folder}", job, **launch.environment())
+        assert done.returncode == 0, job.with_suffix(".log").read_text()
+    return [job.with_suffix(".json") for job in scripts]
+
+
+def report_of(folder: Path, files: list[Path]) -> str:
+    words = [HALOCLINE, "study", "report", *files]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
 def test_a_study_runs_through_jobs(slurm: Slurm, tmp_path: Path) -> None:
     """The scripts that --submit writes, and the report of what they leave."""
-    words = "study strong heat --n 16 --dim 2 --steps 4 --submit slurm --nodes 1 --per-node 2 --time 00:10:00"
-    written = subprocess.run([HALOCLINE, *words.split()], cwd=tmp_path, capture_output=True, text=True)
-    assert written.returncode == 0, written.stderr
-    stem = "strong-heat-n-16-dim-2-steps-4-1-thread-2-per-node-1-node"
-    job = ["sbatch", "--wait", f"--chdir={tmp_path}", tmp_path / f"{stem}.sh"]
-    done = slurm.call(*job, **launch.environment())
-    assert done.returncode == 0, (tmp_path / f"{stem}.log").read_text()
-    left = json.loads((tmp_path / f"{stem}.json").read_text())["measurements"]
+    words = "study strong heat --n 16 --dim 2 --steps 4 --submit slurm --per-node 2 --time 00:10:00"
+    (file,) = run_jobs(slurm, tmp_path, words)
+    assert file.name == "strong-heat-n-16-dim-2-steps-4-1-thread-2-per-node-1-node.json"
+    left = json.loads(file.read_text())["measurements"]
     assert {m["ranks"] for m in left} == {2}
     assert left[0]["checksum"] == alone(tmp_path, "--dim", "2", "--n", "16", "--steps", "4")["checksum"]
-    report = subprocess.run(
-        [HALOCLINE, "study", "report", f"{stem}.json"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert "Time of a cell and step" in report.stdout
+    assert "Time of a cell and step" in report_of(tmp_path, [file])
+
+
+def test_jobs_on_two_nodes_make_the_grid_of_nodes_and_their_ranks(two_nodes: Slurm, tmp_path: Path) -> None:
+    """Ranks of a node in rows, nodes in columns (UMBC HPCF-2018-10, Table 4.1)."""
+    if OPEN_MPI:
+        pytest.skip(
+            "Open MPI has its daemons find each other by the names of the nodes, which are one host's"
+        )
+    words = "study strong poisson --method cg --n 32 --nodes 1,2 --per-node 1,2 --submit slurm --exclusive"
+    files = run_jobs(two_nodes, tmp_path, f"{words} --time 00:10:00")
+    assert len(files) == 4
+    made = [m for file in files for m in json.loads(file.read_text())]
+    places = {(m["nodes"], m["hosts"], m["ranks_per_node"], m["ranks"]) for m in made}
+    assert places == {(1, 1, 1, 1), (1, 1, 2, 2), (2, 2, 1, 2), (2, 2, 2, 4)}
+    assert len({m["checksum"] for m in made}) == 1
+    assert {tuple(m["methods_used"]) for m in made if m["nodes"] == m["ranks"] == 2} == {("mpi",)}
+    rows = [line.split("  ") for line in report_of(tmp_path, files).splitlines() if " a node  " in line]
+    assert len(rows[0][0]) > 0
+    assert [row[0] for row in rows[:2]] == ["1 rank a node", "2 ranks a node"]

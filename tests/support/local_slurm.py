@@ -1,4 +1,4 @@
-"""A Slurm of one node for tests.
+"""A Slurm for tests, whose nodes are all on this host, each with a port of the loopback.
 
 Its daemons (munged, slurmctld, slurmd) run in the foreground, as the user who runs the tests, and listen on
 the loopback alone. Configuration, key, state, logs and sockets lie in one temporary folder: nothing is read
@@ -37,7 +37,7 @@ CONFIGURATION = """\
 ClusterName=halocline
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
-SlurmdPort={node}
+SlurmdPort={ports[0]}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
@@ -45,9 +45,9 @@ AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -57,7 +57,7 @@ MpiDefault=none
 ReturnToService=2
 OverTimeLimit=5
 KillWait=10
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
+{nodes}
 PartitionName=test Nodes=ALL Default=YES MaxTime=60 State=UP
 """
 
@@ -99,8 +99,10 @@ def missing() -> list[str]:
 
 
 @contextlib.contextmanager
-def one_node_slurm(cpus: int = 4) -> Iterator[Slurm]:
-    """Start a Slurm whose node has so many CPUs, wait until that is idle, and stop it all in the end.
+def slurm_of(count: int = 1, cpus: int = 4) -> Iterator[Slurm]:
+    """Start a Slurm whose nodes have so many CPUs, wait until all are idle, and stop it all in the end.
+
+    The first node has the name of this host.
 
     Raises
     ------
@@ -112,12 +114,17 @@ def one_node_slurm(cpus: int = 4) -> Iterator[Slurm]:
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)  # a short path: that of a socket has at most 107 characters
         folder.chmod(0o755)  # munge's socket must be open to all
-        for part in ("state", "spool"):
-            (folder / part).mkdir()
         key = folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(secrets.token_bytes(128))
-        controller, node = _free_ports(2)
+        controller, *ports = _free_ports(1 + count)
+        names = [host, *(f"{host}-{number}" for number in range(2, count + 1))]
+        for part in ("state", *(f"spool/{name}" for name in names)):
+            (folder / part).mkdir(parents=True)
+        nodes = "\n".join(
+            f"NodeName={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} State=UNKNOWN"
+            for name, port in zip(names, ports, strict=True)
+        )
         (folder / "slurm.conf").write_text(CONFIGURATION.format(**locals()))
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
         environment = inherited | {"PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
@@ -132,8 +139,8 @@ def one_node_slurm(cpus: int = 4) -> Iterator[Slurm]:
             daemons = [stack.enter_context(_daemon(slurm, "munged", "--foreground", *files))]
             _wait(slurm, daemons, (folder / "munge.socket").exists)
             daemons.append(stack.enter_context(_daemon(slurm, "slurmctld", "-D")))
-            daemons.append(stack.enter_context(_daemon(slurm, "slurmd", "-D")))
-            _wait(slurm, daemons, lambda: _state(slurm) == "idle")
+            daemons += [stack.enter_context(_daemon(slurm, "slurmd", "-D", "-N", each)) for each in names]
+            _wait(slurm, daemons, lambda: _states(slurm) == ["idle"] * count)
             stack.callback(_cancel, slurm)
             yield slurm
 
@@ -150,7 +157,7 @@ def _free_ports(count: int) -> list[int]:
 @contextlib.contextmanager
 def _daemon(slurm: Slurm, name: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     prctl = ctypes.CDLL(None).prctl
-    with (slurm.folder / f"{name}.out").open("wb") as out:
+    with (slurm.folder / f"{name}{options[-1].replace('/', '-')}.out").open("wb") as out:
         daemon = subprocess.Popen(
             [str(shutil.which(name, path=PATH)), *options],
             env=slurm.environment,
@@ -171,8 +178,8 @@ def _daemon(slurm: Slurm, name: str, *options: str) -> Iterator[subprocess.Popen
             daemon.wait()
 
 
-def _state(slurm: Slurm) -> str:
-    return slurm.call("sinfo", "--noheader", "--format=%T").stdout.strip()
+def _states(slurm: Slurm) -> list[str]:
+    return slurm.call("sinfo", "--noheader", "--Node", "--format=%T").stdout.split()
 
 
 def _wait(slurm: Slurm, daemons: list[subprocess.Popen[bytes]], ready: Callable[[], bool]) -> None:
