@@ -66,7 +66,7 @@ def cg(
 ) -> None:
     """Solve A x = b from the values of x by conjugate gradients with the four vectors x, r, p and q.
 
-    The method is that of UMBC HPCF-2018-10, Section 2.2. The vector updates and inner products next to each
+    The method is that of UMBC HPCF-2018-10, Section 2. The vector updates and inner products next to each
     other share a sweep; an iteration takes eleven streams of memory. The iteration ends where the squared
     residual norm is at most `least`, or rtol² times the first.
     """
