@@ -237,11 +237,6 @@ class Domain:
             # all ranks have the same kernels
             self.shared_bytes = min(self.comm.allgather(shared_bytes(self.devices)))
             self.threads = 1  # it looks after the devices
-            if self.comm.rank == 0 and self.how.trace is not None:
-                log.warning(
-                    "trace %s: holds what hosts wait for, not what devices do; no timeline is drawn of it",
-                    self.how.trace,
-                )
         with self.comm.agreement("check the stacks of threads"):
             check_stacks(self.threads)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
@@ -294,6 +289,13 @@ class Domain:
     def device_of(self, n: int) -> Any:
         """The device of the n-th subdomain of this rank."""
         return self.devices[n // self.how.subdomains_per_rank]
+
+    @property
+    def places_of_subdomains(self) -> tuple[str, ...]:
+        """Name of each subdomain of this rank and its device; none on the CPU."""
+        devices = [self.device_of(n) for n in range(len(self.subdomains) if self.devices else 0)]
+        named = zip(self.subdomains, devices, strict=False)
+        return tuple(f"subdomain {number} on {d.interface}:{d.index}" for number, d in named)
 
     def finders(self) -> Mapping[Any, Any]:
         """The code of each device that looks for what is not finite; all ranks call this."""

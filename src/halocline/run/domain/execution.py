@@ -88,8 +88,8 @@ class Execution:
         With `communication` on devices: MPI takes messages out of the memory of devices, and not by way of
         the host.
     trace : str or path, optional
-        A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
-        and chrome://tracing open: the first 20,000 things of each thread.
+        A file that is to hold what each thread, message and queue of a device did in runs of loops, in the
+        format that Perfetto and chrome://tracing open: the first 20,000 events of each.
     mailboxes : int
         For each message by method "rma": with more of them a rank need not wait until a message is taken.
 

@@ -18,6 +18,7 @@ from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN
+from halocline.plan.trace import TraceShares
 from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
@@ -161,6 +162,7 @@ def measure(
     *,
     repeats: int = 7,
     on_progress: Callable[[int], None] | None = None,
+    on_trace: Callable[[Domain], None] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Time the exchange of some fields; all ranks call this.
@@ -173,6 +175,9 @@ def measure(
         Runs of 30 exchanges each, after one that is not counted; the median counts.
     on_progress : callable, optional
         Called with the number of runs done.
+    on_trace : callable, optional
+        Called with the domain once its trace is written, where `options` has one: that of one more run,
+        which no time counts.
 
     Returns
     -------
@@ -182,7 +187,8 @@ def measure(
         methods that are allowed. `messages`: those that the busiest rank sends in one exchange.
         `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method. `devices`: the
         place of each subdomain, empty on the CPU. `seconds`: time of one exchange on the slowest rank, the
-        median of the runs. `rate`: bytes a second into the subdomains of the busiest rank.
+        median of the runs. `rate`: bytes a second into the subdomains of the busiest rank. `trace`: see
+        `halocline.plan.trace.TraceShares`; None without a trace.
 
     Raises
     ------
@@ -194,6 +200,9 @@ def measure(
     seconds = in_turn({"exchange": bench.run}, repeats, on_progress)["exchange"]
     plan, domain = bench.prepared.plan, bench.prepared.domain
     messages, bytes_by_method = moved(bench.prepared)
+    bench.trace()
+    if domain.timeline is not None and on_trace is not None:
+        on_trace(domain)
     median = statistics.median(seconds)
     return {
         "shape": bench.grid.shape,
@@ -213,6 +222,7 @@ def measure(
         "devices": [asdict(place) for place in domain.places],
         "seconds": median,
         "rate": sum(bytes_by_method.values()) / median,
+        "trace": None if domain.timeline is None else asdict(TraceShares.of(domain.timeline.all)),
     }
 
 
