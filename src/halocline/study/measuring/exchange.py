@@ -18,7 +18,9 @@ from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
 from halocline.lang.grid import DTYPES, Grid, check_options, unknown
 from halocline.lang.trace import OWN
+from halocline.plan.layout import link_time
 from halocline.plan.trace import TraceShares
+from halocline.plan.traffic import Traffic
 from halocline.ranges import AXES, FIELDS, POINTS, RADIUS, REPEATS
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
@@ -184,7 +186,9 @@ def measure(
     dict
         `parts`: subdomains along each axis. `threads`: those of one rank. `cores_or_devices`: threads that
         computed, of all ranks, or devices, each counted once. `radius`: the largest. `methods`: the transfer
-        methods that are allowed. `messages`: those that the busiest rank sends in one exchange.
+        methods that are allowed, and `unavailable` why others of those are not. `placement`: as asked for;
+        `links`: what is known of the links between devices, and `link_time` see `halocline.plan.layout`;
+        None where the subdomains are in order. `messages`: those that the busiest rank sends in one exchange.
         `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method. `devices`: the
         place of each subdomain, empty on the CPU. `seconds`: time of one exchange on the slowest rank, the
         median of the runs. `rate`: bytes a second into the subdomains of the busiest rank. `trace`: see
@@ -199,6 +203,7 @@ def measure(
     bench.run()
     seconds = in_turn({"exchange": bench.run}, repeats, on_progress)["exchange"]
     plan, domain = bench.prepared.plan, bench.prepared.domain
+    traffic = Traffic.of_schedule(bench.prepared.schedule)
     messages, bytes_by_method = moved(bench.prepared)
     bench.trace()
     if domain.timeline is not None and on_trace is not None:
@@ -217,6 +222,10 @@ def measure(
         "subdomains_per_rank": plan.layout.subdomains_per_rank,
         "nodes": plan.layout.nodes,
         "methods": plan.transfers.methods,
+        "unavailable": dict(domain.unavailable),
+        "placement": domain.how.placement,
+        "links": domain.device_links.why,
+        "link_time": link_time(plan.layout, traffic, domain.device_links.distance),
         "messages": messages,
         "bytes_by_method": bytes_by_method,
         "devices": [asdict(place) for place in domain.places],
