@@ -45,6 +45,7 @@ Times::Times(const std::vector<std::shared_ptr<Subdomain>>& subdomains) : subdom
 
 std::vector<std::vector<Lane>> Times::take() {
   std::vector<std::vector<Lane>> all;
+  all.reserve(subdomains_.size());
   for (const auto& subdomain : subdomains_) all.push_back(subdomain->end_trace());
   std::map<const Clock*, Reading> ended;
   for (size_t n = 0; n < all.size(); ++n) {
