@@ -136,9 +136,9 @@ def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
 
 def test_an_option_of_a_study_can_be_one_number() -> None:
     def number(text: str | None) -> int | None:
-        given = {} if text is None else {"ranks_of_node": text}
+        given = {} if text is None else {"subdomains": text}
         asked = Asked(studies()["exchange"], Command("bench", "exchange"), None, (1,), (1,), given)
-        return asked.number("ranks_of_node", RANKS)
+        return asked.number("subdomains", RANKS)
 
     assert (number(None), number("4")) == (None, 4)
     for wrong, words in (
@@ -146,5 +146,5 @@ def test_an_option_of_a_study_can_be_one_number() -> None:
         ("0", "whole number from 1"),
         ("a", "no whole"),
     ):
-        with pytest.raises(InputError, match=f"--ranks-of-node {wrong}: .*{words}"):
+        with pytest.raises(InputError, match=f"--subdomains {wrong}: .*{words}"):
             number(wrong)

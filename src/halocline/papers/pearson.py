@@ -42,7 +42,7 @@ _figure = partial(
     Paper,
     study="exchange",
     problem="exchange",
-    here={"n": "32", "ranks": "2,4", "threads": "1", "ranks_of_node": "2"},
+    here={"n": "32", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1"},
     machine="summit",
     make=_exchange,
     rows="transfer",
@@ -91,6 +91,6 @@ PAPERS = (
         "Strong scaling of the exchange",
         f"The same grid; {ALIKE}.",
         places=_places(STRONG, SETS, methods=SETS),
-        here={"n": "64", "ranks": "2,4", "threads": "1", "ranks_of_node": "2", "scaling": "strong"},
+        here={"n": "64", "nodes": "1,2,4,8", "per_node": "1,2", "threads": "1", "scaling": "strong"},
     ),
 )
