@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,17 @@ from halocline.compile.strategy import Strategy
 from halocline.errors import HaloclineError
 from halocline.native import native
 from halocline.plan.devices import DeviceChoice
+from halocline.plan.trace import OVERLAPPING, TraceEvent
 from halocline.problems.files import case_names
 from halocline.problems.problem import Problem
 from halocline.run.devices.devices import compile_for
+from halocline.run.domain.domain import Domain
 from halocline.run.ranks.launch import environment, mpiexec
 from halocline.run.ranks.library import launcher
 from halocline.run.ranks.mpi import world
-from halocline.study.measuring import overlap
+from halocline.study.measuring import exchange, overlap
 from halocline.study.measuring.exchange import moved
+from halocline.words import counted
 
 Row = tuple[str, str, str]
 STEPS = 12
@@ -213,6 +217,29 @@ def graphs(options: argparse.Namespace) -> Iterator[Row]:
         yield name, "missing", f"{options.device} records none"
 
 
+def trace(options: argparse.Namespace) -> Iterator[Row]:
+    """Whether nothing overlaps in a queue of a device, by the times that it reports."""
+    rows: list[Row] = []
+
+    def check(domain: Domain) -> None:
+        lanes: dict[int, list[TraceEvent]] = {}
+        for event in domain.timeline.all:
+            if event.kind not in OVERLAPPING:
+                lanes.setdefault(event.lane, []).append(event)
+        late = 0.0  # seconds by which an event ends after the next one begins
+        for own in lanes.values():
+            own.sort(key=lambda event: event.begin)
+            late = max([late, *(one.end - other.begin for one, other in pairwise(own))])
+        count = sum(map(len, lanes.values()))
+        note = f"{count} events of {counted(len(lanes), 'lane')}, apart but for {1e6 * late:.3g} µs"
+        rows.append(("trace", "passed" if late < 1e-6 and count else "failed", note))
+
+    with tempfile.TemporaryDirectory() as folder:
+        how = {"device": options.device, "subdomains_per_rank": 2, "trace": f"{folder}/trace.json"}
+        exchange.measure((24, 24, 24), repeats=1, fields=1, on_trace=check, **how)
+    yield from rows
+
+
 def reach(options: argparse.Namespace) -> Iterator[Row]:
     """How halos go from each device to each other one within a process."""
     found = chosen(options.device)
@@ -311,7 +338,20 @@ def short(options: argparse.Namespace) -> Iterator[Row]:
 CASES = {
     made.__name__: made
     for made in (
-        *(devices, reach, graphs, kernels, physics, strategies, reductions, memory, ranks, resources, short),
+        *(
+            devices,
+            reach,
+            graphs,
+            trace,
+            kernels,
+            physics,
+            strategies,
+            reductions,
+            memory,
+            ranks,
+            resources,
+            short,
+        ),
     )
 }
 

@@ -2,10 +2,10 @@
 
 Finds or makes a Python with Halocline in it (tools/gpu_python.py), and runs everything that a device must do
 (tools/gpu_cases.py): kernels, cases and examples against the processor's bits, kernels that go through cells
-in other ways, several ranks on one device by each transfer method, steps in graphs, halos from device to
-device, sums, errors, NVIDIA's compute-sanitizer, registers of kernels. Needs no network, ends within --limit
-seconds, and prints what passed, failed, or is missing on this machine. The exit status is 1 where something
-failed.
+in other ways, several ranks on one device by each transfer method, steps in graphs, traces, halos from
+device to device, sums, errors, NVIDIA's compute-sanitizer, registers of kernels. Needs no network, ends
+within --limit seconds, and prints what passed, failed, or is missing on this machine. The exit status is 1
+where something failed.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class Check:
             jobs = [
                 ("devices", pool.submit(self.case, "devices", "reach")),
                 ("devices", pool.submit(self.case, "devices", "graphs")),
+                ("devices", pool.submit(self.case, "devices", "trace")),
                 ("bits", pool.submit(self.case, "bits", "kernels", limit=COMPILING)),
                 *(("physics", pool.submit(self.physics, f"{n}/{shares}")) for n in range(shares)),
                 ("strategies", pool.submit(self.case, "strategies", "strategies", limit=COMPILING)),

@@ -598,9 +598,13 @@ class Engine:
                 packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
             graph_launches : how many times a device that runs ahead was given recorded passes.
             sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
-            events : of a traced run, an array for each thread and one for all messages, with rows of what
-                was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,
-                6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.
+            events : of a traced run, an array for each thread, one for all messages, and one for each of
+                `lanes`, with rows of what was done (0 patch, 1 halo box, 2 boundary condition, 3 copy,
+                4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from
+                the host, 11 scalars, 12 the host queues work), sweep, patch or peer, tag of the message,
+                begin and end in seconds of the run.
+            lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',
+                'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.
 
         Raises
         ------
@@ -803,9 +807,11 @@ class Item:
         Whether the rims must have run.
     launches : list of Launch
         One after the other.
+    halo : bool
+        Whether it is a box in the halo.
     """
 
-    def __init__(self, needs: int, rims: bool, launches: Sequence[Launch]) -> None: ...
+    def __init__(self, needs: int, rims: bool, launches: Sequence[Launch], halo: bool = False) -> None: ...
 
 class DeviceShare:
     """

@@ -69,6 +69,7 @@ LINES = {
         "study convergence own.py --n 16,32,64",
     ],
     "study exchange": ["study exchange exchange"],
+    "study placement": ["study placement exchange"],
     "study orders": ["study orders heat --n 8", "study orders own.py"],
     "cases": ["cases heat"],
     "new": ["new fresh"],
@@ -97,6 +98,7 @@ VALUES = {
     **{"--measure": "12", "--file": "f.toml", "--orders": "4", "--patches": "8", "--schedules": "dynamic"},
     **{
         "--pythons": f"{sys.executable},{sys.executable}",
+        "--subdomains": "12",
         "--growth": "2",
         "--rank": "0",
         "--at": "x=0.5",
@@ -111,7 +113,7 @@ BESIDE = {
     **dict.fromkeys(("--checkpoint-every", "--keep", "--time-limit"), "--checkpoint new"),
     **dict.fromkeys(("--io-threads", "--io-ranks", "--overwrite"), "--output out.zarr"),
     "--gpudirect": "--communication v1",
-    "--traced": "--trace t.json",
+    **dict.fromkeys(("--traced", "--timeline"), "--trace t.json"),
     **dict.fromkeys(("--time", "--partition", "--account", "--exclusive", "--directive"), "--submit slurm"),
 }
 

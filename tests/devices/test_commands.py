@@ -109,18 +109,14 @@ def test_a_study_can_be_repeated_without_its_environment(tmp_path: Path, opencl:
     assert "over those that copies within the same devices move" in found.stdout
 
 
-def test_a_run_on_devices_draws_no_empty_timeline(tmp_path: Path, opencl: Devices):
+def test_a_run_on_devices_draws_a_timeline_where_it_is_traced(tmp_path: Path, opencl: Devices):
     found = halocline("solve poisson --n 9 --device opencl:0 --pictures p --trace t.json", tmp_path)
     assert found.returncode == 0, found.stderr
-    assert (
-        "trace t.json: holds what hosts wait for, not what devices do; no timeline is drawn of it"
-        in found.stderr
-    )
     line = "study convergence poisson --n 9 --device opencl:0 --pictures q --html c.html"
     found = halocline(line, tmp_path)
     assert found.returncode == 0, found.stderr
     drawn = {"solution.png", "error.png"}
-    for folder, files in (("p", drawn), ("q", drawn | {"convergence.png"})):
+    for folder, files in (("p", drawn | {"timeline.png"}), ("q", drawn | {"convergence.png"})):
         assert {file.name for file in (tmp_path / folder).iterdir()} == files
 
 

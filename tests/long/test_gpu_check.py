@@ -36,6 +36,7 @@ def test_the_check_passes_where_pocl_is_the_device(opencl: list[Any], tmp_path: 
     assert outcomes["physics", "alfven-decay 48"] == "passed"
     assert outcomes["strategies", "stages, direct"] == "passed"
     assert outcomes["devices", "steps in graphs"] == "missing"
+    assert outcomes["devices", "trace"] == "passed"
     assert outcomes["devices", "from device to device"] == "missing"
     assert outcomes["ranks", f"2 on {device}, mpi"] == "passed"
     assert outcomes["ranks", f"2 on {device}, colocated"] == "missing"

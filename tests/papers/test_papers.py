@@ -130,7 +130,7 @@ def test_node_aware_placement_is_faster() -> None:
 
 
 def test_the_grid_of_an_exchange_grows_with_the_nodes() -> None:
-    one, many = _predicted("pearson-fig12c", nodes=(1, 4), transfer=("+self",))
+    one, many = _predicted("pearson-fig12c", nodes=(1, 4), transfer=("+kernel",))
     assert (one["shape"], many["shape"]) == ([1363] * 3, [2163] * 3)
     assert "gpu_aware" in one["methods"]
     assert many["predicted"] > one["predicted"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from halocline.errors import InputError
 from halocline.plan import flow, placement_cost
-from halocline.plan.layout import Layout, lay_out
+from halocline.plan.layout import Layout, lay_out, link_time
 from halocline.plan.machine import load_machine
 from halocline.plan.placement import STRATEGIES
 from halocline.plan.traffic import Traffic
@@ -59,6 +59,17 @@ def test_every_subdomain_has_one_home(
             assert made.home(subdomain) == (rank, local)
         # placement moves subdomains within their node alone
         assert {made.node(rank)} == {subdomain // slots for subdomain in own}
+
+
+def test_equal_links_leave_subdomains_in_order_unless_they_are_drawn() -> None:
+    traffic = Traffic.of_radius(1, 3)
+    slots = {}
+    for placement in STRATEGIES:
+        made = lay_out((16, 16, 16), 4, traffic=traffic, placement=placement)
+        slots[placement] = made.slots
+        assert link_time(made, traffic, None) is None
+    assert slots["aware"] == slots["trivial"] == ()
+    assert sorted(slots["random"]) == [0, 1, 2, 3]
 
 
 def test_an_aware_layout_is_the_best_within_a_node() -> None:

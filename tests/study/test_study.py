@@ -13,6 +13,7 @@ from halocline.errors import InputError
 from halocline.plan.growth import grown, grown_as_cut
 from halocline.problems.files import case_names
 from halocline.problems.run_options import PARTS
+from halocline.ranges import RANKS
 from halocline.study import registry
 from halocline.study.engine import plan, reported
 from halocline.study.layout import Layout
@@ -131,3 +132,19 @@ def test_values_of_sweeps_are_checked_before_anything_runs() -> None:
     ):
         with pytest.raises(InputError, match=re.escape(words)):
             run(line.split())
+
+
+def test_an_option_of_a_study_can_be_one_number() -> None:
+    def number(text: str | None) -> int | None:
+        given = {} if text is None else {"subdomains": text}
+        asked = Asked(studies()["exchange"], Command("bench", "exchange"), None, (1,), (1,), given)
+        return asked.number("subdomains", RANKS)
+
+    assert (number(None), number("4")) == (None, 4)
+    for wrong, words in (
+        ("2,4", "expected one whole number"),
+        ("0", "whole number from 1"),
+        ("a", "no whole"),
+    ):
+        with pytest.raises(InputError, match=f"--subdomains {wrong}: .*{words}"):
+            number(wrong)

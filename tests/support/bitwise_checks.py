@@ -53,6 +53,7 @@ WAYS: list[dict[str, Any]] = [
     {"subdomains_per_rank": 2, "methods": "mpi", "patch": 5},
     {"subdomains_per_rank": 3, "decomposition": "1d-x", "threads": 2, "schedule": "static"},
     {"subdomains_per_rank": 2, "ranks_per_node": 1, "overlap": False},
+    {"subdomains_per_rank": 2, "placement": "random", "threads": 2},
     {"halo": "uniform", "patch": 4},
     {"communication": "baseline", "threads": 2, "patch": 4},
     {"communication": "v1", "subdomains_per_rank": 2},

@@ -184,13 +184,13 @@ void bind_device_plan(nb::module_& m) {
                            "Parameters\n----------\n"
                            "needs : int\n    Bit m: receives[m] must have arrived.\n"
                            "rims : bool\n    Whether the rims must have run.\n"
-                           "launches : list of Launch\n    One after the other.")
+                           "launches : list of Launch\n    One after the other.\n"
+                           "halo : bool\n    Whether it is a box in the halo.")
       .def(
           "__init__",
-          [](device::Item* self, uint32_t needs, bool rims, const std::vector<device::Launch>& launches) {
-            new (self) device::Item{needs, rims, launches};
-          },
-          "needs"_a, "rims"_a, "launches"_a);
+          [](device::Item* self, uint32_t needs, bool rims, const std::vector<device::Launch>& launches,
+             bool halo) { new (self) device::Item{needs, rims, halo, launches}; },
+          "needs"_a, "rims"_a, "launches"_a, "halo"_a = false);
 
   nb::class_<device::Share>(
       m, "DeviceShare",

@@ -109,14 +109,14 @@ void append_device_sweep(BoundEngine& engine, const std::string& name,
   engine.sweep(plan);
 }
 
-// Rows of what was done (Doing), sweep, patch or peer, begin and end.
-nb::ndarray<nb::numpy, double> as_array(const std::vector<Event>& events) {
-  constexpr size_t kColumns = 5;
+// Rows of what was done (Doing), sweep, patch or peer, tag, begin and end.
+nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
+  constexpr size_t kColumns = 6;
   auto* rows = new std::vector<double>;
   rows->reserve(events.size() * kColumns);
-  for (const Event& e : events) {
+  for (const TraceEvent& e : events) {
     for (const double value : {static_cast<double>(e.doing), static_cast<double>(e.sweep),
-                               static_cast<double>(e.what), e.begin, e.end}) {
+                               static_cast<double>(e.what), static_cast<double>(e.tag), e.begin, e.end}) {
       rows->push_back(value);
     }
   }
@@ -159,8 +159,13 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool
   report["sweep_counts"] = result.sweep_counts;
   report["sweep_seconds"] = result.sweep_seconds;
   nb::list events;
-  for (const std::vector<Event>& each : result.events) events.append(as_array(each));
+  for (const std::vector<TraceEvent>& each : result.events) events.append(as_array(each));
   report["events"] = events;
+  nb::list lanes;
+  for (const Result::Lane& lane : result.lanes) {
+    lanes.append(nb::make_tuple(lane.subdomain, lane.role, lane.direction));
+  }
+  report["lanes"] = lanes;
   return report;
 }
 
@@ -257,39 +262,45 @@ void bind_engine(nb::module_& m) {
            "`record`\n"
            "are appended to the history. `kernel`: the test on devices.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
-      .def("run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
-           "passes"_a = 0, "resumed"_a = false, "ahead"_a = true,
-           "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
-           "the rest takes the time that it would take.\n\n"
-           "Parameters\n----------\n"
-           "overlap : bool\n    Whether patches that need no message run before all messages have come.\n"
-           "passes : int\n"
-           "    Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.\n"
-           "resumed : bool\n"
-           "    Go on where the run before has paused. Nothing may change between the two.\n"
-           "ahead : bool\n"
-           "    Whether one device alone runs without waiting for the host.\n\n"
-           "Returns\n-------\ndict\n"
-           "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
-           "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
-           "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
-           "short;\n"
-           "        the same on all ranks. The request is spent.\n"
-           "    stopped_process : whether that was a signal, or `request_stop` of the module.\n"
-           "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
-           "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
-           "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
-           "hidden:\n"
-           "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
-           "it.\n"
-           "    graph_launches : how many times a device that runs ahead was given recorded passes.\n"
-           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
-           "    events : of a traced run, an array for each thread and one for all messages, with rows of "
-           "what\n"
-           "        was done (0 patch, 1 halo box, 2 boundary condition, 3 copy, 4 packing, 5 unpacking,\n"
-           "        6 reduction, 7 message), sweep, patch or peer, begin and end in seconds of the run.\n\n"
-           "Raises\n------\nRuntimeError\n"
-           "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
+      .def(
+          "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
+          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true,
+          "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
+          "the rest takes the time that it would take.\n\n"
+          "Parameters\n----------\n"
+          "overlap : bool\n    Whether patches that need no message run before all messages have come.\n"
+          "passes : int\n"
+          "    Of an outermost loop after which the run pauses, where that goes on; 0: it does not pause.\n"
+          "resumed : bool\n"
+          "    Go on where the run before has paused. Nothing may change between the two.\n"
+          "ahead : bool\n"
+          "    Whether one device alone runs without waiting for the host.\n\n"
+          "Returns\n-------\ndict\n"
+          "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
+          "    loops : per loop 'condition', 'limit' or None where it did not end.\n"
+          "    stopped : whether a rank was asked to stop, also where that came too late to cut the run "
+          "short;\n"
+          "        the same on all ranks. The request is spent.\n"
+          "    stopped_process : whether that was a signal, or `request_stop` of the module.\n"
+          "    history : float64 array (passes, len(record)) of the outermost loop that records.\n"
+          "    seconds, loop_seconds : the run and its outermost loops, the slowest rank's.\n"
+          "    compute, exchange, reduction : seconds of this rank's first thread; exchange is what is not "
+          "hidden:\n"
+          "        packing, polling, waiting for messages; reduction is merging over ranks and waiting for "
+          "it.\n"
+          "    graph_launches : how many times a device that runs ahead was given recorded passes.\n"
+          "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
+          "    events : of a traced run, an array for each thread, one for all messages, and one for each "
+          "of\n"
+          "        `lanes`, with rows of what was done (0 patch, 1 halo box, 2 boundary condition, 3 copy,\n"
+          "        4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from\n"
+          "        the host, 11 scalars, 12 the host queues work), sweep, patch or peer, tag of the "
+          "message,\n"
+          "        begin and end in seconds of the run.\n"
+          "    lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',\n"
+          "        'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.\n\n"
+          "Raises\n------\nRuntimeError\n"
+          "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
       .def("progress", &BoundEngine::progress,
            "Passes of the outermost loops so far; may be called from another thread during run().")
       .def(

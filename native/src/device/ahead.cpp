@@ -91,13 +91,14 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
   listener_ = &listener;
   reason_.clear();
   graph_launches_ = 0;
-  Queue& queue = where_.computing();
+  Queue& queue = of_scalars();
   queue.clear(where_.control(), 0, sizeof(hc_control));
   where_.update(scalars);
   counting_ = true;
   const bool all = run(0, operations_.size());
   where_.forget();
   char* const last = units_.front().notes->data();
+  of_scalars();
   queue.download(last, where_.control(), 0, sizeof(hc_control));
   queue.finish();
   hc_control control;
@@ -138,7 +139,12 @@ bool Ahead::run(size_t from, size_t to) {
 }
 
 void Ahead::launch(const Kernel& kernel, std::span<const Argument> arguments) {
-  where_.computing().launch(kernel, {1, 1, 1}, {1, 1, 1}, arguments);
+  of_scalars().launch(kernel, {1, 1, 1}, {1, 1, 1}, arguments);
+}
+
+Queue& Ahead::of_scalars() const {
+  where_.computing().mark(Doing::kScalars);
+  return where_.computing();
 }
 
 void Ahead::test(const Loop& loop, bool begins) {
@@ -149,15 +155,15 @@ void Ahead::test(const Loop& loop, bool begins) {
 }
 
 void Ahead::clear_notes() {
-  where_.computing().clear(where_.control(), offsetof(hc_control, notes), sizeof(int64_t));
+  of_scalars().clear(where_.control(), offsetof(hc_control, notes), sizeof(int64_t));
 }
 
 void Ahead::clear_skip() {
-  where_.computing().clear(where_.control(), offsetof(hc_control, skip), sizeof(int64_t));
+  of_scalars().clear(where_.control(), offsetof(hc_control, skip), sizeof(int64_t));
 }
 
 void Ahead::queue_notes(Unit& unit, size_t passes) {
-  Queue& computing = where_.computing();
+  Queue& computing = of_scalars();
   computing.download(unit.notes->data(), where_.control(), 0, sizeof(hc_control));
   const size_t rows = passes * scalar_count_ * sizeof(double);
   if (rows != 0) computing.download(unit.notes->data() + sizeof(hc_control), *notes_, 0, rows);
@@ -251,7 +257,8 @@ void Ahead::queue(Loop& loop, size_t number, size_t passes) {
 }
 
 bool Ahead::run_innermost(Loop& loop) {
-  const bool captured = loop.period != 0 && where_.device().captures();
+  // a graph is one command, of which a trace would not tell the parts
+  const bool captured = loop.period != 0 && where_.device().captures() && !where_.traced();
   const size_t passes = captured ? loop.period : 1, most = captured ? kGraphs : kUnits;
   loop.plan.rows = static_cast<int64_t>(passes);
   if (captured) loop.recorded.resize(most);

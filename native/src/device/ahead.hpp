@@ -102,6 +102,8 @@ class Ahead {
   size_t period_of(const Loop& loop) const;
   std::vector<const Buffer*> buffers() const;
   void launch(const Kernel& kernel, std::span<const Argument> arguments);
+  // The queue of all work, for what belongs to scalars.
+  Queue& of_scalars() const;
 
   Subdomain& where_;
   size_t scalar_count_;

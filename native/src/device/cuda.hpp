@@ -6,6 +6,7 @@
 // context, since the calling thread may have used another device in between.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -93,6 +94,19 @@ class CudaKernel : public Kernel {
   std::vector<size_t> sizes_;
 };
 
+// Events have times relative to one that is recorded first.
+class CudaClock : public Clock {
+ public:
+  explicit CudaClock(const CudaDevice& device);
+  ~CudaClock() override;
+
+  Reading read() override;
+
+  const CudaDevice& device;
+  Stream stream = nullptr;
+  EventOfStream zero = nullptr, last = nullptr;
+};
+
 class CudaQueue : public Queue {
  public:
   CudaQueue(const CudaDevice& device, Stream stream) : device(device), stream(stream) {}
@@ -115,17 +129,43 @@ class CudaQueue : public Queue {
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
   void launch(const Graph& graph) override;
+  void begin_trace(std::shared_ptr<Clock> clock) override;
+  std::vector<TraceEvent> end_trace() override;
 
   const CudaDevice& device;
   const Stream stream;
 
  private:
+  // Of a trace. Times are those between events: `zero` is one at `since` seconds of the clock. A command
+  // whose times are not read yet has an event before and after it.
+  struct Timed {
+    EventOfStream before, after;
+    TraceEvent traced;
+  };
+  struct Times {
+    std::shared_ptr<CudaClock> clock;
+    EventOfStream zero;
+    double since = 0;
+    std::deque<Timed> pending{};
+    std::vector<EventOfStream> unused{};
+    std::vector<TraceEvent> events{};
+  };
+  // Around a command: before it, and after it once it is queued.
+  class Timing;
+
+  EventOfStream record_time();
+  double seconds_of(EventOfStream event);
+  // Reads the times of pending commands that are done.
+  void read_times();
+  void forget_times() noexcept;
+
   // The end that neither of these sets is in memory of the host.
   static void source(RowsCopy& copy, const Buffer& from, const Rows& rows);
   static void target(RowsCopy& copy, const Buffer& to, const Rows& rows);
-  void run(RowsCopy& copy, const Rows& rows, const char* doing) const;
+  void run(RowsCopy& copy, const Rows& rows, const char* doing, const TraceEvent& traced);
 
   std::vector<void*> parameters_;
+  std::unique_ptr<Times> times_;  // none: nothing is traced
 };
 
 class CudaDevice : public Device {
@@ -137,6 +177,7 @@ class CudaDevice : public Device {
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   std::unique_ptr<Pinned> pinned(size_t bytes) override;
   std::unique_ptr<Queue> queue(bool urgent) override;
+  std::shared_ptr<Clock> clock() override;
   std::unique_ptr<Module> load(const std::string& code, const std::string& options) override;
   bool reaches(const Device& other) override;
   bool captures() const override { return true; }

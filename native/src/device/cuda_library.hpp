@@ -81,6 +81,7 @@ enum JitOption : int {
 };
 
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDefault = 0;  // with its time
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kEventInterprocess = 4;
 constexpr unsigned kHostPortable = 1;
@@ -147,6 +148,7 @@ struct Library {
   Status (*event_destroy)(EventOfStream) = symbols["cuEventDestroy_v2"];
   Status (*event_record)(EventOfStream, Stream) = symbols["cuEventRecord"];
   Status (*event_query)(EventOfStream) = symbols["cuEventQuery"];
+  Status (*event_elapsed)(float*, EventOfStream, EventOfStream) = symbols["cuEventElapsedTime"];
   Status (*event_synchronize)(EventOfStream) = symbols["cuEventSynchronize"];
 
   Status (*module_load)(Code*, const void*, unsigned, JitOption*, void**) = symbols["cuModuleLoadDataEx"];

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "device/cuda.hpp"
 
@@ -79,7 +80,34 @@ std::string in_words(const std::array<uint32_t, 3>& counts) {
   return std::to_string(counts[0]) + " x " + std::to_string(counts[1]) + " x " + std::to_string(counts[2]);
 }
 
+constexpr size_t kReadEvery = 64;     // commands of a trace
+constexpr double kLongElapsed = 1.0;  // seconds, beyond which a float tells less than the event does
+
 }  // namespace
+
+class CudaQueue::Timing {
+ public:
+  Timing(CudaQueue& queue, const TraceEvent& traced)
+      : queue_(queue), traced_(traced), before_(queue.times_ ? queue.record_time() : nullptr) {}
+  ~Timing() {  // of a command that failed
+    if (before_ != nullptr) queue_.times_->unused.push_back(before_);
+  }
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+  // The command is queued.
+  void done() {
+    if (before_ == nullptr) return;
+    auto& pending = queue_.times_->pending;
+    pending.push_back({before_, queue_.record_time(), traced_});
+    before_ = nullptr;
+    if (pending.size() % kReadEvery == 0) queue_.read_times();
+  }
+
+ private:
+  CudaQueue& queue_;
+  const TraceEvent traced_;
+  EventOfStream before_;
+};
 
 CudaQueue::~CudaQueue() {
   try {
@@ -88,6 +116,7 @@ CudaQueue::~CudaQueue() {
     return;
   }
   library().stream_synchronize(stream);
+  forget_times();
   library().stream_destroy(stream);
 }
 
@@ -106,6 +135,7 @@ void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& grou
     parameters_.push_back(const_cast<void*>(bytes));
   }
   device.use();
+  Timing timing(*this, marked());
   const Status status = library().launch(ours.function, groups[0], groups[1], groups[2], group[0], group[1],
                                          group[2], 0, stream, parameters_.data(), nullptr);
   if (status != kSuccess) {
@@ -113,6 +143,7 @@ void CudaQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& grou
          "launching " + in_words(groups) + " groups of " + in_words(group) + " threads of kernel " +
              ours.name + " (it can have " + std::to_string(ours.largest_group()) + " threads a group)");
   }
+  timing.done();
 }
 
 void CudaQueue::copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) {
@@ -121,26 +152,34 @@ void CudaQueue::copy(Buffer& to, size_t to_offset, const Buffer& from, size_t fr
   if (bytes == 0) return;
   if (&target.device == &source.device) {
     device.use();
+    Timing timing(*this, marked());
     device.check(library().copy(there, here, bytes, stream), "a copy");
+    timing.done();
     return;
   }
   const Context theirs = source.device.use(), mine = target.device.use();
   device.use();
+  Timing timing(*this, marked());
   device.check(library().copy_peer(there, mine, here, theirs, bytes, stream), "a copy between devices");
+  timing.done();
 }
 
 void CudaQueue::upload(Buffer& to, size_t offset, const void* from, size_t bytes) {
   const Address there = ours(to).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
+  Timing timing(*this, marked_as(Doing::kUpload));
   device.check(library().upload(there, from, bytes, stream), "a copy to the device");
+  timing.done();
 }
 
 void CudaQueue::download(void* to, const Buffer& from, size_t offset, size_t bytes) {
   const Address there = ours(from).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
+  Timing timing(*this, marked_as(Doing::kDownload));
   device.check(library().download(to, there, bytes, stream), "a copy from the device");
+  timing.done();
 }
 
 void CudaQueue::upload(Buffer& to, const Rows& rows, const void* from) {
@@ -148,7 +187,7 @@ void CudaQueue::upload(Buffer& to, const Rows& rows, const void* from) {
   copy.source_host = from;
   copy.source_pitch = rows.bytes;
   target(copy, to, rows);
-  run(copy, rows, "a copy of rows to the device");
+  run(copy, rows, "a copy of rows to the device", marked_as(Doing::kUpload));
 }
 
 void CudaQueue::download(void* to, const Buffer& from, const Rows& rows) {
@@ -156,21 +195,23 @@ void CudaQueue::download(void* to, const Buffer& from, const Rows& rows) {
   source(copy, from, rows);
   copy.target_host = to;
   copy.target_pitch = rows.bytes;
-  run(copy, rows, "a copy of rows from the device");
+  run(copy, rows, "a copy of rows from the device", marked_as(Doing::kDownload));
 }
 
 void CudaQueue::copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) {
   RowsCopy copy;
   source(copy, from, here);
   target(copy, to, there);
-  run(copy, here, "a copy of rows");
+  run(copy, here, "a copy of rows", marked());
 }
 
 void CudaQueue::clear(Buffer& buffer, size_t offset, size_t bytes) {
   const Address there = ours(buffer).at(offset, bytes);
   if (bytes == 0) return;
   device.use();
+  Timing timing(*this, marked());
   device.check(library().set_bytes(there, 0, bytes, stream), "clearing memory");
+  timing.done();
 }
 
 std::shared_ptr<Event> CudaQueue::record() {
@@ -224,13 +265,118 @@ void CudaQueue::target(RowsCopy& copy, const Buffer& to, const Rows& rows) {
   copy.target_pitch = rows.pitch;
 }
 
-void CudaQueue::run(RowsCopy& copy, const Rows& rows, const char* doing) const {
+void CudaQueue::run(RowsCopy& copy, const Rows& rows, const char* doing, const TraceEvent& traced) {
   if (rows.bytes == 0 || rows.count == 0) return;
   copy.bytes = rows.bytes;
   copy.rows = rows.count;
   device.use();
+  Timing timing(*this, traced);
   device.check(library().copy_rows(&copy, stream), doing);
+  timing.done();
 }
+
+void CudaQueue::begin_trace(std::shared_ptr<Clock> clock) {
+  if (times_) end_trace();
+  finish();
+  auto ours = std::dynamic_pointer_cast<CudaClock>(std::move(clock));
+  if (!ours || &ours->device != &device) throw std::invalid_argument("a clock of another device");
+  const EventOfStream zero = ours->zero;
+  times_ = std::make_unique<Times>(Times{std::move(ours), zero});
+}
+
+std::vector<TraceEvent> CudaQueue::end_trace() {
+  if (!times_) return {};
+  finish();
+  read_times();
+  std::vector<TraceEvent> events = std::move(times_->events);
+  forget_times();
+  return events;
+}
+
+EventOfStream CudaQueue::record_time() {
+  EventOfStream event = nullptr;
+  if (times_->unused.empty()) {
+    device.check(library().event_create(&event, kEventDefault), "making an event");
+  } else {
+    event = times_->unused.back();
+    times_->unused.pop_back();
+  }
+  device.check(library().event_record(event, stream), "recording an event");
+  return event;
+}
+
+// The event has come. Milliseconds are a float: after a while the event becomes the zero of later ones.
+double CudaQueue::seconds_of(EventOfStream event) {
+  float milliseconds = 0;
+  device.check(library().event_elapsed(&milliseconds, times_->zero, event),
+               "asking for the time of an event");
+  const double seconds = times_->since + 1e-3 * static_cast<double>(milliseconds);
+  if (seconds - times_->since > kLongElapsed) {
+    times_->since = seconds;
+    std::swap(times_->zero, event);
+  }
+  if (event != times_->clock->zero) times_->unused.push_back(event);
+  return seconds;
+}
+
+void CudaQueue::read_times() {
+  auto& pending = times_->pending;
+  device.use();
+  for (; !pending.empty(); pending.pop_front()) {
+    Timed& timed = pending.front();
+    const Status status = library().event_query(timed.after);
+    if (status == kNotReady) return;
+    device.check(status, "work that was queued");
+    timed.traced.begin = seconds_of(timed.before);
+    timed.traced.end = seconds_of(timed.after);
+    if (times_->events.size() < Trace::kMost) times_->events.push_back(timed.traced);
+  }
+}
+
+void CudaQueue::forget_times() noexcept {
+  if (!times_) return;
+  for (const Timed& timed : times_->pending) {
+    library().event_destroy(timed.before);
+    library().event_destroy(timed.after);
+  }
+  for (const EventOfStream event : times_->unused) library().event_destroy(event);
+  if (times_->zero != times_->clock->zero) library().event_destroy(times_->zero);
+  times_.reset();
+}
+
+CudaClock::CudaClock(const CudaDevice& device) : device(device) {
+  device.use();
+  device.check(library().stream_create(&stream, kStreamNonBlocking, 0), "making a stream");
+  device.check(library().event_create(&zero, kEventDefault), "making an event");
+  device.check(library().event_create(&last, kEventDefault), "making an event");
+  device.check(library().event_record(zero, stream), "recording an event");
+  device.check(library().stream_synchronize(stream), "a reading of the clock");
+}
+
+CudaClock::~CudaClock() {
+  try {
+    device.use();
+  } catch (const DeviceError&) {
+    return;
+  }
+  for (const EventOfStream event : {zero, last}) {
+    if (event != nullptr) library().event_destroy(event);
+  }
+  library().stream_destroy(stream);
+}
+
+Reading CudaClock::read() {
+  device.use();
+  const double before = now();
+  device.check(library().event_record(last, stream), "recording an event");
+  device.check(library().event_synchronize(last), "a reading of the clock");
+  const double after = now();
+  float milliseconds = 0;
+  device.check(library().event_elapsed(&milliseconds, zero, last), "asking for the time of an event");
+  return {1e-3 * static_cast<double>(milliseconds), (before + after) / 2, (after - before) / 2};
+}
+
+std::shared_ptr<Clock> CudaDevice::clock() { return std::make_shared<CudaClock>(*this); }
 
 std::unique_ptr<Queue> CudaDevice::queue(bool urgent) {
   use();

@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "threads/trace.hpp"
+
 namespace halocline::device {
 
 // A call to the device failed: the message says which, the device's own error, and what to do.
@@ -131,6 +133,23 @@ struct Rows {
   Rows dense(size_t from) const { return {from, bytes, bytes, count}; }
 };
 
+// One moment by the clocks of a device and of the host, in seconds. The host's time is wrong by `error` at
+// most.
+struct Reading {
+  double device = 0, host = 0, error = 0;
+};
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+
+  // Waits for the device, but not for what is queued elsewhere.
+  virtual Reading read() = 0;
+};
+
 class Queue {
  public:
   virtual ~Queue() = default;  // waits for what it holds
@@ -165,6 +184,23 @@ class Queue {
   virtual void begin_capture() { throw std::logic_error("this device records no graphs"); }
   virtual std::unique_ptr<Graph> end_capture() { throw std::logic_error("this device records no graphs"); }
   virtual void launch(const Graph&) { throw std::logic_error("this device records no graphs"); }
+
+  // Times each command from now on by a clock of the device, until end_trace(). Waits for what is queued. A
+  // queue that is never traced takes no times.
+  virtual void begin_trace(std::shared_ptr<Clock> clock) = 0;
+  // Waits, and returns an event for each command, in the order of the queue and in seconds of the clock.
+  virtual std::vector<TraceEvent> end_trace() = 0;
+  // What the commands that follow do; copies between device and host are kDownload and kUpload in any case.
+  void mark(Doing doing, int32_t sweep = -1, int32_t what = -1, int32_t tag = -1) {
+    mark_ = {doing, sweep, what, tag, 0.0, 0.0};
+  }
+
+ protected:
+  TraceEvent marked_as(Doing doing) const { return {doing, mark_.sweep, mark_.what, mark_.tag, 0.0, 0.0}; }
+  const TraceEvent& marked() const { return mark_; }
+
+ private:
+  TraceEvent mark_;
 };
 
 // What another process needs to use a buffer or an event of this one.
@@ -185,6 +221,8 @@ class Device {
   virtual std::unique_ptr<Pinned> pinned(size_t bytes) = 0;
   // What is in urgent queues runs before what other queues have ready.
   virtual std::unique_ptr<Queue> queue(bool urgent) = 0;
+  // By which queues of this device are traced. It must not outlive the device.
+  virtual std::shared_ptr<Clock> clock() = 0;
   // CUDA: a cubin or PTX; OpenCL: source, with options for the compiler. Throws DeviceError with the
   // compiler's words.
   virtual std::unique_ptr<Module> load(const std::string& code, const std::string& options) = 0;

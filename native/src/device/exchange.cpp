@@ -14,9 +14,10 @@ int direction(const Message& message) { return message.tag % static_cast<int>(Si
 }  // namespace
 
 Exchange::Exchange(const Rank& rank, Subdomain& where, const std::vector<Message>& sends,
-                   const std::vector<Message>& receives)
+                   const std::vector<Message>& receives, int32_t sweep)
     : rank_(rank),
       where_(where),
+      sweep_(sweep),
       sends_(packets(sends, true)),
       receives_(packets(receives, false)),
       moves_(where) {
@@ -159,6 +160,7 @@ char* Exchange::address(const Packet& packet) const {
 
 void Exchange::start(const std::shared_ptr<Event>& begun) {
   begun_ = begun;
+  if (rank_.messages_trace) started_ = now();
   packed_ = sent_ = 0;
   arrived_ = 0;
   packed_event_.reset();
@@ -178,6 +180,7 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
   packing.wait(begun);
   for (Packet& packet : sends_) {
     if (packet.copied) packing.wait(packet.copied);
+    mark(packing, Doing::kPack, packet.message);
     if (packet.message.packed) {
       moves_(packing, packet.launch, nullptr, packet.buffer.get());
     } else {
@@ -191,6 +194,7 @@ void Exchange::start(const std::shared_ptr<Event>& begun) {
     if (!packet.staged || !packet.message.packed) continue;
     Queue& queue = where_.outgoing(direction(packet.message));
     queue.wait(packet.event);
+    mark(queue, Doing::kDownload, packet.message);
     queue.download(packet.staged->data(), *packet.buffer, 0, packet.bytes);
     packet.event = queue.record();
     queue.flush();
@@ -206,8 +210,18 @@ void Exchange::skip() {
 
 void Exchange::progress(int thread) {
   if (complete()) return;
+  const double begun = rank_.launches_trace == nullptr ? 0.0 : now();
+  const uint64_t sent = sent_ | packed_, arrived = arrived_;
   if (links_) progress_links();
   if (transfer_) progress_mpi(thread);
+  if (rank_.launches_trace != nullptr && (arrived != arrived_ || sent != (sent_ | packed_))) {
+    rank_.launches_trace->add({Doing::kLaunch, sweep_, -1, -1, begun, now()});
+  }
+}
+
+void Exchange::note_message(Doing doing, const Message& message, double begin) const {
+  if (!rank_.messages_trace) return;
+  rank_.messages_trace->add({doing, sweep_, message.peer, message.tag, begin, now()});
 }
 
 void Exchange::progress_links() {
@@ -218,6 +232,7 @@ void Exchange::progress_links() {
     Queue& queue = where_.outgoing(direction(packet.message));
     queue.wait(packet.event);
     packet.link()->await(queue);
+    mark(queue, Doing::kCopy, packet.message);
     queue.copy(packet.link()->buffer(), 0, *packet.buffer, 0, packet.bytes);
     packet.copied = queue.record();
     packet.link()->done(queue);
@@ -236,16 +251,25 @@ void Exchange::progress_links() {
 void Exchange::progress_mpi(int thread) {
   for (size_t m = 0; m < sends_.size(); ++m) {
     const uint64_t bit = uint64_t{1} << m;
-    if (sends_[m].link() == nullptr && (packed_ & bit) == 0 && sends_[m].event->done()) packed_ |= bit;
+    if (sends_[m].link() == nullptr && (packed_ & bit) == 0 && sends_[m].event->done()) {
+      packed_ |= bit;
+      if (rank_.messages_trace) sends_[m].given = now();
+    }
   }
   const auto turn = rank_.communicator->turn(thread);
   if (!turn) return;
   const News news = transfer_->progress(packed_);
   sent_ |= news.sent;
+  for (uint64_t rest = news.sent; rest != 0; rest &= rest - 1) {
+    const Packet& packet = sends_[static_cast<size_t>(std::countr_zero(rest))];
+    note_message(Doing::kSend, packet.message, packet.given);
+  }
   for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
     const auto m = static_cast<size_t>(std::countr_zero(rest));
     Packet& packet = receives_[m];
     Queue& queue = where_.incoming(direction(packet.message));
+    note_message(Doing::kMessage, packet.message, started_);
+    mark(queue, Doing::kUpload, packet.message);
     if (packet.staged && packet.message.packed) {
       queue.upload(*packet.buffer, 0, packet.staged->data(), packet.bytes);
     }
@@ -257,6 +281,7 @@ void Exchange::progress_mpi(int thread) {
 void Exchange::unpack(size_t m, Queue& queue) {
   Packet& packet = receives_[m];
   queue.wait(begun_);
+  mark(queue, Doing::kUnpack, packet.message);
   if (packet.message.packed) {
     moves_(queue, packet.launch, nullptr, &packet.place());
   } else {

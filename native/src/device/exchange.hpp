@@ -19,7 +19,7 @@ class Exchange {
 
   // Throws std::invalid_argument for messages that cannot be.
   Exchange(const Rank& rank, Subdomain& where, const std::vector<Message>& sends,
-           const std::vector<Message>& receives);
+           const std::vector<Message>& receives, int32_t sweep);
 
   // Begins an execution: packing and unpacking follow `begun`.
   void start(const std::shared_ptr<Event>& begun);
@@ -59,12 +59,18 @@ class Exchange {
     std::shared_ptr<Event> event{};   // sent: it can be; received: it is unpacked
     std::shared_ptr<Event> copied{};  // sent by a link: its buffer is free
 
+    double given = 0;  // traced, sent by MPI: when MPI was given it
+
     Link* link() const { return message.link.get(); }
     Buffer& place() const { return buffer ? *buffer : message.link->buffer(); }
   };
 
   std::vector<Packet> packets(const std::vector<Message>& messages, bool sent);
   char* address(const Packet& packet) const;
+  void mark(Queue& queue, Doing doing, const Message& message) const {
+    queue.mark(doing, sweep_, message.peer, message.tag);
+  }
+  void note_message(Doing doing, const Message& message, double begin) const;
   void progress_links();
   void progress_mpi(int thread);
   void add_rows(Packet& packet, const Part& part, size_t offset) const;
@@ -76,6 +82,8 @@ class Exchange {
 
   const Rank& rank_;
   Subdomain& where_;
+  int32_t sweep_;       // its number
+  double started_ = 0;  // of a run that is traced
   std::vector<Packet> sends_, receives_;
   Moves moves_;
   std::unique_ptr<Transfer> transfer_;  // none: MPI carries nothing

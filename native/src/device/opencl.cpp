@@ -66,9 +66,9 @@ ClDevice::ClDevice(Description description, cl::DeviceId device, cl::Context con
   state_->label = "OpenCL device " + std::to_string(description_.index) + " (" + description_.name + ")";
   largest_buffer_ = device_info<cl::Bits>(device, cl::kDeviceMaxMemAllocSize);
   const std::string extensions = " " + device_text(device, cl::kDeviceExtensions) + " ";
-  priorities_ = version_of(device) >= 200 && api().CreateCommandQueueWithProperties != nullptr &&
-                extensions.find(" cl_khr_priority_hints ") != std::string::npos;
-  setup_ = make_queue(false);
+  state_->priorities = version_of(device) >= 200 && api().CreateCommandQueueWithProperties != nullptr &&
+                       extensions.find(" cl_khr_priority_hints ") != std::string::npos;
+  setup_ = make_queue(*state_, false, false);
 }
 
 namespace {

@@ -47,7 +47,8 @@ struct State {
   State(cl::DeviceId on, cl::Context within) : device(on), context(within) {}
   cl::DeviceId device;
   cl::Context context;
-  std::string label;  // for messages
+  std::string label;        // for messages
+  bool priorities = false;  // of queues
   std::atomic<size_t> used = 0;
 };
 
@@ -156,10 +157,16 @@ class ClKernel : public Kernel {
   cl::UInt count_ = 0;
 };
 
+// What is in urgent queues goes first. A timed one keeps the times of its commands.
+cl::CommandQueue make_queue(const State& state, bool urgent, bool timed);
+
 class ClQueue : public Queue {
  public:
-  ClQueue(std::shared_ptr<State> state, cl::CommandQueue queue)
-      : state_(std::move(state)), queue_(queue), commands_(std::make_shared<Commands>(state_)) {}
+  ClQueue(std::shared_ptr<State> state, bool urgent)
+      : state_(std::move(state)),
+        urgent_(urgent),
+        queue_(make_queue(*state_, urgent, false)),
+        commands_(std::make_shared<Commands>(state_)) {}
   ~ClQueue() override;
   using Queue::launch;
   void launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
@@ -175,8 +182,18 @@ class ClQueue : public Queue {
   void wait(const std::shared_ptr<Event>& event) override;
   void flush() override { check(state_->label, "starting what is queued", api().Flush(queue_)); }
   void finish() override;
+  void begin_trace(std::shared_ptr<Clock> clock) override;
+  std::vector<TraceEvent> end_trace() override;
 
  private:
+  // Of a trace: the queue that takes no times, and the commands whose times are not read yet. The times of
+  // `events` are the device's.
+  struct Times {
+    cl::CommandQueue untimed;
+    std::deque<std::pair<cl::Event, TraceEvent>> pending{};
+    std::vector<TraceEvent> events{};
+  };
+
   // Rows as the interface wants them: the first byte, and how many bytes, rows and planes.
   struct Box {
     explicit Box(const Rows& rows) : first{rows.offset, 0, 0}, region{rows.bytes, rows.count, 1} {}
@@ -188,11 +205,15 @@ class ClQueue : public Queue {
   cl::Memory at(const Buffer& buffer, size_t offset, size_t bytes) const;
 
   template <typename Enqueue>
-  void queued(const std::string& doing, Enqueue&& enqueue);
+  void queued(const std::string& doing, Enqueue&& enqueue, const TraceEvent* traced = nullptr);
+  // Reads the times of pending commands that are done.
+  void read_times();
 
   std::shared_ptr<State> state_;
+  bool urgent_;
   cl::CommandQueue queue_;
   std::shared_ptr<Commands> commands_;
+  std::unique_ptr<Times> times_;  // none: nothing is traced
 };
 
 class ClDevice : public Device {
@@ -205,6 +226,7 @@ class ClDevice : public Device {
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   std::unique_ptr<Pinned> pinned(size_t bytes) override;
   std::unique_ptr<Queue> queue(bool urgent) override;
+  std::shared_ptr<Clock> clock() override;
   std::unique_ptr<Module> load(const std::string& code, const std::string& options) override;
   // In OpenCL 1.2 a kernel takes memory of its context, but which device then holds it is not told.
   bool reaches(const Device& other) override { return &other == this; }
@@ -212,12 +234,10 @@ class ClDevice : public Device {
  private:
   OutOfMemory out_of_memory(size_t bytes) const;
   static bool no_memory(cl::Int error);
-  cl::CommandQueue make_queue(bool urgent) const;
 
   Description description_;
   std::shared_ptr<State> state_;
   size_t largest_buffer_ = 0;
-  bool priorities_ = false;
   cl::CommandQueue setup_ = nullptr;
 };
 

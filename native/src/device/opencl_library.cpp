@@ -103,6 +103,7 @@ const char* fill(void* handle, Library& table) {
   HC_FIND(EnqueueBarrierWithWaitList);
   HC_FIND(WaitForEvents);
   HC_FIND(GetEventInfo);
+  HC_FIND(GetEventProfilingInfo);
   HC_FIND(RetainEvent);
   HC_FIND(ReleaseEvent);
   HC_FIND(Flush);

@@ -60,6 +60,8 @@ inline constexpr Bits kFpRoundToNearest = 1 << 2;
 inline constexpr Bits kFpFma = 1 << 5;
 inline constexpr Bits kFpDivideSqrt = 1 << 7;  // correctly rounded
 inline constexpr Property kContextPlatform = 0x1084;
+inline constexpr Bits kQueueProperties = 0x1093;
+inline constexpr Bits kQueueProfilingEnable = 1 << 1;
 inline constexpr Bits kQueuePriority = 0x1096;
 inline constexpr Bits kQueuePriorityHigh = 1 << 0;
 inline constexpr Bits kMemReadWrite = 1 << 0;
@@ -70,6 +72,8 @@ inline constexpr UInt kProgramBuildLog = 0x1183;
 inline constexpr UInt kKernelNumArgs = 0x1191;
 inline constexpr UInt kKernelWorkGroupSize = 0x11B0;
 inline constexpr UInt kEventCommandExecutionStatus = 0x11D3;
+inline constexpr UInt kProfilingCommandStart = 0x1282;
+inline constexpr UInt kProfilingCommandEnd = 0x1283;
 
 // The functions; NAME is clNAME of the standard.
 struct Library {
@@ -113,6 +117,7 @@ struct Library {
   Int (*EnqueueBarrierWithWaitList)(CommandQueue, UInt, const Event*, Event*);
   Int (*WaitForEvents)(UInt, const Event*);
   Int (*GetEventInfo)(Event, UInt, size_t, void*, size_t*);
+  Int (*GetEventProfilingInfo)(Event, UInt, size_t, void*, size_t*);
   Int (*RetainEvent)(Event);
   Int (*ReleaseEvent)(Event);
   Int (*Flush)(CommandQueue);

@@ -15,6 +15,15 @@ cl::Int status_of(cl::Event event) {
   return error == cl::kSuccess ? status : error;
 }
 
+constexpr size_t kReadEvery = 64;  // commands of a trace
+
+// Seconds of the device's clock; 0 where it does not tell, as of a command that failed.
+double time_of(cl::Event event, cl::UInt what) {
+  uint64_t nanoseconds = 0;
+  const cl::Int error = api().GetEventProfilingInfo(event, what, sizeof nanoseconds, &nanoseconds, nullptr);
+  return error == cl::kSuccess ? 1e-9 * static_cast<double>(nanoseconds) : 0.0;
+}
+
 void check_range(const State& state, const Buffer& buffer, size_t offset, size_t bytes) {
   if (offset <= buffer.bytes() && bytes <= buffer.bytes() - offset) return;
   throw std::invalid_argument(state.label + ": bytes " + std::to_string(offset) + " to " +
@@ -67,13 +76,48 @@ void ClEvent::judge(cl::Int error) const {
 ClQueue::~ClQueue() {
   api().Finish(queue_);
   api().ReleaseCommandQueue(queue_);
+  if (!times_) return;
+  for (const auto& [event, traced] : times_->pending) api().ReleaseEvent(event);
+  api().ReleaseCommandQueue(times_->untimed);
 }
 
 template <typename Enqueue>
-void ClQueue::queued(const std::string& doing, Enqueue&& enqueue) {
+void ClQueue::queued(const std::string& doing, Enqueue&& enqueue, const TraceEvent* traced) {
   cl::Event event = nullptr;
   check(state_->label, doing, enqueue(&event));
+  if (times_ && traced != nullptr) {
+    api().RetainEvent(event);
+    times_->pending.emplace_back(event, *traced);
+    if (times_->pending.size() % kReadEvery == 0) read_times();
+  }
   commands_->add(event, doing);
+}
+
+void ClQueue::begin_trace(std::shared_ptr<Clock>) {
+  if (times_) end_trace();
+  finish();
+  const cl::CommandQueue timed = make_queue(*state_, urgent_, true);
+  times_ = std::make_unique<Times>(Times{std::exchange(queue_, timed)});
+}
+
+std::vector<TraceEvent> ClQueue::end_trace() {
+  if (!times_) return {};
+  finish();
+  read_times();
+  const std::unique_ptr<Times> times = std::move(times_);
+  api().ReleaseCommandQueue(std::exchange(queue_, times->untimed));
+  return std::move(times->events);
+}
+
+void ClQueue::read_times() {
+  auto& [untimed, pending, events] = *times_;
+  for (; !pending.empty() && status_of(pending.front().first) <= cl::kComplete; pending.pop_front()) {
+    auto& [event, traced] = pending.front();
+    traced.begin = time_of(event, cl::kProfilingCommandStart);
+    traced.end = time_of(event, cl::kProfilingCommandEnd);
+    if (traced.begin > 0 && events.size() < Trace::kMost) events.push_back(traced);
+    api().ReleaseEvent(event);
+  }
 }
 
 void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups,
@@ -89,53 +133,76 @@ void ClQueue::launch(const Kernel& kernel, const std::array<uint32_t, 3>& groups
     local[axis] = group[axis];
     all[axis] = static_cast<size_t>(groups[axis]) * group[axis];
   }
-  queued(made->name(), [&](cl::Event* event) {
-    return api().EnqueueNDRangeKernel(queue_, made->kernel(), 3, nullptr, all, local, 0, nullptr, event);
-  });
+  queued(
+      made->name(),
+      [&](cl::Event* event) {
+        return api().EnqueueNDRangeKernel(queue_, made->kernel(), 3, nullptr, all, local, 0, nullptr, event);
+      },
+      &marked());
 }
 
 void ClQueue::copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) {
   const cl::Memory target = at(to, to_offset, bytes), source = at(from, from_offset, bytes);
   if (bytes == 0) return;
-  queued("a copy of memory", [&](cl::Event* event) {
-    return api().EnqueueCopyBuffer(queue_, source, target, from_offset, to_offset, bytes, 0, nullptr, event);
-  });
+  queued(
+      "a copy of memory",
+      [&](cl::Event* event) {
+        return api().EnqueueCopyBuffer(queue_, source, target, from_offset, to_offset, bytes, 0, nullptr,
+                                       event);
+      },
+      &marked());
 }
 
 void ClQueue::upload(Buffer& to, size_t offset, const void* from, size_t bytes) {
   const cl::Memory memory = at(to, offset, bytes);
   if (bytes == 0) return;
-  queued("a copy to the device", [&](cl::Event* event) {
-    return api().EnqueueWriteBuffer(queue_, memory, cl::kFalse, offset, bytes, from, 0, nullptr, event);
-  });
+  const TraceEvent traced = marked_as(Doing::kUpload);
+  queued(
+      "a copy to the device",
+      [&](cl::Event* event) {
+        return api().EnqueueWriteBuffer(queue_, memory, cl::kFalse, offset, bytes, from, 0, nullptr, event);
+      },
+      &traced);
 }
 
 void ClQueue::download(void* to, const Buffer& from, size_t offset, size_t bytes) {
   const cl::Memory memory = at(from, offset, bytes);
   if (bytes == 0) return;
-  queued("a copy from the device", [&](cl::Event* event) {
-    return api().EnqueueReadBuffer(queue_, memory, cl::kFalse, offset, bytes, to, 0, nullptr, event);
-  });
+  const TraceEvent traced = marked_as(Doing::kDownload);
+  queued(
+      "a copy from the device",
+      [&](cl::Event* event) {
+        return api().EnqueueReadBuffer(queue_, memory, cl::kFalse, offset, bytes, to, 0, nullptr, event);
+      },
+      &traced);
 }
 
 void ClQueue::upload(Buffer& to, const Rows& rows, const void* from) {
   const cl::Memory memory = at(to, rows.offset, rows.end() - rows.offset);
   if (rows.bytes == 0 || rows.count == 0) return;
   const Box box(rows);
-  queued("a copy of rows to the device", [&](cl::Event* event) {
-    return api().EnqueueWriteBufferRect(queue_, memory, cl::kFalse, box.first, Box::kDense, box.region,
-                                        rows.pitch, 0, rows.bytes, 0, from, 0, nullptr, event);
-  });
+  const TraceEvent traced = marked_as(Doing::kUpload);
+  queued(
+      "a copy of rows to the device",
+      [&](cl::Event* event) {
+        return api().EnqueueWriteBufferRect(queue_, memory, cl::kFalse, box.first, Box::kDense, box.region,
+                                            rows.pitch, 0, rows.bytes, 0, from, 0, nullptr, event);
+      },
+      &traced);
 }
 
 void ClQueue::download(void* to, const Buffer& from, const Rows& rows) {
   const cl::Memory memory = at(from, rows.offset, rows.end() - rows.offset);
   if (rows.bytes == 0 || rows.count == 0) return;
   const Box box(rows);
-  queued("a copy of rows from the device", [&](cl::Event* event) {
-    return api().EnqueueReadBufferRect(queue_, memory, cl::kFalse, box.first, Box::kDense, box.region,
-                                       rows.pitch, 0, rows.bytes, 0, to, 0, nullptr, event);
-  });
+  const TraceEvent traced = marked_as(Doing::kDownload);
+  queued(
+      "a copy of rows from the device",
+      [&](cl::Event* event) {
+        return api().EnqueueReadBufferRect(queue_, memory, cl::kFalse, box.first, Box::kDense, box.region,
+                                           rows.pitch, 0, rows.bytes, 0, to, 0, nullptr, event);
+      },
+      &traced);
 }
 
 void ClQueue::copy(Buffer& to, const Rows& there, const Buffer& from, const Rows& here) {
@@ -143,20 +210,26 @@ void ClQueue::copy(Buffer& to, const Rows& there, const Buffer& from, const Rows
   const cl::Memory source = at(from, here.offset, here.end() - here.offset);
   if (here.bytes == 0 || here.count == 0) return;
   const Box one(here), other(there);
-  queued("a copy of rows", [&](cl::Event* event) {
-    return api().EnqueueCopyBufferRect(queue_, source, target, one.first, other.first, one.region, here.pitch,
-                                       0, there.pitch, 0, 0, nullptr, event);
-  });
+  queued(
+      "a copy of rows",
+      [&](cl::Event* event) {
+        return api().EnqueueCopyBufferRect(queue_, source, target, one.first, other.first, one.region,
+                                           here.pitch, 0, there.pitch, 0, 0, nullptr, event);
+      },
+      &marked());
 }
 
 void ClQueue::clear(Buffer& buffer, size_t offset, size_t bytes) {
   const cl::Memory memory = at(buffer, offset, bytes);
   if (bytes == 0) return;
   const Zeros zeros(offset, bytes);
-  queued("clearing memory", [&](cl::Event* event) {
-    return api().EnqueueFillBuffer(queue_, memory, zeros.pattern, zeros.width, offset, bytes, 0, nullptr,
-                                   event);
-  });
+  queued(
+      "clearing memory",
+      [&](cl::Event* event) {
+        return api().EnqueueFillBuffer(queue_, memory, zeros.pattern, zeros.width, offset, bytes, 0, nullptr,
+                                       event);
+      },
+      &marked());
 }
 
 std::shared_ptr<Event> ClQueue::record() {
@@ -188,21 +261,52 @@ cl::Memory ClQueue::at(const Buffer& buffer, size_t offset, size_t bytes) const 
   return ours(*state_, buffer).memory();
 }
 
-std::unique_ptr<Queue> ClDevice::queue(bool urgent) {
-  return std::make_unique<ClQueue>(state_, make_queue(urgent));
-}
+namespace {
 
-cl::CommandQueue ClDevice::make_queue(bool urgent) const {
+// The device's own clock, the same for all queues.
+class ClClock : public Clock {
+ public:
+  explicit ClClock(std::shared_ptr<State> state)
+      : state_(std::move(state)), queue_(make_queue(*state_, false, true)) {}
+  ~ClClock() override { api().ReleaseCommandQueue(queue_); }
+
+  Reading read() override {
+    constexpr const char* kDoing = "a reading of the clock";
+    cl::Event event = nullptr;
+    const double before = now();
+    check(state_->label, kDoing, api().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &event));
+    const cl::Int error = api().WaitForEvents(1, &event);
+    const double after = now();
+    const double device = time_of(event, cl::kProfilingCommandEnd);
+    api().ReleaseEvent(event);
+    check(state_->label, kDoing, error);
+    return {device, (before + after) / 2, (after - before) / 2};
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+  cl::CommandQueue queue_;
+};
+
+}  // namespace
+
+std::shared_ptr<Clock> ClDevice::clock() { return std::make_shared<ClClock>(state_); }
+
+std::unique_ptr<Queue> ClDevice::queue(bool urgent) { return std::make_unique<ClQueue>(state_, urgent); }
+
+cl::CommandQueue make_queue(const State& state, bool urgent, bool timed) {
+  const cl::Bits profiling = timed ? cl::kQueueProfilingEnable : 0;
   cl::Int error = cl::kSuccess;
-  if (urgent && priorities_) {
-    const cl::Bits properties[] = {cl::kQueuePriority, cl::kQueuePriorityHigh, 0};
+  if (urgent && state.priorities) {
+    const cl::Bits properties[] = {cl::kQueuePriority, cl::kQueuePriorityHigh, cl::kQueueProperties,
+                                   profiling, 0};
     const cl::CommandQueue made =
-        api().CreateCommandQueueWithProperties(state_->context, state_->device, properties, &error);
+        api().CreateCommandQueueWithProperties(state.context, state.device, properties, &error);
     if (error == cl::kSuccess) return made;
   }
   // a priority is a hint: without it the results are the same
-  const cl::CommandQueue made = api().CreateCommandQueue(state_->context, state_->device, 0, &error);
-  check(state_->label, "a queue", error);
+  const cl::CommandQueue made = api().CreateCommandQueue(state.context, state.device, profiling, &error);
+  check(state.label, "a queue", error);
   return made;
 }
 

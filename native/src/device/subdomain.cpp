@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace halocline::device {
 
@@ -54,7 +55,10 @@ Subdomain::~Subdomain() = default;
 
 Queue& Subdomain::of(Queues& queues, int direction) {
   std::unique_ptr<Queue>& queue = queues[direction];
-  if (!queue) queue = device_->queue(true);
+  if (!queue) {
+    queue = device_->queue(true);
+    if (clock_) queue->begin_trace(clock_);
+  }
   return *queue;
 }
 
@@ -74,6 +78,7 @@ void Subdomain::update(const double* scalars) {
   if (event) event->wait();
   char* const held = updates_->data() + update_ * scalar_bytes_;
   std::memcpy(held, scalars, scalar_bytes_);
+  computing_->mark(Doing::kUpload);
   computing_->upload(*scalars_, 0, held, scalar_bytes_);
   event = computing_->record();
   update_ = (update_ + 1) % kUpdates;
@@ -92,6 +97,30 @@ void Subdomain::finish() {
     for (const auto& [direction, queue] : *queues) queue->finish();
   }
   computing_->finish();
+}
+
+void Subdomain::begin_trace(const std::shared_ptr<Clock>& clock) {
+  finish();
+  computing_->begin_trace(clock);
+  packing_->begin_trace(clock);
+  for (const Queues* queues : {&outgoing_, &incoming_}) {
+    for (const auto& [direction, queue] : *queues) queue->begin_trace(clock);
+  }
+  clock_ = clock;
+}
+
+std::vector<Lane> Subdomain::end_trace() {
+  std::vector<Lane> lanes;
+  if (!std::exchange(clock_, nullptr)) return lanes;
+  lanes.push_back({"computing", -1, computing_->end_trace()});
+  lanes.push_back({"packing", -1, packing_->end_trace()});
+  for (const auto& [direction, queue] : outgoing_) {
+    lanes.push_back({"outgoing", direction, queue->end_trace()});
+  }
+  for (const auto& [direction, queue] : incoming_) {
+    lanes.push_back({"incoming", direction, queue->end_trace()});
+  }
+  return lanes;
 }
 
 BoundLaunch::BoundLaunch(const Subdomain& where, const Launch& launch)

@@ -28,6 +28,14 @@ struct Launch {
 std::unique_ptr<Kernel> kernel_for(const Device& device, const Module& module, const std::string& name,
                                    size_t threads);
 
+// What the queues of a subdomain did in a trace. `role`: "computing", "packing", "outgoing" or "incoming",
+// the last two of messages in a direction.
+struct Lane {
+  std::string role;
+  int direction = -1;
+  std::vector<TraceEvent> events{};
+};
+
 class Subdomain {
  public:
   Subdomain(std::shared_ptr<Device> device, std::shared_ptr<Module> module,
@@ -66,6 +74,10 @@ class Subdomain {
   void keep_up();
   // Waits for all work.
   void finish();
+  // See Queue.
+  void begin_trace(const std::shared_ptr<Clock>& clock);
+  std::vector<Lane> end_trace();
+  bool traced() const { return clock_ != nullptr; }
 
  private:
   using Queues = std::map<int, std::unique_ptr<Queue>>;
@@ -87,6 +99,7 @@ class Subdomain {
   size_t sweep_ = 0;
   std::unique_ptr<Queue> computing_, packing_;
   Queues outgoing_, incoming_;
+  std::shared_ptr<Clock> clock_;  // of a trace
 };
 
 // A launch with its kernel.

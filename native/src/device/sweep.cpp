@@ -14,8 +14,8 @@ constexpr size_t kPartialBytes = 5 * sizeof(int64_t);  // hc_partial of device_r
 
 }  // namespace
 
-Sweep::Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan)
-    : halocline::Sweep(plan.reductions), rank_(rank), name_(plan.name), swaps_(plan.swaps) {
+Sweep::Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan, int32_t number)
+    : halocline::Sweep(plan.reductions), rank_(rank), name_(plan.name), number_(number), swaps_(plan.swaps) {
   if (plan.shares.size() != subdomains.size()) {
     throw std::invalid_argument("sweep " + name_ + ": " + std::to_string(plan.shares.size()) +
                                 " shares, expected one for each of " + std::to_string(subdomains.size()) +
@@ -39,7 +39,8 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
     if ((item.needs & ~known) != 0) {
       throw std::invalid_argument("sweep " + name_ + ": a patch needs a message that is not received");
     }
-    BoundItem bound{item.needs, item.rims && !share.rims.empty(), {}};
+    BoundItem bound{
+        item.needs, item.rims && !share.rims.empty(), item.halo ? Doing::kHalo : Doing::kPatch, {}};
     for (const Launch& launch : item.launches) {
       const Buffer* partials = nullptr;
       for (const Reducer& reducer : part.reducers) {
@@ -61,7 +62,7 @@ void Sweep::add(Part& part, const Share& share, const SweepPlan& plan, const Sub
   }
   if (share.sends.empty() && share.receives.empty()) return;
   if (!rank_.communicator) throw std::invalid_argument("sweep " + name_ + " has messages, but one rank");
-  part.exchange = std::make_unique<Exchange>(rank_, part.where, share.sends, share.receives);
+  part.exchange = std::make_unique<Exchange>(rank_, part.where, share.sends, share.receives, number_);
 }
 
 void Sweep::add_copies(Part& part, size_t number, const Share& share, const Subdomains& subdomains) {
@@ -136,6 +137,7 @@ void Sweep::add_reducers(Part& part, const Share& share) {
 }
 
 void Sweep::start() {
+  const Span span(rank_.launches_trace, Doing::kLaunch, number_, -1);
   for (const auto& part : parts_) {
     if (!rank_.ahead) part->where.update(rank_.scalars);
     part->begun = part->where.computing().record();
@@ -155,6 +157,7 @@ void Sweep::start() {
     if (part->exchange && part->exchange->packed()) computing.wait(part->exchange->packed());
     if (rank_.messages && part->copied) computing.wait(part->copied);
     if (!rank_.kernels) continue;
+    computing.mark(Doing::kFill, number_);
     for (const BoundLaunch& fill : part->fills) fill(computing);
   }
 }
@@ -166,6 +169,7 @@ void Sweep::copy_halos() {
       Part& there = *parts_[peer.source];
       Queue& packing = there.where.packing();
       packing.wait(there.begun);
+      packing.mark(Doing::kPack, number_);
       (*peer.packing)(packing, 0, nullptr, peer.sent.get());
       peer.packed = packing.record();
       packing.flush();
@@ -177,6 +181,7 @@ void Sweep::copy_halos() {
     if (part->own.pieces() == 0 && part->peers.empty()) continue;
     Queue& packing = part->where.packing();
     packing.wait(part->begun);
+    packing.mark(Doing::kCopy, number_);
     part->own(packing, 0, nullptr, nullptr);
     for (Peer& peer : part->peers) {
       if (peer.direct) {
@@ -185,7 +190,9 @@ void Sweep::copy_halos() {
       } else {
         packing.wait(peer.packed);
         packing.copy(*peer.received, 0, *peer.sent, 0, peer.received->bytes());
+        packing.mark(Doing::kUnpack, number_);
         (*peer.moves)(packing, 0, nullptr, peer.received.get());
+        packing.mark(Doing::kCopy, number_);
       }
     }
     part->copied = packing.record();
@@ -217,15 +224,18 @@ void Sweep::queue_rims(Part& part) {
   Queue& computing = part.where.computing();
   await_all(part);
   if (!rank_.kernels) return;
+  computing.mark(Doing::kFill, number_);
   for (const BoundLaunch& rim : part.rims) rim(computing);
 }
 
 bool Sweep::queue_items(Part& part) {
+  const double begun = rank_.launches_trace == nullptr ? 0.0 : now();
   queue_rims(part);
   Queue& computing = part.where.computing();
   const uint32_t arrived = part.exchange ? part.exchange->arrived() : 0;
   bool all = true, any = false;
-  for (BoundItem& item : part.items) {
+  for (size_t n = 0; n < part.items.size(); ++n) {
+    BoundItem& item = part.items[n];
     if (item.queued) continue;
     const bool ready =
         (item.needs & ~arrived) == 0 && (!item.rims || part.rims_queued) && (rank_.overlap || all_arrived());
@@ -235,9 +245,13 @@ bool Sweep::queue_items(Part& part) {
     part.awaited |= item.needs;
     item.queued = any = true;
     if (!rank_.kernels) continue;
+    computing.mark(item.doing, number_, static_cast<int32_t>(n));
     for (const auto& [launch, partials] : item.launches) launch(computing, partials);
   }
   if (any) computing.flush();
+  if (any && rank_.launches_trace != nullptr) {
+    rank_.launches_trace->add({Doing::kLaunch, number_, -1, -1, begun, now()});
+  }
   return all && part.rims_queued;
 }
 
@@ -262,18 +276,26 @@ void Sweep::work(Worker& worker, Team& team) {
       }
     }
     worker.clock.enter(Activity::kCompute);
+    conclude();
     for (const auto& part : parts_) {
-      await_all(*part);  // also what no patch needs: later sweeps may compute where it goes
-      reduce(*part);
-      part->where.computing().flush();
       if (!rank_.ahead) part->where.keep_up();
     }
   });
 }
 
+void Sweep::conclude() {
+  const Span span(rank_.launches_trace, Doing::kLaunch, number_, -1);
+  for (const auto& part : parts_) {
+    await_all(*part);  // also what no patch needs: later sweeps may compute where it goes
+    reduce(*part);
+    part->where.computing().flush();
+  }
+}
+
 void Sweep::reduce(Part& part) {
   if (reductions().empty()) return;
   Queue& computing = part.where.computing();
+  computing.mark(Doing::kReduction, number_);
   for (Reducer& reducer : part.reducers) {
     const auto count = static_cast<int64_t>(reducer.reductions.size());
     const auto groups = static_cast<int64_t>(reducer.groups);

@@ -16,6 +16,7 @@ namespace halocline::device {
 struct Item {
   uint32_t needs = 0;  // bit m: receive m
   bool rims = false;   // the boundary conditions that wait for messages
+  bool halo = false;   // a box in the halo
   std::vector<Launch> launches;
 };
 
@@ -55,7 +56,7 @@ using Subdomains = std::vector<std::shared_ptr<Subdomain>>;
 class Sweep : public halocline::Sweep {
  public:
   // Throws std::invalid_argument and DeviceError for what the plan has wrong.
-  Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan);
+  Sweep(const Rank& rank, const Subdomains& subdomains, const SweepPlan& plan, int32_t number);
 
   void start() override;
   void work(Worker& worker, Team& team) override;
@@ -68,6 +69,7 @@ class Sweep : public halocline::Sweep {
   struct BoundItem {
     uint32_t needs;
     bool rims;
+    Doing doing;
     std::vector<std::pair<BoundLaunch, const Buffer*>> launches;
     bool queued = false;
   };
@@ -117,11 +119,14 @@ class Sweep : public halocline::Sweep {
   void queue_rims(Part& part);
   // Lets the computing queue wait for all messages that have arrived.
   static void await_all(Part& part);
+  // Queues what follows all patches.
+  void conclude();
   void reduce(Part& part);
   bool all_arrived() const;
 
   const Rank& rank_;
   std::string name_;
+  int32_t number_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<std::pair<uint32_t, uint32_t>> swaps_;
 };

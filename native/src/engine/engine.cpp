@@ -176,7 +176,7 @@ void Engine::sweep(const SweepPlan& plan) {
 }
 
 void Engine::sweep(const device::SweepPlan& plan) {
-  auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan);
+  auto sweep = std::make_unique<device::Sweep>(rank_, devices_, plan, sweeps_++);
   // A device that runs ahead skips the kernels of passes that are not to be, but no copies.
   if (sweep->copies_rows()) ahead_.reset();
   if (ahead_) ahead_->sweep(*sweep, plan.swaps);

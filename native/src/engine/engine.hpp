@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/ahead.hpp"
+#include "device/times.hpp"
 #include "ranks/rank.hpp"
 #include "ranks/reduction.hpp"
 #include "sweep/host_sweep.hpp"
@@ -31,7 +32,14 @@ struct Result {
   int64_t graph_launches = 0;                       // of a device that runs ahead
   std::vector<int64_t> sweep_counts;
   std::vector<double> sweep_seconds;
-  std::vector<std::vector<Event>> events;  // by thread, then those of messages; times since the run began
+  // By thread, then those of messages, then those of `lanes`; times since the run began.
+  std::vector<std::vector<TraceEvent>> events;
+  struct Lane {  // of a queue of a device
+    size_t subdomain;
+    std::string role;
+    int direction;
+  };
+  std::vector<Lane> lanes;
 };
 
 // How operations are run; no bit of the result depends on it while there are messages and kernels.
@@ -108,6 +116,7 @@ class Engine {
   void prepare(const Running& how);
   // All ranks, at the end: what they tell each other of the run, which took this one `seconds`.
   void conclude(double seconds);
+  void begin_trace(bool traced);
   // After a failure: waits for what devices still do.
   void settle_devices() noexcept;
   void take_events(double begun);
@@ -145,6 +154,7 @@ class Engine {
 
   Rank rank_;
   device::Subdomains devices_;
+  std::unique_ptr<device::Times> times_;  // of the present run, where it is traced
   std::unique_ptr<device::Ahead> ahead_;  // one device, and no other rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;

@@ -75,14 +75,15 @@ Result Engine::run(const Running& how) {
   rank_.kernels = how.kernels;
   rank_.overlap = how.overlap;
   rank_.ahead = ahead_ && how.ahead && how.messages && how.kernels && how.passes == 0 && !how.resumed;
-  rank_.messages_trace = how.traced ? std::make_unique<Trace>() : nullptr;
-  for (Worker& worker : workers_) worker.trace = how.traced ? std::make_unique<Trace>() : nullptr;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
   } release{running_};
   const auto several = !rank_.alone();
-  team_.attempt([&] { prepare(how); });
+  team_.attempt([&] {
+    prepare(how);
+    begin_trace(how.traced);
+  });
   double begun = 0;
   if (!team_.failed()) {
     if (rank_.mailboxes != nullptr) prepare_mailboxes();
@@ -157,6 +158,7 @@ void Engine::settle_devices() noexcept {
   for (const auto& subdomain : devices_) {
     try {
       subdomain->finish();
+      subdomain->end_trace();
       subdomain->computing().clear(subdomain->control(), 0, sizeof(hc_control));
       subdomain->finish();
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): what failed before is told
@@ -164,11 +166,26 @@ void Engine::settle_devices() noexcept {
   }
 }
 
+void Engine::begin_trace(bool traced) {
+  rank_.messages_trace = traced ? std::make_unique<Trace>() : nullptr;
+  for (Worker& worker : workers_) worker.trace = traced ? std::make_unique<Trace>() : nullptr;
+  rank_.launches_trace = devices_.empty() ? nullptr : workers_.front().trace.get();
+  times_ = traced ? std::make_unique<device::Times>(devices_) : nullptr;
+}
+
 void Engine::take_events(double begun) {
   for (Worker& worker : workers_) result_.events.push_back(worker.trace->take());
   result_.events.push_back(rank_.messages_trace->take());
-  for (std::vector<Event>& events : result_.events) {
-    for (Event& event : events) {
+  size_t subdomain = 0;
+  for (std::vector<device::Lane>& lanes : times_->take()) {
+    for (device::Lane& lane : lanes) {
+      result_.lanes.push_back({subdomain, lane.role, lane.direction});
+      result_.events.push_back(std::move(lane.events));
+    }
+    ++subdomain;
+  }
+  for (std::vector<TraceEvent>& events : result_.events) {
+    for (TraceEvent& event : events) {
       event.begin -= begun;
       event.end -= begun;
     }

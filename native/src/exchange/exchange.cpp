@@ -282,7 +282,8 @@ void Exchange::note(const News& news) {
   if (rank_.messages_trace) {
     for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
       const Message& message = receives_[static_cast<size_t>(std::countr_zero(rest))];
-      rank_.messages_trace->add_together({Doing::kMessage, sweep_, rank_of(message), started_, now()});
+      rank_.messages_trace->add_together(
+          {Doing::kMessage, sweep_, rank_of(message), message.tag, started_, now()});
     }
   }
   for (uint32_t rest = news.landed; rest != 0; rest &= rest - 1) {
@@ -308,7 +309,7 @@ bool Exchange::unpack(Trace* trace) {
     if (piece >= message.end) continue;
     const Piece& p = unpacking_[piece];
     Storage& storage = *subdomain_.storages[p.storage];
-    const Span span(trace, Doing::kUnpack, sweep_, rank_of(receives_[m]));
+    const Span span(trace, Doing::kUnpack, sweep_, rank_of(receives_[m]), receives_[m].tag);
     if (p.source != nullptr) {
       copy(*p.source, p.from, storage, p.lo, p.extent);
     } else {

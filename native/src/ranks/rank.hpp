@@ -86,6 +86,7 @@ struct Rank {
   std::unique_ptr<Communicator> communicator{};  // none: one rank, and no call of MPI
   MailboxPlan mailbox_plan{};
   std::unique_ptr<Trace> messages_trace{};  // of the present run, where it is traced
+  Trace* launches_trace = nullptr;          // the same of the thread that looks after devices
   // Of the present run; both but for measuring one without the other.
   bool messages = true, kernels = true;
   bool overlap = true;             // patches that need no message run before all have come

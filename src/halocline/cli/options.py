@@ -204,6 +204,9 @@ class Execution:
         Subdomains of each rank; with devices, of each of them.
     ranks_per_node
         Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.
+    placement
+        Which device of a node takes which of its subdomains: [bold]aware[/] of the links between them,
+        [bold]trivial[/], in order, or [bold]random[/], as drawn.
     mailboxes
         Mailboxes for each message of method rma.
     schedule
@@ -236,6 +239,7 @@ class Execution:
     patch: Annotated[str | None, where("--patch B[,B[,B]]|tune|caches")] = None
     subdomains_per_rank: Annotated[int, where("--subdomains-per-rank K", whole(ranges.SUBDOMAINS))] = 1
     ranks_per_node: Annotated[int | None, where("--ranks-per-node R", whole(ranges.RANKS_PER_NODE))] = None
+    placement: Annotated[str, where("--placement aware|trivial|random")] = "aware"
     methods: Annotated[str | None, METHODS] = None
     mailboxes: Annotated[int, where("--mailboxes M", whole(ranges.MAILBOXES))] = 2
     schedule: Annotated[str, where("--schedule guided|static|dynamic")] = "guided"

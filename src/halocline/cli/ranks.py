@@ -15,10 +15,15 @@ from halocline.run.ranks.mpi import IO_RANKS, world
 
 
 def spread(
-    ranks: int | None, io_ranks: int = 0, threads: int | None = None, per_node: int | None = None
+    ranks: int | None,
+    io_ranks: int = 0,
+    threads: int | None = None,
+    per_node: int | None = None,
+    *,
+    needs_mpi: bool = False,
 ) -> None:
     """Go on as one of `ranks` ranks, or have them started, with I/O ranks beside them, and end with their
-    exit status.
+    exit status. One rank is started too where it needs MPI, for messages to itself.
 
     Raises
     ------
@@ -38,7 +43,7 @@ def spread(
                 f"--io-ranks is {io_ranks}, but the launcher ({started.name}) has started the ranks: set "
                 f"{IO_RANKS}={io_ranks} there, which takes the last {io_ranks} of them"
             )
-    elif several:
+    elif several or (needs_mpi and started is None):
         share_terminal()
         command = [sys.executable, "-m", "halocline.cli", *sys.argv[1:]]
         raise typer.Exit(launch(ranks or 1, command, io_ranks=io_ranks, threads=threads, per_node=per_node))

@@ -274,7 +274,7 @@ def _write_series(csv: Path | None, series: Sequence[Mapping[str, Any]]) -> None
 
 
 def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[Path]:
-    """Draw pictures, figures and the time line of the threads; return the files."""
+    """Draw pictures, figures and the timeline; return the files."""
     from halocline.io.picture import picture
 
     fields, files = fields_of(result.problem), []
@@ -293,7 +293,7 @@ def _draw(problem: Problem, result: Result, folder: Path, traced: bool) -> list[
         with fields.domain.comm.agreement(f"draw {files[-1]}"):
             if figure is not None:
                 draw(figure, files[-1], title=about)
-    if traced and not fields.domain.devices:  # with devices, the host threads only wait
+    if traced:
         files.append(folder / "timeline.png")
         draw_timeline(fields.domain, files[-1])
     return files

@@ -14,8 +14,7 @@ from halocline.compile.schedule import Schedule
 from halocline.explanation.device import DevicePlan
 from halocline.explanation.steps import Step, in_order, side
 from halocline.plan.decompose import Decomposition
-from halocline.plan.levels import flow
-from halocline.plan.placement import placement_cost
+from halocline.plan.layout import link_time
 from halocline.plan.rank import RankPlan
 from halocline.plan.traffic import Traffic
 from halocline.run.devices.topology import DeviceLinks
@@ -132,16 +131,7 @@ class Explained:
     def link_time(self) -> float | None:
         """Time of messages on the links of a node, over that of subdomains placed in order; None where these
         are in order."""
-        layout, distance = self.plan.layout, self.links.distance
-        if distance is None or not layout.slots:
-            return None
-        first = layout.nodes // 2 * layout.slots_per_node
-        of_node = range(first, min(first + layout.slots_per_node, layout.decomposition.count))
-        if len(of_node) < layout.slots_per_node:
-            return None
-        sent = flow(layout.decomposition, Traffic.of_schedule(self.schedule), of_node)
-        ordered = placement_cost(sent, distance, tuple(range(len(of_node))))
-        return placement_cost(sent, distance, layout.slots) / ordered if ordered else None
+        return link_time(self.plan.layout, Traffic.of_schedule(self.schedule), self.links.distance)
 
     @property
     def inner_patches(self) -> int:

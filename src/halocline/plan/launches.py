@@ -61,12 +61,13 @@ class Launch:
 class Item:
     """Launches that run once what they need has come: those of a patch, or of a box in the halo.
 
-    `needs` and `rims` as in `SweepPlan`.
+    `needs` and `rims` as in `SweepPlan`; `halo` is true for a box in the halo.
     """
 
     needs: int
     rims: bool
     launches: tuple[Launch, ...]
+    halo: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def sweep_launches(schedule: Schedule, sweep: Sweep, own: SubdomainPlan, todo: S
     for halo, waits in zip(todo.halos, todo.halo_needs, strict=True):
         assert sweep.halo_kernel is not None
         launches = _over(kernels[sweep.halo_kernel], halo.box, halo.top, own.box.lo, {})
-        items.append(Item(waits, True, launches))
+        items.append(Item(waits, True, launches, halo=True))
 
     def filling(boxes: Iterable[tuple[int, Box]]) -> Iterator[Launch]:
         for fill, box in ((sweep.fills[number], box) for number, box in boxes):

@@ -11,7 +11,7 @@ from typing import Any
 from halocline.lang.grid import chosen
 from halocline.plan.decompose import Decomposition, decompose
 from halocline.plan.levels import decompose_levels, flow
-from halocline.plan.placement import STRATEGIES, place
+from halocline.plan.placement import STRATEGIES, place, placement_cost
 from halocline.plan.traffic import Traffic
 from halocline.ranges import RANKS, SUBDOMAINS
 
@@ -138,8 +138,8 @@ def lay_out(
     placement : {"aware", "trivial", "random"}
         See `halocline.plan.place`.
     distance : matrix, optional
-        Seconds per byte between the slots of a node. Without it all are equally far, and the placement is
-        trivial.
+        Seconds per byte between the slots of a node. Without it all are equally far: then the placement
+        "aware" is "trivial".
     nodes_of_ranks : tuple of int
         See `Layout`.
 
@@ -165,10 +165,27 @@ def lay_out(
         cut = decompose_levels(shape, ranks // per_node, slots, **options)
     else:
         cut = decompose(shape, ranks * subdomains_per_rank, **options)
-    if distance is None:
+    if distance is None and placement != "random":
         return Layout(cut, per_node, subdomains_per_rank, (), nodes_of_ranks=nodes_of_ranks)
     # a node in the middle exchanges most; nodes are cut alike
     first = ranks // per_node // 2 * slots
     sent = flow(cut, traffic, range(first, first + slots))
-    order = place(sent, distance, strategy=placement)
+    order = place(sent, [[1.0] * slots] * slots if distance is None else distance, strategy=placement)
     return Layout(cut, per_node, subdomains_per_rank, order, placement, nodes_of_ranks)
+
+
+def link_time(layout: Layout, traffic: Traffic, distance: Sequence[Sequence[float]] | None) -> float | None:
+    """Return the time of messages on the links of a node, over that of subdomains that are placed in order.
+
+    It is the ratio of Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. None: the subdomains are in
+    order, or the distance is not known.
+    """
+    if distance is None or not layout.slots:
+        return None
+    first = layout.nodes // 2 * layout.slots_per_node
+    of_node = range(first, min(first + layout.slots_per_node, layout.decomposition.count))
+    if len(of_node) < layout.slots_per_node:
+        return None
+    sent = flow(layout.decomposition, traffic, of_node)
+    ordered = placement_cost(sent, distance, tuple(range(len(of_node))))
+    return placement_cost(sent, distance, layout.slots) / ordered if ordered else None

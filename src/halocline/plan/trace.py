@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-TRACE_EVENTS = ("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message")
+TRACE_EVENTS = {  # in the order of native/src/threads/trace.hpp
+    "patch": "a kernel computes a patch",
+    "halo box": "a kernel computes cells of the halo",
+    "boundary": "a kernel fills ghost cells",
+    "copy": "halo cells are copied without MPI",
+    "pack": "cells are copied into the buffer of a message",
+    "unpack": "cells are copied out of the buffer of a message",
+    "reduction": "a reduction is merged, or waited for",
+    "message": "from the start of its exchange until a message has come",
+    "send": "from the start of a message by MPI until its buffer is free",
+    "download": "copy from a device to the host",
+    "upload": "copy from the host to a device",
+    "scalars": "a device evaluates statements about scalars, or conditions",
+    "launch": "a thread of the host queues work of its devices, or waits until they have room for it",
+}
+OVERLAPPING = frozenset({"message", "send"})  # kinds of which several happen at once in one lane
+MESSAGES = "messages"  # name of the lane of messages
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Row of a timeline: a thread, the messages of a rank, or a queue of a device.
+
+    Attributes
+    ----------
+    name : str
+    row : str
+        Name of the row of a picture, which several queues of a device share.
+    """
+
+    name: str
+    row: str
 
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """Work of a thread, or the transfer of a message.
+    """Work of a thread or device, or the transfer of a message.
 
     Attributes
     ----------
     rank : int
     lane : int
-        Number of the thread; the number after the last thread stands for messages.
+        Number among the lanes of the rank: threads, messages, and queues of devices.
     kind : str
         One of TRACE_EVENTS.
     name : str
@@ -29,3 +61,55 @@ class TraceEvent:
     name: str
     begin: float
     end: float
+
+
+def lanes_of_host(threads: int) -> tuple[Lane, ...]:
+    """Return the lanes of a rank without devices: those of its threads, and one of all messages."""
+    names = (*(f"thread {number}" for number in range(threads)), MESSAGES)
+    return tuple(Lane(name, name) for name in names)
+
+
+@dataclass(frozen=True)
+class TraceShares:
+    """What the time of a traced run consists of, on the rank with the greatest share of packing.
+
+    Attributes
+    ----------
+    packing : float
+        Share of the time in which something is packed or unpacked.
+    launching : float
+        Share of the time in which its first thread queues work of devices; 0 on the CPU.
+    at_once : float
+        How many threads and queues work at the same time, while any does.
+    """
+
+    packing: float
+    launching: float
+    at_once: float
+
+    @classmethod
+    def of(cls, events: Sequence[TraceEvent]) -> TraceShares:
+        """Return the shares of the events of all ranks."""
+        ranks = {event.rank for event in events}
+        own = ([event for event in events if event.rank == rank] for rank in ranks)
+        return max(
+            (cls._of_rank(each) for each in own), key=lambda found: found.packing, default=cls(0, 0, 0)
+        )
+
+    @classmethod
+    def _of_rank(cls, events: Sequence[TraceEvent]) -> TraceShares:
+        whole = max(event.end for event in events) - min(event.begin for event in events)
+        work = [event for event in events if event.kind not in OVERLAPPING | {"launch"}]
+        packing = covered(event for event in work if event.kind in ("pack", "unpack"))
+        launching = covered(event for event in events if event.kind == "launch")
+        total, busy = sum(event.end - event.begin for event in work), covered(work)
+        return cls(packing / whole, launching / whole, total / busy if busy else 0.0)
+
+
+def covered(events: Iterable[TraceEvent]) -> float:
+    """Return the seconds in which at least one of some events goes on."""
+    seconds, reached = 0.0, float("-inf")
+    for event in sorted(events, key=lambda event: event.begin):
+        seconds += max(0.0, event.end - max(event.begin, reached))
+        reached = max(reached, event.end)
+    return seconds

@@ -19,13 +19,14 @@ METHODS = {
     "rma": "packed into a mailbox, fetched by the receiver with MPI's one-sided communication, and unpacked",
     "mpi": "packed, sent by MPI and unpacked; of a device by way of the host's memory",
 }
-SETS = {  # that are compared, by the names of C. Pearson et al. 2020, Fig. 12; and with mailboxes
+SETS = {  # that are compared, each with one method more, by the names of C. Pearson et al. 2020, Section IV.C
     "+remote": "mpi",
     "+colo": "colocated,mpi",
     "+peer": "peer,colocated,mpi",
-    "+self": "self,peer,colocated,mpi",
-    "mailboxes": "self,peer,rma,mpi",
+    "+kernel": "self,peer,colocated,mpi",
 }
+AWARE_SETS = {name: methods.replace("mpi", "gpu_aware,mpi") for name, methods in SETS.items()}
+MAILBOXES = {"mailboxes": "self,peer,rma,mpi"}  # a set that is no part of theirs
 ON_DEVICES = ("self", "peer", "colocated", "gpu_aware", "mpi")  # the methods that devices know
 DEFAULT = ("self", "peer", "colocated", "mpi")  # mailboxes are for those who ask for them
 PACKING = {

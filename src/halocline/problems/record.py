@@ -23,9 +23,11 @@ class Record:
         Of the differences in space; None for a case that is a program, which has its own.
     scheme : str or None
         How time was integrated; None for a program that does not say.
-    decomposition, patch, subdomains_per_rank, ranks_per_node, methods, mailboxes, schedule, kernels, overlap
+    decomposition, patch, subdomains_per_rank, ranks_per_node, placement, methods, mailboxes
         What was asked for, as the options of the command say it: "4x2", "32,256", "self,peer,mpi", "on"; see
         `halocline.Execution`. None: nothing.
+    schedule, kernels, overlap
+        The same.
     halo : {"read", "uniform"}
         Which halos were exchanged.
     packing : {"all", "last", "none"}
@@ -114,6 +116,7 @@ class Record:
     patch: str | None
     subdomains_per_rank: int
     ranks_per_node: int | None
+    placement: str
     methods: str | None
     mailboxes: int
     schedule: str

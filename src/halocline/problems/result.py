@@ -394,7 +394,7 @@ def asked(how: Execution, axes: int) -> dict[str, Any]:
         return between.join(map(str, (value,) if isinstance(value, int) else value))
 
     same = (
-        *("subdomains_per_rank", "ranks_per_node", "mailboxes", "schedule", "kernels"),
+        *("subdomains_per_rank", "ranks_per_node", "placement", "mailboxes", "schedule", "kernels"),
         *("halo", "packing", "communication"),
     )
     return {

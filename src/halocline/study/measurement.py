@@ -17,8 +17,8 @@ PROBLEM = (
 )
 EXECUTION = (
     *("decomposition", "patch", "schedule", "methods", "methods_asked", "overlap", "packing"),
-    *("communication", "gpudirect", "subdomains_per_rank", "mailboxes", "kernels", "device", "io_ranks"),
-    "environment",
+    *("communication", "gpudirect", "subdomains_per_rank", "placement", "mailboxes", "kernels", "device"),
+    *("io_ranks", "environment"),
 )
 PLACE = (  # axes of all tables
     *("n", "shape", "ranks", "threads", "nodes", "ranks_per_node", "hosts", "parts", "methods_used"),

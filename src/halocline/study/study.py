@@ -195,6 +195,17 @@ class Asked:
         is_problem = is_file(name) or name in case_names()  # and no benchmark
         return is_problem and self.has_settings and self.ready().is_linear
 
+    def number(self, name: str, numbers: Range) -> int | None:
+        """Return the whole number of an option of this study; None where it is not given."""
+        text = self.given.get(name)
+        if text is None:
+            return None
+        option = f"--{name.replace('_', '-')}"
+        number, *others = whole_numbers(text, option, numbers)
+        if others:
+            raise InputError(f"{option} {text}: expected one whole number")
+        return number
+
     def ready(self, *n: int) -> Problem:
         """Return the problem on its grid; InputError, before anything runs, where it cannot be."""
         from halocline.problems.problem import problem_of

@@ -180,6 +180,15 @@ def test_subdomains_are_placed_by_the_links_and_no_bit_depends_on_it(
     assert layout.slots != (0, 1, 2, 3)
     assert sorted(layout.slots) == [0, 1, 2, 3]
     assert in_order == found == expected
+    for placement in ("trivial", "random"):
+        how = {"subdomains_per_rank": 2, "decomposition": (2, 2), "placement": placement}
+        found, layout = run(f"opencl:{which}", **how)
+        assert (layout.placement, found) == (placement, expected)
+        assert (layout.slots == (0, 1, 2, 3)) == (placement == "trivial")
+    each = 4 // world().size
+    found, layout = run("cpu", subdomains_per_rank=each, decomposition=(2, 2), placement="random")
+    assert (layout.placement, found) == ("random", expected)
+    assert layout.slots not in ((), (0, 1, 2, 3))
 
 
 # -- what is told of it --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def test_every_variant_takes_what_it_says() -> None:
     assert methods["+remote"] == {"mpi"}
     assert methods["+colo"] == {"colocated", "mpi"}
     assert methods["+peer"] == {"colocated", "peer"}
-    assert methods["+self"] == {"colocated", "peer", "self"}
+    assert methods["+kernel"] == {"colocated", "peer", "self"}
     assert methods["mailboxes"] == {"rma", "peer", "self"}
     alone = [m for m in found if m["group"] != "decompositions" and not m["whole"]]
     sums = {m["name"]: sum(m["bytes_by_method"].values()) for m in alone}

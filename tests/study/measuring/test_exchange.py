@@ -9,7 +9,8 @@ import pytest
 from halo_checks import METHODS_IN_TURN, check_exchange
 from halocline.errors import InputError
 from halocline.run.ranks.mpi import world
-from halocline.study.measuring.exchange import measure, weak_shape
+from halocline.study.measuring import exchange
+from halocline.study.measuring.exchange import measure, shared_out, weak_shape
 from loops import some
 
 
@@ -86,3 +87,16 @@ def test_weak_shapes() -> None:
 def test_wrong_numbers(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         measure((8, 8), **options)
+
+
+def test_ranks_share_subdomains_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shared_out(None, 3, "cpu") == (3, 1)
+    assert [shared_out(6, ranks, "cpu") for ranks in (1, 2, 6)] == [(6, 6), (6, 3), (6, 1)]
+    with pytest.raises(InputError, match=r"6 subdomains .* evenly over 4 ranks: take a multiple of 4"):
+        shared_out(6, 4, "cpu")
+    monkeypatch.setattr(exchange, "chosen_here", lambda choice: ["a", "b"])
+    # of two devices one rank drives both, two ranks one each, and six ranks share them
+    assert [shared_out(6, ranks, "opencl") for ranks in (1, 2, 6)] == [(6, 3), (6, 3), (6, 1)]
+    assert shared_out(None, 1, "opencl") == (2, 1)
+    with pytest.raises(InputError, match="over 1 rank of 2 devices: take a multiple of 2"):
+        shared_out(3, 1, "opencl")

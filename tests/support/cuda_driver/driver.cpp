@@ -135,6 +135,7 @@ struct Memory {
 // The state of an event, which processes can share.
 struct Marks {
   std::atomic<uint64_t> recorded{0}, done{0};
+  std::atomic<int64_t> at{0};  // nanoseconds, when it was done last
 };
 
 struct Node {
@@ -918,6 +919,7 @@ int cuEventRecord(Event* event, Stream* stream) {
   // also on a broken device: what waits must go on
   const std::scoped_lock lock(stream->mutex);
   stream->work.emplace_back([marks, ticket, device] {
+    marks->at = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     uint64_t seen = marks->done;
     while (seen < ticket && !marks->done.compare_exchange_weak(seen, ticket)) {
     }
@@ -942,6 +944,19 @@ int cuEventSynchronize(Event* event) {
   NEED_NO_CAPTURE();
   await(*event->marks, event->marks->recorded);
   return event->device->broken;
+}
+
+int cuEventElapsedTime(float* milliseconds, Event* start, Event* end) {
+  NEED_CONTEXT();
+  NEED_NO_CAPTURE();
+  for (const Event* event : {start, end}) {
+    if (!known(world().events, const_cast<Event*>(event)) || event->device != current) return kInvalidHandle;
+    if ((event->flags & 2) != 0 || event->marks->recorded == 0) return kInvalidHandle;
+    if (event->capture) return kCapturedEvent;
+    if (event->marks->done < event->marks->recorded) return kNotReady;
+  }
+  *milliseconds = static_cast<float>(1e-6 * static_cast<double>(end->marks->at - start->marks->at));
+  return kSuccess;
 }
 
 int cuModuleLoadDataEx(Module** module, const void* image, unsigned, int*, void**) {

@@ -31,9 +31,9 @@ def exchange(
     **values: Any,
 ) -> None:
     """Time the exchange of some fields on a periodic grid with one thing changed at a time: the transfer
-    methods (+remote, +colo, +peer, +self of Pearson et al. 2020, and mailboxes), edges and corners, halos of
-    one width or of each field's own, decompositions; and predict what the placement of subdomains is worth on
-    a node of another machine.
+    methods (+remote, +colo, +peer, +kernel of Pearson et al. 2020, and mailboxes), edges and corners, halos
+    of one width or of each field's own, decompositions; and predict what the placement of subdomains is worth
+    on a node of another machine.
 
     Parameters
     ----------

@@ -5,21 +5,27 @@ Examples
 halocline bench exchange --n 256 --ranks 2
 """
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from halocline import ranges
 from halocline.cli import options
 from halocline.cli.commands import command, group
-from halocline.cli.options import problem, whole
+from halocline.cli.options import place, problem, results
+from halocline.errors import InputError
+from halocline.plan.transfer import chosen_methods
+from halocline.ranges import AXES
+
+if TYPE_CHECKING:
+    from halocline.run.domain.domain import Domain
 
 app = group(__doc__)
 
 
-@command(app, "exchange", options.Execution, without=("patch", "trace", *options.TO_COMPARE))
+@command(app, "exchange", options.Execution, without=("patch", *options.TO_COMPARE))
 def exchange(
-    n: Annotated[int, problem("--n N", whole(ranges.POINTS))] = 256,
+    n: Annotated[str, problem("--n N[,M[,K]]")] = "256",
     dim: Annotated[int, options.DIM] = 3,
-    scaling: Annotated[str, problem("--scaling weak|strong")] = "weak",
+    scaling: Annotated[str | None, problem("--scaling weak|strong")] = None,
     radius: Annotated[int, options.RADIUS] = 3,
     fields: Annotated[int, options.FIELDS] = 4,
     dtype: Annotated[str, options.DTYPE] = "float32",
@@ -27,6 +33,7 @@ def exchange(
     repeat: Annotated[int, options.REPEAT] = 7,
     ranks: Annotated[int | None, options.RANKS] = None,
     json: Annotated[str | None, options.JSON] = None,
+    timeline: Annotated[Path | None, results("--timeline FILE", place("file"))] = None,
     **values: Any,
 ) -> None:
     """Time the exchange of halos alone, without a stencil: some fields with halos of one radius on a periodic
@@ -35,38 +42,66 @@ def exchange(
     Parameters
     ----------
     n
-        Cells along each axis of a rank's share.
+        Cells along each axis of a rank's share; several numbers are those of the grid in all.
     scaling
-        [bold]weak[/]: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³ in all.
+        [bold]weak[/], the default of one N: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³
+        in all.
     corners
         Whether edges and corners are exchanged too.
+    timeline
+        Draw two exchanges in the middle of the run that --trace writes, which comes after those that are
+        timed.
 
     Examples
     --------
     halocline bench exchange --n 256 --ranks 2
     halocline bench exchange --n 512 --scaling strong --ranks 4 --decomposition 1d-z --no-corners
+    halocline bench exchange --n 64 --ranks 2 --subdomains-per-rank 2 --trace t.json --timeline t.png
     """
-    from halocline.cli.output import check_files, finish
+    from halocline.cli.output import check_files, check_pictures, finish
     from halocline.cli.progress import progress
     from halocline.cli.ranks import spread
-    from halocline.cli.texts import execution_of
+    from halocline.cli.texts import cells_of, execution_of, refuse
 
     execution = execution_of(values)
-    spread(ranks, threads=execution.get("threads"), per_node=execution.get("ranks_per_node"))
+    methods = chosen_methods(execution["methods"])
+    spread(
+        ranks,
+        threads=execution.get("threads"),
+        per_node=execution.get("ranks_per_node"),
+        needs_mpi=ranks == 1 and "peer" not in methods,
+    )
+    from halocline.explanation.timeline import draw_timeline
     from halocline.lang.grid import unknown
     from halocline.run.ranks.mpi import world
     from halocline.study.measuring.command import ran_on
-    from halocline.study.measuring.exchange import measure, weak_shape
+    from halocline.study.measuring.exchange import PASSES, measure, weak_shape
     from halocline.words import amount, counted, duration
 
-    check_files(json)
-    growth = {"strong": 1, "weak": world().size}
-    if scaling not in growth:
+    trace = execution["trace"]
+    check_files(json, trace, timeline)
+    check_pictures(timeline)
+    if trace is None:
+        refuse({"timeline": timeline}, "it draws the trace: give --trace FILE too")
+    growth, cells = {"strong": 1, "weak": world().size}, cells_of(n) or []
+    if scaling is not None and scaling not in growth:
         raise unknown("scaling", scaling, list(growth))
-    shape = weak_shape(n, growth[scaling], dim)
+    if len(cells) > 1:
+        refuse({"scaling": scaling}, f"--n {n} is the grid in all: leave it out")
+        AXES.check("dim", dim)
+        if len(cells) != dim:
+            raise InputError(f"--n {n}: expected one number, or {dim} for the axes of --dim {dim}")
+    shape = tuple(cells) if len(cells) > 1 else weak_shape(cells[0], growth[scaling or "weak"], dim)
     how: dict[str, Any] = {"radius": radius, "fields": fields, "dtype": dtype, "corners": corners}
+
+    def on_trace(domain: "Domain") -> None:
+        if timeline is not None:
+            draw_timeline(domain, timeline, share=2 / PASSES)
+
     with progress(f"{counted(fields, 'field')}, radius {radius}", f"of {repeat} runs") as on_progress:
-        timing = measure(shape, **how, repeats=repeat, on_progress=on_progress, **execution)
+        timing = measure(
+            shape, **how, repeats=repeat, on_progress=on_progress, on_trace=on_trace, **execution
+        )
     kind = "sides, edges and corners" if corners else "sides"
     what = f"{counted(fields, dtype + ' field')} of {'x'.join(map(str, shape))} cells"
     time = f"{duration(timing['seconds'])} an exchange, {timing['rate'] / 1e9:.2f} GB/s of the busiest rank"
@@ -80,4 +115,9 @@ def exchange(
         ),
         f"{'time':12} {time}",
     ]
-    finish("\n".join(lines), json, timing | {"scaling": scaling})
+    if (shares := timing["trace"]) is not None:
+        text = f"packing or unpacking {shares['packing']:.0%} of the time, "
+        text += f"queueing work {shares['launching']:.0%}, " * bool(timing["devices"])
+        lines.append(f"{'trace':12} {text}{shares['at_once']:.2f} operations at once")
+    scaling = "strong" if len(cells) > 1 else scaling or "weak"
+    finish("\n".join(lines), json, timing | {"scaling": scaling}, trace, timeline)

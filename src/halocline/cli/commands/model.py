@@ -8,7 +8,6 @@ halocline model heat --n 2048 --machine lumi-g --nodes 1,8,64
 halocline model acoustic.py --machine summit --nodes 1,4,16
 """
 
-import json as encoding
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,19 +168,19 @@ def _draw(predictions: "list[Predicted]", asked: OfPrediction) -> None:
     """Draw the pictures and write the trace that are asked for."""
     from halocline.explanation import timeline as lanes
     from halocline.io.style import save, styled
-    from halocline.run.domain.trace import chrome_events
+    from halocline.plan.trace import lanes_of_host
+    from halocline.run.domain.trace import chrome_text
     from halocline.study.measuring import predict as study
 
     trace_events = predictions[-1].spans
-    threads = dict.fromkeys(sorted({event.rank for event in trace_events}), 1)
+    ranks = dict.fromkeys(sorted({event.rank for event in trace_events}), lanes_of_host(1))
     if asked.trace is not None:
-        events = list(chrome_events(trace_events, threads))
-        write(asked.trace, encoding.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n")
+        write(asked.trace, chrome_text(trace_events, ranks))
     with styled():
         if asked.picture is not None:
             save(study.plot(predictions, asked.scaling), asked.picture)
         if asked.timeline is not None:
-            save(lanes.plot(trace_events, threads), asked.timeline)
+            save(lanes.plot(trace_events, ranks), asked.timeline)
 
 
 @command(app, "calibrate")

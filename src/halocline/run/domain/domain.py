@@ -89,21 +89,24 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
     return SharedMemoryPeers(counters, homes, attached)
 
 
-def available_methods(comm: Communicator, how: Execution, devices: Sequence[Any] = ()) -> tuple[str, ...]:
-    """Return the transfer methods for fields on these devices, or on the host; all ranks call this."""
-    methods = how.allowed_methods
+def available_methods(
+    comm: Communicator, how: Execution, devices: Sequence[Any] = ()
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the transfer methods for fields on these devices, or on the host, and why others are not
+    available; all ranks call this."""
+    methods, reasons = how.allowed_methods, dict[str, str]()
     if comm.mpi is None:
-        return methods_without_ranks(methods)
+        return methods_without_ranks(methods), reasons
     if devices:
         unavailable = _unavailable_on_devices(comm, methods, devices)
     else:
         unavailable = _unavailable_on_host(comm, methods, how)
     for method, why, is_news in unavailable:
-        methods = tuple(name for name in methods if name != method)
+        methods, reasons[method] = tuple(name for name in methods if name != method), why
         if comm.rank == 0 and (comm.size > 1 or not devices):
             report = log.warning if is_news or how.methods is not None else log.info
             report("transfer method %s is not taken%s: %s", method, " between devices" * bool(devices), why)
-    return methods
+    return methods, reasons
 
 
 def _unavailable_on_host(
@@ -196,6 +199,8 @@ class Domain:
         Of this rank.
     transfers : Transfers or None
         Which rank has which subdomains, and how these exchange; None until the first program is prepared.
+    unavailable : mapping of str to str
+        Transfer methods that are allowed and cannot be taken, each with the reason.
     peers : SharedMemoryPeers or None
         The processes of the node whose memory this rank reads; None where there are none, and until the
         first program is prepared.
@@ -237,11 +242,6 @@ class Domain:
             # all ranks have the same kernels
             self.shared_bytes = min(self.comm.allgather(shared_bytes(self.devices)))
             self.threads = 1  # it looks after the devices
-            if self.comm.rank == 0 and self.how.trace is not None:
-                log.warning(
-                    "trace %s: holds what hosts wait for, not what devices do; no timeline is drawn of it",
-                    self.how.trace,
-                )
         with self.comm.agreement("check the stacks of threads"):
             check_stacks(self.threads)
         together, there = self.threads * self.comm.ranks_of_node, os.cpu_count() or 1
@@ -257,6 +257,7 @@ class Domain:
             log.warning("MPI gives MPI_THREAD_%s: %s looks after messages", level.upper(), who)
         self.spins = spins(self.threads, self.comm)
         self.transfers: Transfers | None = None
+        self.unavailable: Mapping[str, str] = {}
         self.peers: SharedMemoryPeers | None = None
         self.timeline = None if self.how.trace is None else Timeline(self.how.trace, self.threads)
 
@@ -278,7 +279,7 @@ class Domain:
         self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if comm.mpi is None:
             self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
-        methods = available_methods(comm, self.how, self.devices)
+        methods, self.unavailable = available_methods(comm, self.how, self.devices)
         self.transfers = Transfers(layout, methods, self.how.packing)
         if self.devices:
             own = [self.device_of(n) for n in range(len(self.subdomains))]
@@ -294,6 +295,13 @@ class Domain:
     def device_of(self, n: int) -> Any:
         """The device of the n-th subdomain of this rank."""
         return self.devices[n // self.how.subdomains_per_rank]
+
+    @property
+    def places_of_subdomains(self) -> tuple[str, ...]:
+        """Name of each subdomain of this rank and its device; none on the CPU."""
+        devices = [self.device_of(n) for n in range(len(self.subdomains) if self.devices else 0)]
+        named = zip(self.subdomains, devices, strict=False)
+        return tuple(f"subdomain {number} on {d.interface}:{d.index}" for number, d in named)
 
     def finders(self) -> Mapping[Any, Any]:
         """The code of each device that looks for what is not finite; all ranks call this."""

@@ -18,6 +18,7 @@ from halocline.plan.communication import COMMUNICATIONS
 from halocline.plan.devices import DeviceChoice
 from halocline.plan.fit import least_thickness
 from halocline.plan.layout import Layout, lay_out
+from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import (
     BY_MPI,
@@ -59,6 +60,10 @@ class Execution:
     ranks_per_node : int, optional
         Take as many consecutive ranks for a node, whatever machine they run on, to try on one machine what
         is decided for several. Nodes are what MPI says where not given.
+    placement : {"aware", "trivial", "random"}
+        Which device of a node takes which of its subdomains: "aware" of the links between devices, so that
+        messages take the least time on them; in order ("trivial"); or drawn ("random"). Without devices,
+        where ranks take the subdomains, or where all links are equal, "aware" is in order too.
     methods : str or sequence of str, optional
         The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
         One process without MPI copies: by "self" where that is named, else by "peer".
@@ -88,8 +93,8 @@ class Execution:
         With `communication` on devices: MPI takes messages out of the memory of devices, and not by way of
         the host.
     trace : str or path, optional
-        A file that is to hold what each thread and message did in runs of loops, in the format that Perfetto
-        and chrome://tracing open: the first 20,000 things of each thread.
+        A file that is to hold what each thread, message and queue of a device did in runs of loops, in the
+        format that Perfetto and chrome://tracing open: the first 20,000 events of each.
     mailboxes : int
         For each message by method "rma": with more of them a rank need not wait until a message is taken.
 
@@ -105,6 +110,7 @@ class Execution:
     patch: int | str | Sequence[int] | Mapping[str, int] | None = None
     subdomains_per_rank: int = 1
     ranks_per_node: int | None = None
+    placement: str = "aware"
     methods: str | Iterable[str] | None = None
     mailboxes: int = 2
     schedule: str = "guided"
@@ -133,6 +139,7 @@ class Execution:
             object.__setattr__(self, "methods", chosen_methods(self.methods))
         if isinstance(self.patch, str) and self.patch not in (TUNE, BY_CACHES):
             raise InputError(f"patch {self.patch!r}: expected cells, {TUNE!r} or {BY_CACHES!r}")
+        chosen("placement", self.placement, PLACEMENTS)
         chosen("kernels", self.kernels, WORDS)
         chosen("schedule", self.schedule, SCHEDULES)
         chosen("halo", self.halo, HALOS)
@@ -232,6 +239,7 @@ class Execution:
             thickness=least_thickness(schedule),
             periodic=grid.periodic,
             nodes_of_ranks=nodes_of_ranks,
+            placement=self.placement,
         )
         try:
             return cut(subdomains_per_rank=self.subdomains_per_rank * devices, distance=distance)

@@ -1,4 +1,4 @@
-"""What each thread and message did in a run, in the format that Perfetto and chrome://tracing open."""
+"""What each thread, message and device did in a run, in the format of Perfetto and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from halocline.compile.schedule import Schedule
-from halocline.plan.trace import TRACE_EVENTS, TraceEvent
+from halocline.plan.trace import OVERLAPPING, TRACE_EVENTS, Lane, TraceEvent, lanes_of_host
 from halocline.run.host.files import write_file
 from halocline.run.ranks.communicator import Communicator
 
-MOST = 20_000  # events of each thread that are kept: the first ones
+MOST = 20_000  # events of each lane that are kept: the first ones
+KINDS = tuple(TRACE_EVENTS)
+RECEIVED = ("unpack", "message", "upload")  # kinds of which the rank at the other end is the sender
+AXES = "xyz"
 
 
 class Timeline:
@@ -28,30 +31,53 @@ class Timeline:
     ----------
     all : list of TraceEvent
         Of all ranks, on the first one.
-    lanes : dict of int to int
-        The threads of each rank, there.
+    lanes : dict of int to sequence of Lane
+        The lanes of each rank, there.
     """
 
     def __init__(self, file: str | Path, threads: int) -> None:
-        self.file, self.threads = Path(file), threads
-        self.lanes: dict[int, int] = {}
+        self.file = Path(file)
+        self.lanes: dict[int, Sequence[Lane]] = {}
         self.own: list[TraceEvent] = []  # of this rank
         self.all: list[TraceEvent] = []
+        self._own_lanes = list(lanes_of_host(threads))
+        self._hosts = len(self._own_lanes)
         self._kept: dict[int, int] = {}
         self._passed = 0.0
 
-    def add(self, rank: int, schedule: Schedule, report: dict[str, Any]) -> None:
-        """Take the events of a run."""
+    def add(self, rank: int, schedule: Schedule, report: dict[str, Any], places: Sequence[str] = ()) -> None:
+        """Take the events of a run.
+
+        Parameters
+        ----------
+        rank : int
+        schedule : Schedule
+            Of the program that ran.
+        report : dict
+            Of the native engine.
+        places : sequence of str
+            Name of each subdomain on a device.
+        """
         names = [", ".join(sweep.names) or sweep.kernel for sweep in schedule.sweeps()]
-        for lane, rows in enumerate(report["events"]):
+        queues = (self._number(n, role, code, places, schedule.ndim) for n, role, code in report["lanes"])
+        numbers = [*range(self._hosts), *queues]
+        for lane, rows in zip(numbers, report["events"], strict=True):
             room = MOST - self._kept.get(lane, 0)
-            for event, sweep, what, begin, end in rows[:room].tolist():
-                kind = TRACE_EVENTS[int(event)]
-                name = _name(kind, names[int(sweep)] if sweep >= 0 else "", int(what))
+            for event, sweep, what, tag, begin, end in rows[:room].tolist():
+                kind = KINDS[int(event)]
+                name = _name(kind, names[int(sweep)] if sweep >= 0 else "", int(what), int(tag))
                 times = self._passed + begin, self._passed + end
                 self.own.append(TraceEvent(rank, lane, kind, name, *times))
             self._kept[lane] = self._kept.get(lane, 0) + min(room, len(rows))
         self._passed += report["seconds"]
+
+    def _number(self, subdomain: int, role: str, code: int, places: Sequence[str], ndim: int) -> int:
+        """Return the number of the lane of a queue, which all programs of a subdomain share."""
+        row = f"{places[subdomain]}, {role}"
+        lane = Lane(row if code < 0 else f"{row} {towards(code, ndim)}".rstrip(), row)
+        if lane not in self._own_lanes:
+            self._own_lanes.append(lane)
+        return self._own_lanes.index(lane)
 
     @property
     def full(self) -> bool:
@@ -66,36 +92,53 @@ class Timeline:
         RunError
             The file cannot be written; on all ranks.
         """
-        gathered = comm.gather((self.threads, self.own))
+        gathered = comm.gather((tuple(self._own_lanes), self.own))
         with comm.agreement("write the trace"):
             if gathered is not None:
                 self.all = [event for _, own in gathered for event in own]
-                self.lanes = {rank: threads for rank, (threads, _) in enumerate(gathered)}
-                events = list(chrome_events(self.all, self.lanes))
-                text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}) + "\n"
-                write_file(self.file, text)
+                self.lanes = {rank: lanes for rank, (lanes, _) in enumerate(gathered)}
+                write_file(self.file, chrome_text(self.all, self.lanes))
 
 
-def _name(kind: str, sweep: str, what: int) -> str:
+def towards(code: int, ndim: int) -> str:
+    """Return the direction of messages by its code, such as "x+" or "x-z+"; see `Message.code`."""
+    digits = (code // 3**axis % 3 for axis in range(ndim))
+    return "".join(f"{axis}{'- +'[digit]}" for axis, digit in zip(AXES, digits, strict=False) if digit != 1)
+
+
+def _name(kind: str, sweep: str, what: int, tag: int) -> str:
+    said = kind
     if kind == "patch":
-        return f"{sweep}: patch {what}"
-    if kind in ("unpack", "message"):
-        return f"{sweep}: from rank {what}"
-    return f"{sweep}: {kind}" if sweep else kind
+        said = f"patch {what}"
+    elif kind in RECEIVED and what >= 0:
+        said = f"from rank {what}"
+    elif tag >= 0:
+        said = f"to rank {what}"
+    if tag >= 0:
+        said += f", message {tag}"
+    return f"{sweep}: {said}" if sweep else said
 
 
-def chrome_events(events: Sequence[TraceEvent], lanes: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-    """Events of the Trace Event Format: processes are ranks, of which `lanes` says how many threads each has;
-    messages, which overlap, are asynchronous."""
-    for rank, threads in lanes.items():
+def chrome_text(events: Sequence[TraceEvent], lanes: Mapping[int, Sequence[Lane]]) -> str:
+    """Return the text of a file in the Trace Event Format; see `chrome_events`."""
+    return json.dumps({"traceEvents": list(chrome_events(events, lanes)), "displayTimeUnit": "ms"}) + "\n"
+
+
+def chrome_events(
+    events: Sequence[TraceEvent], lanes: Mapping[int, Sequence[Lane]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the events of the Trace Event Format.
+
+    Processes are ranks, threads are their lanes; messages, which overlap, are asynchronous.
+    """
+    for rank, own in lanes.items():
         yield {"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}}
-        for lane in range(threads + 1):
-            name = f"thread {lane}" if lane < threads else "messages"
-            yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": lane, "args": {"name": name}}
+        for number, lane in enumerate(own):
+            yield {"ph": "M", "name": "thread_name", "pid": rank, "tid": number, "args": {"name": lane.name}}
     for number, event in enumerate(events):
         common = {"name": event.name, "cat": event.kind, "pid": event.rank, "tid": event.lane}
         begin, end = round(event.begin * 1e6, 3), round(event.end * 1e6, 3)
-        if event.kind == "message":
+        if event.kind in OVERLAPPING:
             yield {**common, "ph": "b", "id": number, "ts": begin}
             yield {**common, "ph": "e", "id": number, "ts": end}
         else:

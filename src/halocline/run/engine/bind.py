@@ -261,7 +261,10 @@ class DeviceBinder(Binder):
         def launches(of: Sequence[Launch]) -> list[Any]:
             return [self._launch(launch, subdomain, planned) for launch in of]
 
-        items = [self.native.Item(item.needs, item.rims, launches(item.launches)) for item in planned.items]
+        items = [
+            self.native.Item(item.needs, item.rims, launches(item.launches), item.halo)
+            for item in planned.items
+        ]
         partials = [(kernel.name, list(kernel.reductions), groups) for kernel, groups in planned.partials]
         fills, rims = launches(planned.fills), launches(planned.rims)
         return self.native.DeviceShare(*self.exchange(subdomain, plan), fills, rims, items, partials)

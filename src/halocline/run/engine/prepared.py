@@ -324,7 +324,9 @@ class Prepared:
                 )
                 outcomes.append(self._outcome(report))
                 if timeline is not None:
-                    timeline.add(self.domain.comm.rank, self.schedule, report)
+                    timeline.add(
+                        self.domain.comm.rank, self.schedule, report, self.domain.places_of_subdomains
+                    )
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
                 sweeps = sum(report["sweep_counts"])
                 # the end of a run may cut a piece, which counts too: times are compared by the sweep
@@ -422,6 +424,24 @@ class PassTimer:
         KeyboardInterrupt
             SIGINT or SIGTERM came.
         """
+        return float(self._report(passes, **kind)["loop_seconds"])
+
+    def trace(self) -> None:
+        """Run `passes` passes that no time counts, and write their trace, where the domain has one.
+
+        Raises
+        ------
+        RunError
+            The file cannot be written.
+        """
+        if (timeline := self.prepared.domain.timeline) is None:
+            return
+        domain, report = self.prepared.domain, self._report(self.passes, traced=True)
+        timeline.add(domain.comm.rank, self.prepared.schedule, report, domain.places_of_subdomains)
+        timeline.write(domain.comm)
+
+    def _report(self, passes: int, **kind: bool) -> Any:
+        """Return the engine's report of a run."""
         kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
         self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
         engine = self.prepared.engine
@@ -429,7 +449,7 @@ class PassTimer:
             report = engine.run(**kind)
         if report["stopped"]:
             raise interruption()
-        return float(report["loop_seconds"])
+        return report
 
     def calibrate(self, least: float = LEAST) -> None:
         """Choose the number of passes of a measurement that takes at least so many seconds."""

@@ -1,7 +1,7 @@
 """The worth of each part of the exchange: the same halos with one thing changed at a time.
 
 The transfer methods are those of C. Pearson et al., Node-Aware Stencil Communication for Heterogeneous
-Supercomputers (2020), Figs. 10 to 12: +remote, +colo, +peer, +self.
+Supercomputers (2020), Figs. 7 and 8, in the sets of Fig. 12: +remote, +colo, +peer, +kernel; and mailboxes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from halocline.plan.layout import lay_out
 from halocline.plan.machine import Machine
 from halocline.plan.placement import STRATEGIES as PLACEMENTS
 from halocline.plan.traffic import Traffic
-from halocline.plan.transfer import SETS, UNFIT_ON_DEVICES
+from halocline.plan.transfer import MAILBOXES, SETS, UNFIT_ON_DEVICES
 from halocline.ranges import REPEATS
 from halocline.run.domain.execution import chosen_devices
 from halocline.run.engine.prepared import PassTimer
@@ -48,7 +48,7 @@ def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dic
     narrow = [radius] + [1] * (fields - 1)
     known = [name for name in DECOMPOSITIONS if not name.startswith("1d-") or name[3:] in AXES[:ndim]]
     return {
-        "transfer methods": {name: {"methods": methods} for name, methods in SETS.items()},
+        "transfer methods": {name: {"methods": methods} for name, methods in (SETS | MAILBOXES).items()},
         "edges and corners": {"with": {"corners": True}, "without": {"corners": False}},
         "halos": {
             "uniform": {"radius": radius},

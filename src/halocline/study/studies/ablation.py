@@ -1,4 +1,4 @@
-"""Value of each part of the machinery: one option changed at a time (Pearson et al. 2020, Fig. 12)."""
+"""Value of each part of the machinery: one option changed at a time."""
 
 from __future__ import annotations
 

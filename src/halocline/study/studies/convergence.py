@@ -105,7 +105,7 @@ def _of_solves(asked: Asked) -> list[Run]:
     runs = [Run(asked.command, shape[0], shape, layout, shape) for shape in shapes]
     if asked.drawn is not None:
         extra = {"--pictures": str(asked.drawn)}
-        if chosen_devices(asked.command.device).interface == "cpu":  # devices have no trace
+        if chosen_devices(asked.command.device).interface == "cpu":  # traced devices replay no graphs
             extra["--trace"] = str(asked.scratch / "trace.json")
         runs[-1] = replace(runs[-1], extra=extra)
     return runs

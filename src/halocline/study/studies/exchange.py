@@ -1,58 +1,59 @@
-"""The exchange of halos alone, by each set of transfer methods (Pearson et al. 2020, Fig. 12)."""
+"""The exchange of halos alone, with transfer methods added in turn (Pearson et al. 2020, Figs. 12 and 13)."""
 
 from __future__ import annotations
 
 import itertools
 
 from halocline.errors import InputError
-from halocline.plan.transfer import SETS
-from halocline.study.measuring.exchange import into_a_rank, weak_shape
-from halocline.study.reporting.comparison import comparison
-from halocline.study.reporting.report import Column
+from halocline.plan.transfer import AWARE_SETS, SETS
+from halocline.ranges import SUBDOMAINS
+from halocline.run.domain.execution import chosen_devices
+from halocline.study.measuring.exchange import shared_out, weak_shape
+from halocline.study.reporting import transfers
+from halocline.study.reporting.report import Contents
 from halocline.study.study import Asked, Run, Study
-from halocline.words import duration
-
-NAMES = {methods: name for name, methods in SETS.items()}
 
 
 class Exchange(Study):
     """Study on `halocline bench exchange`."""
 
-    footer = "Time is that of one exchange on the slowest rank: the median of runs of 30."
+    footer = (
+        "Time is that of one exchange on the slowest rank: the mean of 30 without a barrier between them, "
+        "the median of the runs."
+    )
 
     def runs(self, asked: Asked) -> list[Run]:
         """Return a run for each set of transfer methods."""
         if asked.command.name != "exchange":
             raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
-        scaling = asked.given.get("scaling") or "weak"
-        runs = []
+        device, subdomains = asked.command.device, asked.number("subdomains", SUBDOMAINS)
+        scaling, runs = asked.given.get("scaling") or "weak", []
+        is_cuda = chosen_devices(device).interface == "cuda"
+        sets = [*SETS.values(), *(AWARE_SETS.values() if is_cuda else ())]
         for n, layout in itertools.product(asked.sizes or (64,), self.layouts(asked)):
-            shape = weak_shape(n, layout.ranks if scaling == "weak" else 1)
-            for methods in SETS.values():
-                command = asked.command.but(scaling=scaling, methods=methods)
-                if layout.ranks > 1 or "peer" in methods:
-                    runs.append(Run(command, n, shape, layout, n))
+            count, each = shared_out(subdomains, layout.ranks, device, layout.per_node)
+            shape = weak_shape(n, count if scaling == "weak" else 1)
+            how = {"subdomains_per_rank": each, "decomposition": "bisection"}
+            for methods in sets:
+                command = asked.command.but(**how, methods=methods)
+                runs.append(Run(command, n, shape, layout, shape, {"scaling": scaling}))
         return runs
 
 
 STUDY = Exchange(
     "exchange",
     title="The exchange of halos",
-    about="The exchange alone, by each set of transfer methods.",
+    about="The exchange alone, with transfer methods added one after the other.",
     help="Four fields of single precision with halos of three layers, as Pearson et al. 2020; say exchange "
     "for the problem. `halocline study ablation exchange` times more variants, in turn.",
-    examples=("halocline study exchange exchange --n 64 --ranks 2",),
-    contents=(
-        comparison(
-            "methods",
-            lambda m: NAMES.get(m["methods_asked"], f"{m['methods_asked']}"),
-            Column("an exchange", lambda m, g: duration(m["seconds"])),
-            Column("into a rank", lambda m, g: into_a_rank(m)),
-        ),
+    examples=("halocline study exchange exchange --n 64 --ranks 1,2 --subdomains 2",),
+    contents=(Contents(transfers.tables, transfers.sentences),),
+    options=(
+        ("--scaling weak|strong", "Whether N belongs to a subdomain, or is that of the grid.", "weak"),
+        ("--subdomains S", "In all, which the ranks of each run share; by default one of each rank.", None),
     ),
-    options=(("--scaling weak|strong", "Whether N belongs to a rank, or is that of the grid.", "weak"),),
     verb="bench",
-    compares=("methods", "methods_asked"),
+    compares=("methods", "methods_asked", "subdomains_per_rank"),
     ranks="2",
     repeat=3,
 )

@@ -1,0 +1,153 @@
+"""Reports of exchanges by placement and by transfer methods (Pearson et al. 2020, Figs. 11 to 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+
+from halocline.io.table import Table
+from halocline.plan.transfer import AWARE_SETS, SETS, UNFIT_ON_HOST
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.report import (
+    Axis,
+    Column,
+    Group,
+    by_layout,
+    in_order,
+    pivot_table,
+    row_table,
+)
+from halocline.words import amount, counted, duration
+
+NAMES = {methods: name for sets in (SETS, AWARE_SETS) for name, methods in sets.items()}
+OPENCL = "MPI knows nothing of OpenCL devices"
+
+
+def set_name(measurement: Measurement) -> str:
+    """Return the name of a set of transfer methods, or the methods of another set."""
+    methods = str(measurement["methods_asked"])
+    return NAMES.get(methods, methods)
+
+
+def is_aware(measurement: Measurement) -> bool:
+    """Return whether MPI was to take messages out of the memory of devices."""
+    return "gpu_aware" in str(measurement["methods_asked"])
+
+
+def configuration(measurement: Measurement) -> str:
+    """Return the configuration as Section IV.C writes it, "1n/6r/6g/1363/ca".
+
+    It consists of nodes, ranks of a node, subdomains of a node (one for each device there), the extent of the
+    grid, and "ca" where MPI takes memory of devices.
+    """
+    nodes, extent = q.nodes(measurement), "x".join(map(str, measurement["shape"]))
+    extent = extent if len(set(measurement["shape"])) > 1 else str(measurement["shape"][0])
+    of_node = f"{measurement['ranks'] // nodes}r/{prod(measurement['parts']) // nodes}g"
+    return f"{nodes}n/{of_node}/{extent}" + "/ca" * is_aware(measurement)
+
+
+def _row(m: Measurement) -> tuple[int, int, bool, int]:
+    return q.nodes(m), m["ranks"], is_aware(m), m["cells"]
+
+
+def _column(m: Measurement) -> tuple[int, str]:
+    name = set_name(m)
+    return (list(SETS).index(name) if name in SETS else len(SETS)), name
+
+
+def _lacks(m: Measurement) -> bool:
+    """Return whether MPI was asked to take memory of devices, and did not."""
+    return is_aware(m) and "gpu_aware" not in m["methods"]
+
+
+def _speedup(m: Measurement, group: Group) -> float | None:
+    """Return the speed-up over MPI alone in the same configuration; None where that was not measured."""
+    first = group.where(lambda other: _row(other) == _row(m) and set_name(other) == "+remote").members
+    return first[0]["seconds"] / m["seconds"] if first else None
+
+
+def _cell(m: Measurement, group: Group) -> str:
+    if _lacks(m):
+        return "not taken"
+    ratio = _speedup(m, group)
+    return duration(m["seconds"]) + ("" if ratio is None else f" ({ratio:.2f})")
+
+
+def _bytes(m: Measurement, group: Group) -> str:
+    return ", ".join(f"{method} {amount(size)}" for method, size in m["bytes_by_method"].items())
+
+
+def tables(group: Group) -> Iterator[Table]:
+    """Yield the times and the bytes of each size: rows are configurations, columns are sets."""
+    for size in group.by(lambda m: m["n"]):
+        one = size.first
+        what = f"{counted(one['fields'], one['dtype'] + ' field')}, radius {one['radius']}"
+        pivot = partial(
+            pivot_table,
+            rows=Axis(_row, configuration),
+            columns=Axis(_column, set_name),
+            head="nodes/ranks/devices",
+        )
+        note = q.wrapped("In brackets: speed-up over +remote, MPI alone.", *notes(size))
+        yield pivot(
+            "Time of an exchange", group=size, cell=_cell, note=note, heading=f"{what}, n = {one['n']}"
+        )
+        taken = size.where(lambda m: not _lacks(m))
+        yield pivot("Bytes into the busiest rank", group=taken, cell=_bytes)
+
+
+def notes(group: Group) -> list[str]:
+    """Return sentences on the methods that were not taken, and on processors that ranks share."""
+    found, first = dict[str, None](), group.first
+    for m in group.members:
+        for method, why in m.get("unavailable", {}).items():
+            found[f"{configuration(m)}: {method} is not taken: {why}."] = None
+    if not any(map(is_aware, group.members)):
+        why = OPENCL if first["devices"] else UNFIT_ON_HOST["gpu_aware"]
+        found[f"MPI from memory of devices (ca) is not measured: {why}."] = None
+    for m in group.members:
+        cores, threads = m["machine"]["cores"], m["ranks"] * m["threads"] // q.nodes(m)
+        if threads > cores:
+            found[f"{configuration(m)}: {threads} threads of a node share its {counted(cores, 'core')}."] = (
+                None
+            )
+    return list(found)
+
+
+def sentences(group: Group) -> Iterator[str]:
+    """Yield what all methods together are worth in each configuration."""
+    for m in sorted(group.where(lambda m: set_name(m) == "+kernel" and not _lacks(m)).members, key=_row):
+        if (ratio := _speedup(m, group.where(lambda other: other["n"] == m["n"]))) is not None:  # noqa: B023
+            yield f"{configuration(m)}: all methods exchange {ratio:.2f} times as fast as MPI alone."
+
+
+def placement_tables(group: Group) -> Iterator[Table]:
+    """Yield a table of placements for each grid and layout."""
+
+    def time_in_order(m: Measurement, same: Group) -> str:
+        base = same.where(lambda other: other["placement"] == "trivial").members
+        return f"{base[0]['seconds'] / m['seconds']:.2f}" if base else ""
+
+    columns = (
+        Column("placement", lambda m, g: m["placement"]),
+        Column("", lambda m, g: q.layout(m)),
+        Column("links, over\ntrivial", lambda m, g: q.text(m["link_time"]) or "1"),
+        Column("an exchange", lambda m, g: duration(m["seconds"])),
+        Column("speed-up over\ntrivial", time_in_order),
+    )
+    for same in group.by(lambda m: (q.grid(m), by_layout(m))):
+        rows = in_order(same, lambda m: m["placement"] != "trivial")
+        note = _links(same.first)
+        yield row_table("Placement", columns, rows, left=2, note=note, heading=q.heading(same.first))
+
+
+def _links(m: Measurement) -> str:
+    """Return a sentence on the distances between devices that decide the placement."""
+    if m["link_time"] is not None:
+        return q.wrapped("Links: time of the messages of a node on its links, Σ w d, over that in order.")
+    why = m["links"] or "ranks take the subdomains, not devices"
+    return q.wrapped(
+        f"{why[0].upper()}{why[1:]}. Both placements are in order, and the speed-up is 1 but for noise."
+    )

@@ -1,0 +1,49 @@
+"""Placement of subdomains on the devices of a node (Pearson et al. 2020, Section IV.B and Fig. 11)."""
+
+from __future__ import annotations
+
+import itertools
+
+from halocline.errors import InputError
+from halocline.ranges import SUBDOMAINS
+from halocline.study.measuring.exchange import shared_out
+from halocline.study.reporting.report import Contents
+from halocline.study.reporting.transfers import placement_tables
+from halocline.study.study import Asked, Run, Study
+
+SHAPE = (1440, 1452, 700)  # their worst case, in subdomains of 720 x 484 x 700
+
+
+class Placement(Study):
+    """Study on `halocline bench exchange --placement`."""
+
+    footer = "Time is that of one exchange on the slowest rank: the median of runs of 30."
+
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return a run for each placement."""
+        if asked.command.name != "exchange":
+            raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
+        count, runs = asked.number("subdomains", SUBDOMAINS), []
+        for n, layout in itertools.product(asked.sizes or (180,), self.layouts(asked)):
+            shape = tuple(round(n * cells / SHAPE[0]) for cells in SHAPE)
+            _, each = shared_out(count, layout.ranks, asked.command.device, layout.per_node)
+            for placement in ("trivial", "aware"):
+                how = {"placement": placement, "subdomains_per_rank": each, "decomposition": "bisection"}
+                runs.append(Run(asked.command.but(**how), n, shape, layout, shape))
+        return runs
+
+
+STUDY = Placement(
+    "placement",
+    title="Placement",
+    about="The exchange alone, with subdomains on the devices of a node in order, and as the links demand.",
+    help="The worst case of Pearson et al. 2020, with N cells along the first axis; say exchange for the "
+    "problem. `halocline study paper pearson-fig11` predicts a node of Summit.",
+    examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
+    contents=(Contents(placement_tables),),
+    options=(("--subdomains S", "In all, which the ranks of a run share.", "6"),),
+    verb="bench",
+    compares=("placement", "subdomains_per_rank"),
+    ranks="1",
+    repeat=3,
+)

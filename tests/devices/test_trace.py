@@ -1,0 +1,131 @@
+"""Traces of devices: their kernels, packs, copies and unpacks, beside threads and messages."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cuda_standin
+import halocline as hc
+from device_commands import Devices, halocline
+from halocline.run.ranks.mpi import world
+from traced_devices import TOLERANCE, check, read
+
+STEPS = 6
+BENCH = "bench exchange --n 12 --repeat 1 --fields 2 --trace t.json --timeline t.png --json r.json"
+
+
+def heat(**execution: Any) -> hc.Simulation:
+    """Walls along y, and a step that depends on a reduction."""
+    grid = hc.Grid((24, 24), periodic=(True, False))
+    u = grid.field("u", boundary=hc.Value(1.0))
+    sim = hc.Simulation(
+        grid,
+        lambda u: {u: hc.laplacian(u)},
+        scheme=hc.Euler(),
+        dt=lambda u: 1e-4 / (1 + hc.max(abs(u))),
+        **execution,
+    )
+    sim[u] = lambda x, y: hc.sin(6.28 * x)
+    return sim
+
+
+@pytest.mark.ranks(1, 2)
+@pytest.mark.usefixtures("opencl")
+def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
+    comm = world()
+    file = Path(comm.bcast(str(tmp_path))) / "trace.json"
+    heat(device="opencl").run(steps=1)  # PoCL compiles kernels when they first run
+    sim = heat(device="opencl", trace=file, subdomains_per_rank=2 // comm.size)
+    outcome = sim.run(steps=STEPS)
+    reference = heat(device="cpu")
+    reference.run(steps=STEPS)
+    assert sim.checksum("u") == reference.checksum("u")
+    patches = comm.gather(sum(len(own.patches.table) * len(own.sweeps) for own in sim.plan.subdomains))
+    if comm.rank != 0:
+        return
+    spans = read(file)
+    check(spans)
+    kinds = Counter(span.kind for span in spans if span.lane.startswith("subdomain"))
+    assert kinds["patch"] == STEPS * sum(patches)
+    assert kinds["boundary"] >= STEPS
+    assert kinds["reduction"] == STEPS * len(sim.devices)
+    assert any(span.kind == "launch" and span.lane == "thread 0" for span in spans)
+    messages = Counter(span.kind for span in spans if span.lane == "messages")
+    if comm.size == 1:
+        assert kinds["pack"] == kinds["unpack"] > 0  # from one device's memory to the other's
+        assert not messages
+    else:
+        assert messages["send"] == messages["message"] == kinds["pack"] == kinds["unpack"]
+        assert messages["send"] == kinds["download"] - kinds["reduction"]
+        assert kinds["upload"] > messages["send"]  # scalars too
+    end = max(span.end for span in spans)
+    assert outcome is not None
+    assert 0.5e6 * outcome.seconds < end < 1e6 * outcome.seconds + TOLERANCE
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_exchange_of_two_devices(tmp_path: Path, opencl: Devices, ranks: int) -> None:
+    line = f"{BENCH} --device opencl --ranks {ranks} --subdomains-per-rank 2"
+    found = halocline(line, tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "queueing work" in found.stdout
+    spans = read(tmp_path / "t.json")
+    check(spans)
+    lanes = {(span.rank, span.lane) for span in spans}
+    number = 0 if ranks == 1 else 2
+    assert (ranks - 1, f"subdomain {number} on opencl:{ranks - 1}, packing") in lanes
+    assert {span.kind for span in spans} >= {"pack", "unpack", "copy", "launch"}
+    shares = json.loads((tmp_path / "r.json").read_text())["trace"]
+    assert 0 < shares["packing"] < 1
+    assert 0 < shares["launching"] <= 1
+    assert (tmp_path / "t.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(("ranks", "methods"), [(1, "mpi"), (2, "colocated,mpi")])
+def test_the_exchange_of_cuda_devices(tmp_path: Path, ranks: int, methods: str) -> None:
+    environment = cuda_standin.environment(2, delay=50)
+    line = f"{BENCH} --device cuda --ranks {ranks} --subdomains-per-rank 2 --methods {methods}"
+    found = halocline(line, tmp_path, **environment)
+    assert found.returncode == 0, found.stderr
+    spans = read(tmp_path / "t.json")
+    check(spans)
+    kinds = Counter(span.kind for span in spans)
+    assert kinds["pack"] > 0
+    assert (kinds["send"] > 0) == (methods == "mpi" or "mpi" in found.stdout)
+    if ranks == 2:
+        assert any("outgoing" in span.lane and span.kind == "copy" for span in spans)
+
+
+def test_one_cuda_device_replays_no_graphs_in_a_trace(tmp_path: Path) -> None:
+    line = "run heat --n 16 --dim 2 --steps 5 --device cuda:0 --json r.json"
+    records = []
+    for more in ("", " --trace t.json"):
+        found = halocline(line + more, tmp_path, **cuda_standin.environment(1))
+        assert found.returncode == 0, found.stderr
+        records.append(json.loads((tmp_path / "r.json").read_text()))
+    assert records[0]["checksum"] == records[1]["checksum"]
+    spans = read(tmp_path / "t.json")
+    check(spans)
+    assert {"patch", "scalars", "copy"} <= {span.kind for span in spans}
+
+
+def test_nothing_is_timed_where_nothing_is_traced(tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(
+        "import cuda_standin\n"
+        "standin = cuda_standin.load(2)\n"
+        "from halocline.study.measuring.exchange import measure\n"
+        "def calls():\n"
+        "    measure((16, 16, 16), repeats=1, fields=1, device='cuda', trace=trace)\n"
+        "    return standin.halocline_standin_calls(b'cuEventElapsedTime')\n"
+        "trace = None\n"
+        "print(calls())\n"
+        "trace = 't.json'\n"
+        "print(calls() > 0)\n"
+    )
+    found = halocline("run calls.py", tmp_path, PYTHONPATH=str(cuda_standin.SOURCES.parent))
+    assert (found.returncode, found.stdout.split()) == (0, ["0", "True"]), found.stderr

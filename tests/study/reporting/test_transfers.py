@@ -1,0 +1,93 @@
+"""Reports of exchanges: configurations, speed-ups, and what is said of methods that were not taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from halocline.plan.transfer import AWARE_SETS, SETS
+from halocline.study.reporting.report import Group
+from halocline.study.reporting.transfers import (
+    configuration,
+    notes,
+    placement_tables,
+    sentences,
+    set_name,
+    tables,
+)
+from step_measurements import step
+
+SECONDS = {"+remote": 6e-3, "+colo": 3e-3, "+peer": 2e-3, "+kernel": 1e-3}
+PLACES = [{"rank": 0, "subdomain": n, "device": "cuda:0", "name": "H", "driver": "1"} for n in range(2)]
+
+
+def exchange(name: str, *, aware: bool = False, **other: Any) -> dict[str, Any]:
+    asked = (AWARE_SETS if aware else SETS)[name]
+    own = {
+        "study": "exchange", "case": "exchange", "shape": [58] * 3, "parts": [3, 2, 1], "ranks": 6, "n": 32,
+        "fields": 4, "dtype": "float32", "radius": 3, "methods_asked": asked, "methods": asked.split(","),
+        "seconds": SECONDS[name], "bytes_by_method": {"mpi": 1000}, "unavailable": {}, "links": "",
+        "link_time": None, "placement": "aware",
+    }  # fmt: skip
+    return step(**own | other)
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({}, "1n/6r/6g/58"),
+        ({"ranks": 1}, "1n/1r/6g/58"),
+        ({"nodes": 3}, "3n/2r/2g/58"),
+        ({"shape": [8, 9, 7]}, "1n/6r/6g/8x9x7"),
+        ({"aware": True}, "1n/6r/6g/58/ca"),
+    ],
+)
+def test_configurations_are_written_as_in_the_paper(other: dict[str, Any], text: str) -> None:
+    assert configuration(exchange("+remote", **other)) == text
+
+
+def test_a_set_that_has_no_name_is_called_by_its_methods() -> None:
+    assert set_name(exchange("+kernel", aware=True)) == "+kernel"
+    assert set_name(exchange("+kernel") | {"methods_asked": "self,peer,rma,mpi"}) == "self,peer,rma,mpi"
+
+
+def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
+    group = Group([exchange(name, ranks=ranks) for ranks in (6, 1) for name in reversed(SETS)])
+    times, moved = tables(group)
+    assert times.heads[1:] == tuple(SETS)
+    assert [row[0] for row in times.rows] == ["1n/1r/6g/58", "1n/6r/6g/58"]
+    assert times.rows[1][1:] == ("6 ms (1.00)", "3 ms (2.00)", "2 ms (3.00)", "1 ms (6.00)")
+    assert moved.rows[0][1] == "mpi 1 kB"
+    assert list(sentences(group)) == [
+        f"1n/{ranks}r/6g/58: all methods exchange 6.00 times as fast as MPI alone." for ranks in (1, 6)
+    ]
+
+
+def test_what_was_not_taken_is_said() -> None:
+    (said, shared) = notes(Group([exchange("+remote")]))
+    assert said == "MPI from memory of devices (ca) is not measured: fields are in memory of the host."
+    assert shared == "1n/6r/6g/58: 6 threads of a node share its 2 cores."
+    why = {"gpu_aware": "the library does not say so"}
+    alone = exchange("+remote", ranks=2, devices=PLACES)
+    lacking = exchange("+remote", aware=True, ranks=2, devices=PLACES, methods=["mpi"], unavailable=why)
+    assert "nothing of OpenCL devices" in notes(Group([alone]))[0]
+    assert notes(Group([alone, lacking])) == [
+        "1n/2r/6g/58/ca: gpu_aware is not taken: the library does not say so."
+    ]
+    times, moved = tables(Group([alone, lacking]))
+    assert [row[1] for row in times.rows] == ["6 ms (1.00)", "not taken"]
+    assert len(moved.rows) == 1
+
+
+def test_equal_links_leave_nothing_to_place() -> None:
+    trivial = exchange("+kernel", placement="trivial", seconds=2e-3, links="all links are equal")
+    aware = exchange("+kernel", placement="aware", seconds=1e-3, links="all links are equal")
+    (table,) = placement_tables(Group([aware, trivial]))
+    assert [row[0] for row in table.rows] == ["trivial", "aware"]
+    assert [row[-1] for row in table.rows] == ["1.00", "2.00"]
+    assert table.note.startswith("All links are equal. Both placements are in order")
+    near = [m | {"link_time": 1.0 if m["placement"] == "trivial" else 0.81} for m in (trivial, aware)]
+    (table,) = placement_tables(Group(near))
+    assert [row[2] for row in table.rows] == ["1", "0.81"]
+    assert "Σ w d" in table.note
