@@ -108,14 +108,16 @@ def unless_varied(contents: Contents) -> Contents:
 
 
 def labels(group: Group) -> dict[int, str]:
-    """Return the way of each measurement, by its identity; "one subdomain" where there is nothing to vary."""
+    """Return the way of each measurement, by its identity.
+
+    It is "one subdomain" where only what acts between subdomains is varied, and is the same of all these.
+    """
     names = varied(group)
-    return {
-        id(m): joined(*(WORDS[name](m) for name in names))
-        if q.subdomains(m) > 1 or {"mpi", "environment"} & set(names)
-        else "one subdomain"
-        for m in group.members
-    }
+    ways = {id(m): joined(*(WORDS[name](m) for name in names)) for m in group.members}
+    single = [m for m in group.members if q.subdomains(m) == 1]
+    if len({ways[id(m)] for m in single}) == 1 and not {"mpi", "environment"} & set(names):
+        ways |= {id(m): "one subdomain" for m in single}
+    return ways
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
