@@ -25,8 +25,9 @@ KEYS = [
 ]
 
 ALL = [  # those of any case first
-    *("case", "shape", "cells", "steps", "order", "scheme", "decomposition", "patch", "subdomains_per_rank"),
-    *("ranks_per_node", "methods", "mailboxes", "schedule", "kernels", "overlap", "halo", "packing"),
+    *("case", "shape", "cells", "steps", "order", "scheme", "dtype", "decomposition", "patch"),
+    *("subdomains_per_rank", "ranks_per_node", "methods", "mailboxes", "schedule", "kernels", "overlap"),
+    *("halo", "packing"),
     *("communication", "only", "warm_up", "time", "time_step", "limiter", "seconds", "ns_per_cell_step"),
     *("ssspnt", "flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
     *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
