@@ -18,6 +18,7 @@ ALL = (
     "heat",
     "mhd",
     "mhd_shocks",
+    "precision",
     "cavity",
     "reduce",
     "elementary",

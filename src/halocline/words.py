@@ -62,9 +62,10 @@ def joined(*parts: str | None) -> str:
     return ", ".join(filter(None, parts))
 
 
-def method(order: int | None, scheme: str | None) -> str:
-    """How a case is solved: "order 6, rk3"; either may be missing."""
-    return joined(None if order is None else f"order {order}", scheme)
+def method(order: int | None, scheme: str | None, dtype: str | None = None) -> str:
+    """How a case is solved: "order 6, rk3, float32"; each may be missing, as float64 is."""
+    precision = None if dtype == "float64" else dtype
+    return joined(None if order is None else f"order {order}", scheme, precision)
 
 
 def clock(seconds: float) -> str:

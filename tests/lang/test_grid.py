@@ -11,6 +11,7 @@ import pytest
 
 import halocline as hc
 from halocline.errors import InputError
+from halocline.lang.dtype import using_dtype
 from small_programs import keep, run, square
 
 
@@ -76,6 +77,34 @@ def solved() -> hc.Grid:
 def test_grids_and_fields_that_make_no_sense(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_fields_without_a_dtype_have_that_of_their_grid() -> None:
+    grid = hc.Grid(8, dtype=np.float32)
+    assert (grid.dtype, grid.field("u").dtype, grid.field("v", dtype="float64").dtype) == (
+        "float32", "float32", "float64",
+    )  # fmt: skip
+    assert all(f.dtype == "float32" for f in grid.vector("w", components=2))
+    assert "dtype='float32'" in repr(grid)
+    with pytest.raises(
+        InputError, match="grid: dtype 'float16' is unknown; expected one of float64, float32"
+    ):
+        hc.Grid(8, dtype="float16")
+
+
+def test_grids_without_a_dtype_have_the_one_in_use() -> None:
+    with using_dtype("float32"):
+        assert hc.Grid(8).dtype == "float32"
+        assert hc.Grid(8, dtype="float64").dtype == "float64"
+        with using_dtype(None):
+            assert hc.Grid(8).dtype == "float64"
+    assert hc.Grid(8).dtype == "float64"
+
+
+def test_a_flag_has_the_precision_of_what_it_tells_about() -> None:
+    u = hc.Grid(8, dtype="float32").field("u")
+    assert hc.where(u > 0.0, 1.0, 0.0).precision == "float32"
+    assert hc.where(u > 0.0, u.grid.field("v", dtype="float64"), 0.0).precision == "float64"
 
 
 def test_dtypes_may_be_given_as_numpy_has_them() -> None:

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from halocline.cli.app import run as command
@@ -71,6 +72,63 @@ def test_results_have_the_keys_that_they_always_had(tmp_path: Path) -> None:
     assert (sorted(data), sorted(data["run"])) == (keys["file"], keys["record"])
     command(["cases", "heat", "--json", str(path)])
     assert sorted(json.loads(path.read_text())) == keys["cases"]
+
+
+# -- precision -----------------------------------------------------------------------------------------
+
+
+def test_a_dtype_that_no_field_takes_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN.replace('"u"', '"u", dtype="float64"'))
+    with pytest.raises(InputError, match="gives its grid or all its fields dtype float64, which stays"):
+        Problem(str(tmp_path / "own.py"), dtype="float32").run()
+    with pytest.raises(InputError, match="dtype 'float16' is unknown"):
+        Problem("heat", dtype="float16")
+
+
+def test_a_file_without_settings_takes_a_dtype(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    records = [Problem(str(tmp_path / "own.py"), dtype=dtype).run().record for dtype in (None, "float32")]
+    assert [record.dtype for record in records] == ["float64", "float32"]
+    assert records[0].checksum != records[1].checksum
+
+
+def test_a_title_names_a_dtype_other_than_float64() -> None:
+    assert Problem("heat", [8], dim=1, dtype="float32").title == "heat, 8 cells, order 6, rk3, float32"
+    assert Problem("heat", [8], dim=1, dtype="float64").title == "heat, 8 cells, order 6, rk3"
+    assert Problem("poisson", [8], dim=1, dtype="float32").title.endswith("8 unknowns, cg-fused, float32")
+
+
+@pytest.mark.parametrize("case", ["heat", "poisson"])
+def test_a_checkpoint_keeps_the_dtype(case: str, tmp_path: Path) -> None:
+    words = ["run", case, "--dim", "1", "--threads", "1"]
+    keep = ["--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "2 steps", "--dtype", "float32"]
+    assert command([*words, "--n", "32", "--steps", "4", *keep]) == 0
+    resumed, whole = tmp_path / "resumed.json", tmp_path / "whole.json"
+    resume = [*words, "--resume", str(tmp_path / "kept"), "--steps", "6"]
+    assert command([*resume, "--json", str(resumed)]) == 0
+    assert command([*words, "--n", "32", "--steps", "6", "--dtype", "float32", "--json", str(whole)]) == 0
+    a, b = (json.loads(path.read_text()) for path in (resumed, whole))
+    assert (a["dtype"], a["checksum"]) == ("float32", b["checksum"])
+    with pytest.raises(InputError, match=r"dtype is float64, but checkpoint .* is of a run with float32"):
+        command([*resume, "--dtype", "float64"])
+
+
+def test_a_store_and_a_state_keep_the_dtype(tmp_path: Path) -> None:
+    state, store = tmp_path / "state.npz", tmp_path / "out.zarr"
+    words = ["run", "heat", "--n", "8", "--dim", "1", "--steps", "2", "--dtype", "float32", "--threads", "1"]
+    assert command([*words, "--state", str(state), "--output", str(store)]) == 0
+    assert np.load(state)["T"].dtype == np.float32
+    assert json.loads((store / "T" / "zarr.json").read_text())["data_type"] == "float32"
+
+
+def test_a_solve_below_what_single_precision_reaches_tells_so(caplog: pytest.LogCaptureFixture) -> None:
+    result = Problem("poisson", [63], {"rtol": 1e-6}, dtype="float32").run(threads=1)
+    assert result.outcome.reason == "rounding limit"
+    assert not result.outcome.converged
+    assert "rounding errors are the rest" in caplog.text
+    assert "can be reached" in caplog.text
+    reached = Problem("poisson", [63], {"rtol": 1e-3}, dtype="float32").run(threads=1)
+    assert reached.outcome.converged
 
 
 OWN = """import halocline as hc

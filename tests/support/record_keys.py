@@ -25,13 +25,15 @@ KEYS = [
 ]
 
 ALL = [  # those of any case first
-    *("case", "shape", "cells", "steps", "order", "scheme", "decomposition", "patch", "subdomains_per_rank"),
-    *("ranks_per_node", "placement", "methods", "mailboxes", "schedule", "kernels", "overlap", "halo"),
-    *("packing", "communication", "only", "warm_up", "time", "time_step", "limiter", "seconds"),
+    *("case", "shape", "cells", "steps", "order", "scheme", "dtype", "decomposition", "patch"),
+    *("subdomains_per_rank", "ranks_per_node", "placement", "methods", "mailboxes", "schedule", "kernels"),
+    *("overlap", "halo", "packing"),
+    *("communication", "gpudirect", "only", "warm_up", "time", "time_step", "limiter", "seconds"),
     "ns_per_cell_step",
     *("ssspnt", "flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
     *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
-    *("events", "parameters", "ranks", "threads", "nodes", "cores_or_devices", "devices"),
+    *("events", "parameters", "ranks", "threads", "nodes", "hosts", "parts", "methods_used"),
+    *("cores_or_devices", "devices"),
     "memory_bytes",
     *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
     *("n", "dof", "dim", "method", "rtol", "max_iterations", "iterations", "converged", "reason"),

@@ -48,7 +48,7 @@ def check(sim, record):
     if state is not None:
         about = "difference from itself turned by 180°, over the greatest value"
         checks += [
-            hc.Check(f"{quantity} symmetric", turned(state[quantity]), most=1e-13, about=about)
+            hc.Check(f"{quantity} symmetric", turned(state[quantity]), most=grid.rounding(1e-13), about=about)
             for quantity in ("rho", "p")
         ]
         checks.append(burst(sim, record, state))

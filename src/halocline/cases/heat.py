@@ -51,7 +51,7 @@ def check(sim, record):
     about = "greatest difference from the exact solution, over its largest value"
     return [
         hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("heat made", made, most=1e-14, about="in the box, over its cells"),
+        hc.Check("heat made", made, most=grid.rounding(1e-14), about="in the box, over its cells"),
     ]
 
 

@@ -69,7 +69,7 @@ def check(sim, record):
     about = "greatest difference of the pressure from the exact solution"
     return [
         hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("air lost", lost, most=1e-14, about="over the cells of the room"),
+        hc.Check("air lost", lost, most=grid.rounding(1e-14), about="over the cells of the room"),
     ]
 
 

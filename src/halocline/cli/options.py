@@ -119,6 +119,10 @@ METHOD_OF_CASE = how(
     "streams of memory an iteration; [bold]cg-fused[/], the same in two sweeps and 8 streams "
     "(default: cg-fused).",
 )
+DTYPE_OF_CASE = how(
+    "--dtype float64|float32",
+    help="Precision of the fields to which the file gives none: float64 by default.",
+)
 RTOL = how(
     "--rtol X",
     finite("a positive number", lambda number: number > 0),
@@ -154,6 +158,7 @@ class OfCase:
     settings: Annotated[list[str], problem("--set NAME=VALUE")] = NO_TEXTS
     order: Annotated[int | None, how("--order 2|4|6|...", whole(ranges.ORDER))] = None
     scheme: Annotated[str | None, how("--scheme euler|rk2|rk3|rk4|ssprk3")] = None
+    dtype: Annotated[str | None, DTYPE_OF_CASE] = None
     method: Annotated[str | None, METHOD_OF_CASE] = None
 
 

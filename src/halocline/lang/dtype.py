@@ -1,12 +1,38 @@
-"""The precisions there are."""
+"""The precisions there are, and that of fields which name none."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 ITEMSIZE = {"float64": 8, "float32": 4}  # bytes
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}  # distance from 1 to the next number
+DTYPES = tuple(ITEMSIZE)
+
+_default = ["float64"]  # the last one is in use
 
 
 def dtype_name(given: Any) -> str:
     """The name of a precision that is given by name or as a type of NumPy's."""
     return getattr(given, "__name__", None) or str(given)
+
+
+def rounding(bound: float, dtype: str | None) -> float:
+    """Return a bound of rounding errors in a precision, from that in float64, which None also means."""
+    return bound * (EPSILON[dtype or "float64"] / EPSILON["float64"])
+
+
+def default_dtype() -> str:
+    """Return the precision of grids that name none."""
+    return _default[-1]
+
+
+@contextmanager
+def using_dtype(name: str | None) -> Iterator[None]:
+    """Let grids that name no precision have this one during the block; None: float64."""
+    _default.append(name or _default[0])
+    try:
+        yield
+    finally:
+        _default.pop()

@@ -376,7 +376,9 @@ def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
         definition: Expr = attribute[0].definition
         return definition.precision
     chosen = args[1:] if op in SELECTIONS else args
-    known = (arg.precision for arg in chosen if arg.precision is not None)
+    known = {arg.precision for arg in chosen if arg.precision is not None}
+    if op in SELECTIONS and not known:  # of numbers: a flag has the precision of what it tells about
+        return args[0].precision
     return max(known, default=None)  # "float64" > "float32"
 
 
@@ -729,6 +731,11 @@ def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
 def cast(operand: Expr, dtype: str) -> Expr:
     """The value as a field of this precision holds it."""
     return node("cast", (operand,), dtype, key=dtype, label=repr(dtype).encode())
+
+
+def rounded(operand: Expr, dtype: str) -> Expr:
+    """Return a value rounded to a precision, to continue in it; one in float64 is as it was."""
+    return operand if dtype == "float64" else pointwise(partial(cast, dtype=dtype), operand)
 
 
 def reduction(

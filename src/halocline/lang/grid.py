@@ -18,7 +18,7 @@ from halocline.lang.attributes import KnownAttributes, Sealed
 from halocline.lang.axes import AXES, axis_flags, axis_number, is_sequence, per_axis, whole
 from halocline.lang.blocks import Blocks
 from halocline.lang.boundary import BoundaryCondition, Value, resolve_sides
-from halocline.lang.dtype import dtype_name
+from halocline.lang.dtype import DTYPES, default_dtype, dtype_name, rounding
 from halocline.lang.expression import Assignable, Expr, Offset, Operators
 from halocline.lang.location import Place, locations, sorted_places, staggering
 from halocline.lang.stretch import mapped, maps_of, traced
@@ -34,11 +34,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
-DTYPES = ("float64", "float32")
 STATISTIC = "_statistic_"  # prefix of fields that hold statistics over time, in checkpoints too
 AMBIGUOUS_PRODUCT = "the product of two vectors is ambiguous: use hc.dot or hc.cross"
 # spacing and origin per axis, as every program knows them
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
+
+
+def _dtype(given: Any, what: str) -> str:
+    """Return the name of a precision; InputError for any other value."""
+    dtype = dtype_name(given)
+    if dtype not in DTYPES:
+        raise InputError(f"{what}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}")
+    return dtype
 
 
 def _wall(value: Any) -> str | None:
@@ -74,6 +81,9 @@ class Grid(Sealed):
         one cell): where it is False, nothing is computed, no memory is held, and every field is zero. What
         is computed next to such a block reads these zeros; reductions leave its cells out. A point on a face
         or edge belongs to the cell above it.
+    dtype : {"float64", "float32"}, optional
+        Precision of the fields that name none; by default that of the option ``--dtype`` of a command, else
+        float64.
 
     Raises
     ------
@@ -97,6 +107,7 @@ class Grid(Sealed):
         walls: str | Sequence[str] | Mapping[str, str] = "face",
         stretch: Mapping[str, Callable[[Any], Any]] | None = None,
         active: Any = None,
+        dtype: str | None = None,
     ) -> None:
         counts: tuple[Any, ...] = tuple(shape) if is_sequence(shape) else (shape,)  # type: ignore[arg-type]
         if not 1 <= len(counts) <= 3:
@@ -133,6 +144,7 @@ class Grid(Sealed):
         self._even_spacings: tuple[float, ...] = tuple(
             map(operator.truediv, self.extent, map(operator.add, self.shape, outside))
         )
+        self.dtype = default_dtype() if dtype is None else _dtype(dtype, "grid")
         self.maps = maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
         self.fields: dict[str, Field] = {}
@@ -157,6 +169,7 @@ class Grid(Sealed):
             f"periodic in {axes(self.periodic)}" if any(self.periodic) else "",
             f"walls on nodes in {axes(points)}" if any(points) else "",
             f"stretched in {axes(self.maps)}" if any(self.maps) else "",
+            f"dtype={self.dtype!r}" if self.dtype != "float64" else "",
         )
         return f"Grid({', '.join(filter(None, (str(self.shape), *said)))})"
 
@@ -361,12 +374,28 @@ class Grid(Sealed):
             raise InputError(f"{self!r} has no axis {AXES[axis]}")
         return self.coordinates()[axis]
 
+    def rounding(self, bound: float) -> float:
+        """Return a bound of rounding errors in the precision of the grid.
+
+        Parameters
+        ----------
+        bound : float
+            Bound in float64. In float32 it is larger by the ratio of the distances between numbers, 2^29.
+
+        Examples
+        --------
+        >>> import halocline as hc
+        >>> hc.Grid(64).rounding(1e-14), hc.Grid(64, dtype="float32").rounding(2.0**-52) == 2.0**-23
+        (1e-14, True)
+        """
+        return rounding(bound, self.dtype)
+
     def field(
         self,
         name: str,
         *,
         location: str = "cell",
-        dtype: str = "float64",
+        dtype: str | None = None,
         boundary: BoundaryCondition | Mapping[str, BoundaryCondition] | None = None,
     ) -> Field:
         """A new scalar field on this grid.
@@ -380,7 +409,8 @@ class Grid(Sealed):
             "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". Index i of a point
             on a face is that of the cell above it; on an axis that is not periodic there is one more, on the
             upper wall.
-        dtype : {"float64", "float32"}
+        dtype : {"float64", "float32"}, optional
+            Precision; that of the grid by default.
         boundary : BoundaryCondition or mapping, optional
             For every side that is a wall: one condition, or a mapping from "x-", "x+", ... and "other" to
             conditions.
@@ -398,7 +428,7 @@ class Grid(Sealed):
         *,
         components: int | None = None,
         location: str | Sequence[str] = "cell",
-        dtype: str = "float64",
+        dtype: str | None = None,
         boundary: BoundaryCondition | Mapping[str, BoundaryCondition] | Sequence[Any] | None = None,
     ) -> Vector:
         """A vector of fields, named name_x, name_y, name_z.
@@ -436,7 +466,7 @@ class Grid(Sealed):
         return free
 
     def internal_field(
-        self, name: str, *, location: str = "cell", dtype: str = "float64", boundary: Any = None
+        self, name: str, *, location: str = "cell", dtype: str | None = None, boundary: Any = None
     ) -> Field:
         """Return a new field with a name that no user field can have.
 
@@ -474,7 +504,14 @@ class Field(Sealed, Assignable):
     """
 
     def __init__(
-        self, grid: Grid, name: str, location: str, dtype: str, boundary: Any, *, internal: bool = False
+        self,
+        grid: Grid,
+        name: str,
+        location: str,
+        dtype: str | None,
+        boundary: Any,
+        *,
+        internal: bool = False,
     ) -> None:
         name = as_name(name, "field name") if internal else identifier(name, "field name", "'T' or 'rho_1'")
         if not internal and name.startswith(STATISTIC):
@@ -488,11 +525,7 @@ class Field(Sealed, Assignable):
             if grid.is_own(taken):
                 why += "; it is one that a solver or stage made for itself: make your fields before those"
             raise InputError(f"the grid already has a field named {name!r}; {why}")
-        dtype = dtype_name(dtype)
-        if dtype not in DTYPES:
-            raise InputError(
-                f"field {name!r}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}"
-            )
+        dtype = grid.dtype if dtype is None else _dtype(dtype, f"field {name!r}")
         self.grid, self.name, self.location, self.dtype = grid, name, location, dtype
         self.staggered = staggering(location, grid.ndim, f"field {name!r}")
         self.boundary: dict[str, BoundaryCondition] = resolve_sides(boundary, grid, name)

@@ -206,7 +206,7 @@ def stage(
     (expression,) = program.reduced(expression)
     if storage == "array":
         assert location is not None
-        dtype = expression.precision or "float64"
+        dtype = expression.precision or grid.dtype
 
         def kept(free: str) -> Field:
             boundary = None if all(grid.periodic) else NoGhosts(free)

@@ -250,7 +250,8 @@ class Paper:
 
         if self.make is not None:
             return self.make(row)
-        options = {name: self.options[name] for name in ("dim", "order", "scheme") if name in self.options}
+        names = ("dim", "order", "scheme", "dtype")
+        options = {name: self.options[name] for name in names if name in self.options}
         options |= {"order": row["order"]} if row.get("order") else {}
         settings = [*self.options.get("settings", ())]
         settings += [f"method={self.options['method']}"] if "method" in self.options else []

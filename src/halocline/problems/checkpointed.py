@@ -8,6 +8,7 @@ from typing import Any
 
 from halocline.archive.reader import Store
 from halocline.errors import InputError
+from halocline.lang.dtype import DTYPES
 from halocline.problems.problem import Problem
 from halocline.run.output.restart import Saved, newest
 
@@ -21,7 +22,7 @@ def problem_of_checkpoint(
 ) -> Problem:
     """Return the problem that left a checkpoint.
 
-    The cells, parameters, order and scheme are those of the checkpoint where others are not given.
+    The cells, parameters, order, scheme and precision are those of the checkpoint where others are not given.
 
     Raises
     ------
@@ -38,8 +39,9 @@ def problem_of_checkpoint(
     if facts is None or facts["name"] != problem.name:
         whose = "no case" if facts is None else f"case {facts['name']}"
         raise InputError(f"checkpoint {saved.folder} is of {whose}, not of {problem.name}")
-    asked = {key: options.get(key) for key in ("order", "scheme")}
-    left = {key: facts[key] for key in ("order", "scheme")}
+    asked = {key: options.get(key) for key in ("order", "scheme", "dtype")}
+    left = {"dtype": DTYPES[0], **facts}  # checkpoints of earlier versions lack the precision
+    left = {key: left[key] for key in asked}
     if problem.is_linear:  # a simulation may have others; the grid of the checkpoint is compared later
         is_one = n is not None and len(n) == 1
         asked |= {"n": n, "dim": options.get("dim"), "method": (given or {}).get("method")}
@@ -57,6 +59,7 @@ def problem_of_checkpoint(
         {**facts["given"], **(given or {})},
         dim=options.get("dim"),
         **{key: facts[key] if options.get(key) is None else options[key] for key in ("order", "scheme")},
+        dtype=None if left["dtype"] == DTYPES[0] else left["dtype"],  # None: fields that name theirs keep it
     )
 
 
@@ -69,6 +72,7 @@ def _facts_of_solve(saved: Saved, name: str) -> dict[str, Any] | None:
     """Return the facts of a case in a checkpoint of a solve that has none of its own, as earlier ones."""
     if "method" not in saved.facts:
         return None
-    shape = next(iter(Store(saved.folder).variables.values())).shape
+    array = next(iter(Store(saved.folder).variables.values()))
     given = {"method": str(saved.facts["method"])}
-    return {"name": name, "n": list(shape), "given": given, "order": None, "scheme": None}
+    facts = {"name": name, "n": list(array.shape), "given": given, "dtype": array.dtype}
+    return {**facts, "order": None, "scheme": None}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from traceback import extract_tb
 from typing import Any
 
 from halocline.errors import HaloclineError, InputError
 from halocline.lang import trace
+from halocline.lang.dtype import DTYPES, using_dtype
 from halocline.lang.grid import Field, Grid, unknown
 from halocline.lang.program import Program, ProgramFunction
 from halocline.lang.values import as_name
@@ -44,6 +45,8 @@ class Problem:
         Order of the differences in space, in place of that in the file.
     scheme : str, optional
         Time integration scheme in place of that in the file: "euler", "rk2", "rk3", "rk4", "ssprk3".
+    dtype : {"float64", "float32"}, optional
+        Precision of the fields to which the file gives none.
 
     Attributes
     ----------
@@ -70,6 +73,8 @@ class Problem:
         True where the file solves a linear problem.
     is_program : bool
         True where the differences have no single order: a program, or a linear problem.
+    dtype : str
+        Precision of the fields: "float64", "float32", or "float32 and float64".
     declared : dict of str to Setting
         Settings of the file, by name.
     known : Names
@@ -101,6 +106,7 @@ class Problem:
     scheme: str | None
     is_linear: bool
     is_program: bool
+    dtype: str
     declared: Mapping[str, Setting]
     known: Names
     _sizes: Sequence[tuple[int, ...]]
@@ -115,6 +121,7 @@ class Problem:
         dim: int | None = None,
         order: int | None = None,
         scheme: str | None = None,
+        dtype: str | None = None,
     ) -> None:
         file = path_of(name)
         self.spelling, self.is_file = name, is_file(name)
@@ -128,6 +135,9 @@ class Problem:
             raise InputError(f"{file}{where}: it is no Python: {error.args[0]}") from error
         self.has_settings = self.script.has_settings
         self.n, self.dim, self.order_given, self.scheme_given = n, dim, order, scheme
+        if dtype is not None and dtype not in DTYPES:
+            raise unknown("dtype", dtype, DTYPES)
+        self.dtype_given = dtype
         self.given: dict[str, Any] = dict(given or {})
         if order is not None:
             trace.check_order(order)
@@ -188,6 +198,12 @@ class Problem:
             self.order, self.scheme = method_of(problem, self.known.scheme_name)
         self.is_program = self.order is None
         self.fields = tuple(f for f in self.grid.fields.values() if not self.grid.is_own(f))
+        self.dtype = dtype_of(self.fields)
+        if self.dtype_given is not None and self.dtype_given not in self.dtype:
+            raise InputError(
+                f"--dtype {self.dtype_given}: {self.spelling} gives its grid or all its fields dtype "
+                f"{self.dtype}, which stays. Leave the option out, or dtype= in the file"
+            )
         self.declared, self._sizes = settings.declared, settings.sizes
         self._values = settings.values if self.has_settings else {**self.script.names, **self.given}
         self.program = problem.program
@@ -259,10 +275,11 @@ class Problem:
         """Heading of reports."""
         if self.is_linear and self.has_settings:
             what = f"{self.name.capitalize()} in {len(self.shape)}D, N = {self.shape[0]}"
-            return f"{what}: {counted(self.grid.size, 'unknown')}, {self.scheme}"
-        return joined(
-            self.name, f"{' x '.join(f'{n:,}' for n in self.shape)} cells", method(self.order, self.scheme)
-        )
+            return joined(
+                f"{what}: {counted(self.grid.size, 'unknown')}", method(None, self.scheme, self.dtype)
+            )
+        cells = f"{' x '.join(f'{n:,}' for n in self.shape)} cells"
+        return joined(self.name, cells, method(self.order, self.scheme, self.dtype))
 
     @property
     def description(self) -> tuple[str, dict[str, Any]]:
@@ -272,6 +289,7 @@ class Problem:
             "shape": self.shape,
             "order": self.order,
             "scheme": self.scheme,
+            "dtype": self.dtype,
             "parameters": self.values,
         }
         return f"{self.title}; a pass is {'an iteration' if self.is_linear else 'a step'}", facts
@@ -285,6 +303,7 @@ class Problem:
             "given": self.values,
             "order": self.order,
             "scheme": None if self.is_program else self.scheme,
+            "dtype": self.dtype_given or DTYPES[0],
         }
 
     # --- running ---
@@ -336,7 +355,7 @@ class Problem:
         given = self.given if self.has_settings else {}
         self._settings = Settings(given, self.n if self.has_settings else None, self.dim)
         try:
-            with observing(observer), active(self._settings):
+            with observing(observer), active(self._settings), using_dtype(self.dtype_given):
                 words = arguments if self.is_file else None  # output names the command that ran a case
                 self.script.run(words, None if self.has_settings else self.given)
         except EndedError:
@@ -430,7 +449,7 @@ def problem_of(
     method : str, optional
         Method of a linear problem that has it as a setting.
     **options
-        Options ``dim``, ``order`` and ``scheme`` of `Problem`.
+        Options ``dim``, ``order``, ``scheme`` and ``dtype`` of `Problem`.
 
     Raises
     ------
@@ -467,6 +486,11 @@ def settings_of(settings: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--set {setting}: {name} is given twice")
         given[name] = text
     return given
+
+
+def dtype_of(fields: Iterable[Field]) -> str:
+    """Return the precision of fields: "float64", "float32", or "float32 and float64"."""
+    return " and ".join(sorted({f.dtype for f in fields})) or "float64"
 
 
 class _First(FileObserver):

@@ -23,6 +23,8 @@ class Record:
         Of the differences in space; None for a case that is a program, which has its own.
     scheme : str or None
         How time was integrated; None for a program that does not say.
+    dtype : str
+        Precision of the fields: "float64", "float32", or "float32 and float64".
     decomposition, patch, subdomains_per_rank, ranks_per_node, placement, methods, mailboxes
         What was asked for, as the options of the command say it: "4x2", "32,256", "self,peer,mpi", "on"; see
         `halocline.Execution`. None: nothing.
@@ -112,6 +114,7 @@ class Record:
     steps: int
     order: int | None
     scheme: str | None
+    dtype: str
     decomposition: str
     patch: str | None
     subdomains_per_rank: int

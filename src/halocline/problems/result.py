@@ -317,6 +317,7 @@ def result_of(observer: Any) -> Result:
         steps=runs.steps,
         order=order,
         scheme=scheme,
+        dtype=subject.dtype,
         **asked(domain.how, fields.grid.ndim),
         only=only,
         warm_up=runs.warm_up,

@@ -75,6 +75,7 @@ def conditions(
     values |= replacements
     set_there = {name: value for name, value in (values["environment"] or {}).items() if value is not None}
     values["environment"] = set_there
+    values["dtype"] = values["dtype"] or "float64"  # records of earlier versions lack it
     values["settings"] = " ".join(sorted(str(values["settings"] or "").split()))
     values["axes"] = len(measurement["shape"])
     return {name: _text(value) for name, value in values.items() if name not in without}

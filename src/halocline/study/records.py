@@ -106,6 +106,7 @@ class RunFacts(_Part):
     steps: Annotated[int, _of(STEPS)]
     order: Annotated[int, _of(ORDER)] | None
     scheme: str | None
+    dtype: str | None = None
     settings: str | None = None
     only: Literal["compute", "exchange"] | None
     halo: Literal["read", "uniform"]

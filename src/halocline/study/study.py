@@ -131,7 +131,8 @@ class Run:
         part += "" if command.halo == "read" else ", with corners"
         ways = [f"{command.options[name]}" for name in BETWEEN[::2] if command.options.get(name)]
         bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
-        return joined(cells, *command.settings, method(command.order, None), where, *ways, bound) + part
+        how = method(command.order, None, command.dtype)
+        return joined(cells, *command.settings, how, where, *ways, bound) + part
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class Asked:
         from halocline.problems.problem import problem_of
 
         command = self.command
-        options = {name: getattr(command, name) for name in ("dim", "order", "scheme")}
+        options = {name: getattr(command, name) for name in ("dim", "order", "scheme", "dtype")}
         key = (command.name, n, command.settings, *options.values())
         if key not in self.found:
             self.found[key] = problem_of(command.name, n or None, command.settings, **options)

@@ -35,6 +35,7 @@ def poisson(
     method: Annotated[str | None, options.METHOD_OF_CASE] = None,
     rtol: Annotated[float, options.RTOL] = 1e-6,
     max_iterations: Annotated[int | None, options.MAX_ITERATIONS] = None,
+    dtype: Annotated[str | None, options.DTYPE_OF_CASE] = None,
     ranks: Annotated[int | None, options.RANKS] = None,
     **values: Any,
 ) -> None:
@@ -73,7 +74,7 @@ def poisson(
         given["method"] = method
     run(
         "poisson",
-        {"n": None if n is None else [n], "given": given, "dim": dim},
+        {"n": None if n is None else [n], "given": given, "dim": dim, "dtype": dtype},
         {"steps": max_iterations, **keeping},
         Results(**values),
         ranks=ranks,

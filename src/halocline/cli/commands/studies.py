@@ -142,7 +142,7 @@ def add(app: typer.Typer, study: Study, name: str) -> None:
         name,
         *arguments,
         options,
-        parameters(OfRuns, "n", "dim", "settings", *steps, *OF_LINEAR),
+        parameters(OfRuns, "n", "dim", "settings", *steps, "dtype", *OF_LINEAR),
         layout,
         [option for option in parameters(Nodes) if option.name not in swept],
         parameters(Execution, *(name for name in OF_EXECUTION if name not in swept)),
@@ -411,7 +411,7 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     environment = {} if affinity is None else AFFINITIES[affinity]
     how = {name: given.pop(name, None) for name in OF_EXECUTION[1:] if name not in swept}
     how = {name: value for name, value in how.items() if value != EXECUTION[name]}
-    taken = {name: given.pop(name, None) for name in ("dim", *OF_LINEAR)}
+    taken = {name: given.pop(name, None) for name in ("dim", "dtype", *OF_LINEAR)}
     steps = {name: given.get(name) for name in OF_STEPS}
     if study.verb != "run":
         refuse(
@@ -422,6 +422,7 @@ def _command(study: Study, problem: str, given: dict[str, Any]) -> "Command":
     own = Problem(problem)
     if not own.has_settings:
         orders = {"orders": given.get("orders")} if study.options else {}
+        how["dtype"] = taken.pop("dtype")
         decided = {**taken, **steps, **orders}
         refuse(decided, f"{problem} is a file without settings, which decides that itself: leave it out")
     else:

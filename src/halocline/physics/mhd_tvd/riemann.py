@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from halocline.lang.dtype import rounding
 from halocline.lang.expression import Expr, as_expr
 from halocline.lang.functions import abs as magnitude
 from halocline.lang.functions import maximum, minimum, sqrt, symmetric_sum, where
@@ -26,8 +27,8 @@ from halocline.physics.mhd_tvd.gas import Flux, Normal, State, added, both, cons
 from halocline.physics.mhd_tvd.reconstruct import Limiter, central
 from halocline.physics.mhd_tvd.waves import OF_FAMILY, Seven, Waves, viscosity
 
-# Part of bn². Where a denominator of HLLD is not above it, a fast wave is no faster than the Alfvén wave
-# behind it, and what lies along the face passes it unchanged.
+# Part of bn², in float64. Where a denominator of HLLD is not above it, a fast wave is no faster than the
+# Alfvén wave behind it, and what lies along the face passes it unchanged.
 NONE = 1e-12
 
 
@@ -97,7 +98,8 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     inverse_l, inverse_r = depth_r * inverse, depth_l * inverse
     rho_l, rho_r = push_l * inverse_l, push_r * inverse_r
     lead_l, lead_r = push_l * depth_l - square, push_r * depth_r - square
-    flat_l, flat_r = lead_l <= NONE * square, lead_r <= NONE * square
+    none = rounding(NONE, square.precision) * square
+    flat_l, flat_r = lead_l <= none, lead_r <= none
     lead_l, lead_r = where(flat_l, 1.0, lead_l), where(flat_r, 1.0, lead_r)
     inverse = 1.0 / (lead_l * lead_r)
     turn_l = where(flat_l, 0.0, (left.u - u) * (lead_r * inverse))

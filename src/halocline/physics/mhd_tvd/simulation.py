@@ -32,7 +32,7 @@ log = logging.getLogger("halocline")
 
 OF_SOLVER = ("flux", "limiting")  # parameters of cases that `IdealMHD` takes
 # of |b|/Δx: far more than rounding leaves, far less than fields that are sampled have
-MOST_DIVERGENCE = 1e-10
+MOST_DIVERGENCE = {"float64": 1e-10, "float32": 1e-4}
 OPTIONS = tuple(name for name in ALL if name not in OF_SOLVER)
 
 
@@ -186,7 +186,7 @@ class MHDSimulation(Simulation):
         if self.mhd.axes < 2:
             return
         found = self.evaluate(relative_divergence(self.mhd))
-        if found > MOST_DIVERGENCE and self.domain.comm.rank == 0:
+        if found > MOST_DIVERGENCE[self.grid.dtype] and self.domain.comm.rank == 0:
             log.warning(
                 "the field at the start has divergence, up to %.2g of |b|/Δx, which it keeps; expected none: "
                 "b=curl(grid, potential) of halocline.physics.mhd_tvd makes such a field",

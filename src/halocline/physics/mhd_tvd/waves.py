@@ -41,7 +41,9 @@ class Seven(NamedTuple):
 OF_FAMILY = Seven("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
 
 
-NOTHING = 1e-14  # a stress, over the pressure, that is no more than rounding
+# A stress, over the pressure, that is no more than rounding. In float32 more than one unit in the last place
+# of the pressure would leave out weak fields, such as the loop of the case field-loop.
+NOTHING = {"float64": 1e-14, "float32": 2.0**-23}
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Waves:
         inverse = 1.0 / rho
         warmth = inverse * added(part_r * left.p, part_l * right.p)
         a2 = added(gamma * (warmth + X), 0.5 * (gamma - 1.0) * stirred)
-        y, z = _significant(By, Bz, NOTHING * rho * a2)
+        y, z = _significant(By, Bz, NOTHING[a2.precision or "float64"] * rho * a2)
         across, square = bn * bn * inverse, added(y * y, z * z)
         along = square * inverse
         # c_f² - c_s², of which no digits cancel

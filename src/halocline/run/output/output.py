@@ -10,10 +10,10 @@ from typing import Any
 from halocline.archive.arrays import COMPRESSIONS
 from halocline.archive.files import as_path, check_text
 from halocline.errors import InputError
-from halocline.lang.dtype import dtype_name
+from halocline.lang.dtype import DTYPES, dtype_name
 from halocline.lang.expression import Expr, as_expr, as_number
 from halocline.lang.functions import maximum, minimum, where
-from halocline.lang.grid import DTYPES, STATISTIC, Field, Grid, by_component, chosen
+from halocline.lang.grid import STATISTIC, Field, Grid, by_component, chosen
 from halocline.lang.program import Scalar, assign, labelled, present
 from halocline.lang.values import plain
 from halocline.ranges import IO_THREADS

@@ -49,6 +49,7 @@ class SavedCase(_Part):
     given: dict[str, float | str]
     order: int | None = None
     scheme: str | None = None
+    dtype: str = "float64"
 
 
 class SavedRow(_Part):

@@ -29,7 +29,7 @@ OF_A_RUN = ("threads", "device", "trace")  # options of an execution that a stud
 EXECUTION = {option.name: option.default for option in fields(Execution) if option.name not in OF_A_RUN}
 EXECUTION["gpudirect"] = "off"
 RUN: dict[str, Any] = {
-    "dim": None, "order": None, "scheme": None, "steps": None, "warm_up": 0, "only": None,
+    "dim": None, "order": None, "scheme": None, "dtype": None, "steps": None, "warm_up": 0, "only": None,
 }  # fmt: skip
 DEFAULTS = {"run": RUN | EXECUTION, "bench": EXECUTION | {"scaling": "weak"}}
 

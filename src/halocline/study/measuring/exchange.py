@@ -16,7 +16,8 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import DeviceCode, FieldInfo, Loop, Schedule, Sweep
 from halocline.compile.targets.source import device_text, loop_kernel
 from halocline.errors import InputError
-from halocline.lang.grid import DTYPES, Grid, check_options, unknown
+from halocline.lang.dtype import DTYPES
+from halocline.lang.grid import Grid, check_options, unknown
 from halocline.lang.trace import OWN
 from halocline.plan.devices import share_devices
 from halocline.plan.layout import link_time

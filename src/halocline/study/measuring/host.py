@@ -240,7 +240,7 @@ def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -
     Parameters
     ----------
     case : mapping
-        "case" names it, "n" is that of a rank; "settings", "dim", "order" and "scheme" may follow.
+        "case" names it, "n" is that of a rank; "settings", "dim", "order", "scheme" and "dtype" may follow.
     made : Case
         Its schedule and shape.
     machine : Machine

@@ -207,7 +207,7 @@ def run(task: dict[str, Any], comm: Communicator) -> Any:
     if task["do"] == "host":
         return host(comm)
     case, own = task["case"], Communicator() if task["alone"] else comm
-    options = {name: case.get(name) for name in ("dim", "order", "scheme", "method")}
+    options = {name: case.get(name) for name in ("dim", "order", "scheme", "dtype", "method")}
     problem = problem_of(case["case"], [case["n"]], case.get("settings", ()), **options)
     return best({"case": problem.bench(communicator=own, threads=1)}, comm)["case"]
 

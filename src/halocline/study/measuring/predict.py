@@ -76,7 +76,8 @@ def prepared(name: str, n: int, **options: Any) -> Case:
     Parameters
     ----------
     **options
-        ``settings``, ``dim``, ``order`` and ``scheme``; see `halocline.problems.problem.problem_of`.
+        ``settings``, ``dim``, ``order``, ``scheme`` and ``dtype``; see
+        `halocline.problems.problem.problem_of`.
     """
     ready = problem_of(name, [n], **options)
     return compile_program(ready.program, ready.grid), ready.shape

@@ -116,12 +116,13 @@ def _same_bits(group: Group) -> Iterator[str]:
     """Yield a sentence for each problem on whether its runs gave the same result."""
 
     def problem(m: Measurement) -> tuple[Any, ...]:
-        names = ("case", "settings", "scheme", "method")
+        names = ("case", "settings", "scheme", "dtype", "method")
         return (*m["shape"], m["order"] or 0, m["steps"], *(str(m.get(name) or "") for name in names))
 
     for same in group.where(lambda m: m["checksum"] is not None).by(problem):
         one, count, sums = same.first, len(same.members), same.values("checksum")
-        problem_of = joined(q.size(one), method(one["order"], None), counted(one["steps"], "step"))
+        how = method(one["order"], None, one.get("dtype"))
+        problem_of = joined(q.size(one), how, counted(one["steps"], "step"))
         what = f"{problem_of}: {counted(count, 'run')}"
         if len(sums) > 1:
             yield f"{what} gave {len(sums)} different results; please report this as a bug."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (  # of measurements
     *("method", "rtol", "decomposition", "patch", "max_iterations"),
-    *("scheme", "steps", "warm_up", "settings"),
+    *("scheme", "dtype", "steps", "warm_up", "settings"),
 )
 
 

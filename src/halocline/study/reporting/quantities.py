@@ -93,8 +93,9 @@ def size(measurement: Measurement) -> str:
 
 
 def named(measurement: Measurement) -> str:
-    """Return the case, the order and the scheme, for a heading."""
-    return joined(measurement["case"], method(measurement["order"], measurement["scheme"]))
+    """Return the case, the order and the scheme, and the precision if it is not float64, for a heading."""
+    how = method(measurement["order"], measurement["scheme"], measurement.get("dtype"))
+    return joined(measurement["case"], how)
 
 
 def heading(measurement: Measurement) -> str:
