@@ -465,6 +465,7 @@ PAPERS = (
         machine=None,
         compared=_efficiency,
         derive=_theory,
+        differs="In the formula beside measurements each rank is a node, and sends the halos that are read.",
     ),
     _figure(
         "astaroth-fig12",
@@ -513,6 +514,7 @@ PAPERS = (
         places=_OF_NODES,
         columns="nodes",
         derive=_against,
+        differs="The solver on processors is the same program, not the Pencil Code.",
     ),
     _figure(
         "astaroth-fig15b",
@@ -534,6 +536,7 @@ PAPERS = (
         CASE,
         options={"steps": 1},
         here={"n": "32", "ranks": "1,2,4", "threads": "1"},
+        differs="Runs are compared with the first of them, not with another solver.",
     ),
     Derived(
         "astaroth-section6",
