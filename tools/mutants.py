@@ -264,8 +264,8 @@ MUTATIONS = (
     Mutation(
         "uniform-overwrites",
         HALO,
-        "halo.exchange = {f: whole for f in exchanged if f in halo.exchange or f not in halo.extended}",
-        "halo.exchange = {f: whole for f in exchanged}",
+        "if f in halo.exchange or f not in halo.extended",
+        "if True",
         "uniform halos overwrite what is computed there",
         ("compile/test_halo_uniform.py",),
     ),

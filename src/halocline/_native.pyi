@@ -568,7 +568,7 @@ class Engine:
     def end(self) -> None:
         """End the innermost open loop."""
 
-    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True) -> dict:
+    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True, barriers: bool = False) -> dict:
         """
         Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
         the rest takes the time that it would take.
@@ -583,6 +583,8 @@ class Engine:
             Go on where the run before has paused. Nothing may change between the two.
         ahead : bool
             Whether one device alone runs without waiting for the host.
+        barriers : bool
+            Whether devices finish and all ranks wait for each other after each sweep.
 
         Returns
         -------

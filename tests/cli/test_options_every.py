@@ -104,6 +104,7 @@ VALUES = {
         "--at": "x=0.5",
     },
     **{"--affinity": "close", "--directive": "--constraint=skx", "--gpudirect": "on"},
+    **{"--watts": "300"},
     **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float64", "--scaling": "weak"},
 }
 OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}

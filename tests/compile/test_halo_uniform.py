@@ -29,6 +29,26 @@ def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
     ]
 
 
+def test_corners_of_three_axes_travel_where_they_are_read() -> None:
+    """The 18 segments of Pekkilä et al. 2022, and the corners that a field reads."""
+    grid = hc.Grid((16, 16, 16), periodic=True)
+    for name in ("a", "b"):
+        grid.field(name)
+
+    def step(a: Any, b: Any) -> None:
+        a.set(a[2, 0, 0] + b[1, 1, 1])
+
+    program = hc.program(step).trace(grid.fields["a"], grid.fields["b"])
+    found = compile_program(program, grid, halo="edges")
+    (exchange,) = [sweep.exchange for sweep in found.sweeps() if sweep.exchange]
+    segments = {
+        found.fields[number].name: [d for d, _ in footprint] for number, footprint in exchange.items()
+    }
+    assert {name: len(directions) for name, directions in segments.items()} == {"a": 18, "b": 19}
+    assert (1, 1, 1) in segments["b"]
+    assert all(max(width) == 2 for _, width in exchange[0] if sum(map(abs, _)) < 3)
+
+
 def test_all_fields_travel_as_wide_as_the_widest() -> None:
     grid = hc.Grid((16, 16, 16), periodic=(True, True, False))
     boundary = {"z-": hc.Value(0.0), "z+": hc.Value(0.0)}
@@ -118,7 +138,7 @@ def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
     assert "no corner is read" not in said
     assert run([*line, "read"]) == 0
     assert "uniform" not in capfd.readouterr().out
-    with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, uniform"):
+    with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, edges, uniform"):
         run([*line, "wide"])
     grid = hc.Grid((32, 32), periodic=True)
     grid.field("T")

@@ -13,8 +13,9 @@ from halocline.problems.problem import Problem
 def test_study_of_the_parts_of_a_step(tmp_path):
     found = halocline("study strong alfven-decay --n 24 --ranks 2 --steps 2 --parts --pictures p", tmp_path)
     assert found.returncode == 0, found.stderr
-    runs = re.findall(r"^\[\d/4\] 24 cells, order 6, ranks 2, threads 1(.*)$", found.stderr, re.MULTILINE)
-    assert runs == ["", ", compute alone", ", exchange alone", ", exchange alone, with corners"]
+    runs = re.findall(r"^\[\d/6\] 24 cells, order 6, ranks 2, threads 1(.*)$", found.stderr, re.MULTILINE)
+    exchanges = [f", exchange alone{more}" for more in ("", ", with all edges", ", with corners")]
+    assert runs == ["", ", compute alone", *exchanges, ", synchronisation alone"]
     assert "\nA step and its parts\n" in found.stdout
     assert {path.name for path in (tmp_path / "p").iterdir()} == {"strong.png", "parts.png"}
 
@@ -27,13 +28,13 @@ def test_study_of_the_parts_of_the_benchmark(tmp_path):
     told = json.loads((tmp_path / "s.json").read_text())["measurements"]
     assert {(m["order"], m["only"], m["halo"]) for m in told} == {
         (2, None, "read"), (6, None, "read"), (6, "compute", "read"), (6, "exchange", "read"),
-        (6, "exchange", "uniform"),
+        (6, "exchange", "edges"), (6, "exchange", "uniform"), (6, "synchronisation", "read"),
     }  # fmt: skip
     assert "\nA step and its parts\n" in found.stdout
     for order in (2, 6):
         ready = Problem("mhd-benchmark", [16], order=order)
         moved = [
             sum(r["bytes"] for r in explain_program(ready.program, ready.grid, ranks=2, halo=halo).routes)
-            for halo in ("read", "uniform")
+            for halo in ("read", "edges", "uniform")
         ]
-        assert moved[0] < moved[1], order
+        assert moved[0] < moved[1] < moved[2], order

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,30 +88,6 @@ def test_growth_is_that_of_the_tables() -> None:
         places = papers()[name].places_of(None, None)
         assert len(places) == 24
         assert all(row["computed"] == row["shape"] for row in places)
-
-
-def test_halo_sizes() -> None:
-    """Pekkilä et al. (2022), Fig. 5: more axes that are cut, less to exchange, from eight subdomains on."""
-    found: dict[str, dict[int, int]] = {}
-    for row in papers()["astaroth-fig5"].places_of(None, None):
-        found.setdefault(row["cut"], {})[row["subdomains"]] = row["computed"]
-    for count in (8, 16, 32, 64, 128):
-        assert found["1d"][count] > found["2d"][count] > found["3d"][count] >= found["optimal"][count]
-    assert found["1d"][2] == found["2d"][2] == found["3d"][2]
-    assert found["3d"][8] == 2 * ((256 + 6) ** 3 - 256**3)
-    assert found["1d"][256] is None, "slabs of less than three cells cannot be"
-    assert found["1d"][128] == 2 * ((4 + 6) * 518**2 - 4 * 512**2)
-    assert found["3d"][512] == 2 * ((64 + 6) ** 3 - 64**3)
-
-
-def test_theoretical_scaling() -> None:
-    expected = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
-    own = papers()["astaroth-fig11"]
-    found = {(row["n"], row["devices"]): row["computed"] for row in own.places_of(None, None)}
-    for n, efficiency in expected["ideal_parallel_efficiency"].items():
-        assert found[int(n), 1] / 64 / found[int(n), 64] == pytest.approx(efficiency, abs=6e-4)
-    (computed,) = (t for t in own.tables(own.places_of(None, None), None) if t.title.startswith("Computed"))
-    assert "35.5%" in computed.rows[0][-1]
 
 
 def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:

@@ -213,7 +213,7 @@ def test_parts_of_a_step_are_shown_only_for_complete_grids() -> None:
     for study in ("strong", "parts"):
         _, made = _report_of([_parts(16, 100.0, study=study), _parts(32, 200.0, study=study)[:2]])
         (table,) = (table for table in made.tables if table.title == "A step and its parts")
-        assert [row[2:6] for row in table.rows] == [("100", "101", "102", "103")]
+        assert [row[2:7] for row in table.rows] == [("100", "101", "102", "", "103")]
 
 
 @pytest.mark.parametrize(

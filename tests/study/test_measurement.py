@@ -69,7 +69,7 @@ WRONG = [
     ("explain mhd-benchmark --ranks 0", "'--ranks': 0; expected a whole number from 1 to 10,000,000"),
     ("explain mhd-benchmark --n 8 --ranks 2 --rank 2", "rank 2 of 2"),
     ("explain mhd-benchmark --set nu", "--set nu: expected nu=VALUE"),
-    ("run alfven-decay --only waiting", "--only waiting: expected compute or exchange"),
+    ("run alfven-decay --only waiting", "--only waiting: expected one of compute, exchange"),
     ("run alfven-decay --only compute --csv a.csv", "--csv a.csv: with --only compute"),
     ("run alfven-decay --only exchange --until 1", "--until 1.0: with --only exchange"),
     ("run alfven-decay --only exchange --every 1", "leave --every out"),

@@ -11,6 +11,7 @@ import preloaded
 from halocline.plan.traffic import Traffic
 from halocline.study.reporting.report import Contents, Group, Report, report
 from halocline.study.reporting.theory import Exchanged, Theory
+from halocline.study.studies.parts import PARTS
 
 
 def halocline(line: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -72,11 +73,9 @@ def strong() -> list[dict[str, Any]]:
     return [made(8.0), made(5.0, ranks=2), made(4.0, threads=2), made(8.0, n=512), made(4.4, ranks=2, n=512)]
 
 
-def parts_of(
-    ranks: int, whole: float, compute: float, exchange: float, corners: float
-) -> list[dict[str, Any]]:
-    kinds = [(None, "read"), ("compute", "read"), ("exchange", "read"), ("exchange", "uniform")]
-    times = (whole, compute, exchange, corners)
+def parts_of(ranks: int, *times: float) -> list[dict[str, Any]]:
+    """Return the parts of a step: whole, compute, exchange, with all edges, with corners, synchronisation."""
+    kinds = PARTS.values()
     return [made(t, ranks=ranks, only=o, halo=h) for t, (o, h) in zip(times, kinds, strict=True)]
 
 

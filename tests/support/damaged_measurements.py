@@ -29,6 +29,9 @@ LIKE_STRONG = (
     "orders",
     "parts",
     "ablation",
+    "devices",
+    "layouts",
+    "processes",
 )
 NOT_SHOWN = ("series", "checksums", "diagnostics", "events")
 

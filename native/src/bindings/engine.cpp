@@ -126,11 +126,11 @@ nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
 }
 
 nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool overlap, int64_t passes,
-             bool resumed, bool ahead) {
+             bool resumed, bool ahead, bool barriers) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed});
+    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed, barriers});
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -264,7 +264,7 @@ void bind_engine(nb::module_& m) {
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
-          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true,
+          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "barriers"_a = false,
           "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
           "the rest takes the time that it would take.\n\n"
           "Parameters\n----------\n"
@@ -274,7 +274,9 @@ void bind_engine(nb::module_& m) {
           "resumed : bool\n"
           "    Go on where the run before has paused. Nothing may change between the two.\n"
           "ahead : bool\n"
-          "    Whether one device alone runs without waiting for the host.\n\n"
+          "    Whether one device alone runs without waiting for the host.\n"
+          "barriers : bool\n"
+          "    Whether devices finish and all ranks wait for each other after each sweep.\n\n"
           "Returns\n-------\ndict\n"
           "    reason : 'completed', 'paused', 'interrupted' or the reason of a stop.\n"
           "    loops : per loop 'condition', 'limit' or None where it did not end.\n"

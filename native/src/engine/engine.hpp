@@ -50,6 +50,7 @@ struct Running {
   bool ahead = true;                     // one device alone runs without waiting for the host
   int64_t passes = 0;    // of an outermost loop after which the run pauses, if that goes on; 0: it never does
   bool resumed = false;  // goes on where the run before has paused
+  bool barriers = false;  // after each sweep devices finish and all ranks meet, to be measured
 };
 
 class Engine {
@@ -146,6 +147,10 @@ class Engine {
   void take_results(const std::vector<Reduction>& reductions, const hc_accumulator* merged);
   void await_allreduce();
   void wait(MPI_Request& request, const char* name) const;
+  // Waits for all ranks.
+  void barrier(const char* name) const;
+  // Waits until the devices of all ranks have finished.
+  void synchronise() const;
   Wishes wishes() const;
   static Wishes that_end(const Loop& loop) { return loop.outermost ? kPause | kStop : kStop; }
 

@@ -74,7 +74,9 @@ Result Engine::run(const Running& how) {
   rank_.messages = how.messages;
   rank_.kernels = how.kernels;
   rank_.overlap = how.overlap;
-  rank_.ahead = ahead_ && how.ahead && how.messages && how.kernels && how.passes == 0 && !how.resumed;
+  rank_.barriers = how.barriers;
+  rank_.ahead =
+      ahead_ && how.ahead && how.messages && how.kernels && how.passes == 0 && !how.resumed && !how.barriers;
   const struct Release {
     std::atomic<bool>& flag;
     ~Release() { flag.store(false); }
@@ -87,11 +89,7 @@ Result Engine::run(const Running& how) {
   double begun = 0;
   if (!team_.failed()) {
     if (rank_.mailboxes != nullptr) prepare_mailboxes();
-    if (several) {
-      MPI_Request barrier = MPI_REQUEST_NULL;
-      rank_.communicator->check(MPI_Ibarrier(rank_.communicator->handle(), &barrier), "MPI_Ibarrier");
-      wait(barrier, "the barrier before the run");
-    }
+    if (several) barrier("the barrier before the run");
     begun = now();
     workers_[0].clock.start();
 #pragma omp parallel num_threads(team_.size())
@@ -323,6 +321,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   });
   if (team_.failed()) std::rethrow_exception(team_.take_failure());
   sweep->finish();
+  if (rank_.barriers) synchronise();
   sweep->executions += 1;
   sweep->seconds += now() - begun;
   if (reductions == 0) return at + 1;
@@ -385,6 +384,17 @@ void Engine::wait(MPI_Request& request, const char* name) const {
     backoff();
     if (watchdog.expired()) rank_.communicator->give_up(rank_.timeout, name);
   }
+}
+
+void Engine::barrier(const char* name) const {
+  MPI_Request request = MPI_REQUEST_NULL;
+  rank_.communicator->check(MPI_Ibarrier(rank_.communicator->handle(), &request), "MPI_Ibarrier");
+  wait(request, name);
+}
+
+void Engine::synchronise() const {
+  for (const auto& subdomain : devices_) subdomain->finish();
+  if (!rank_.alone()) barrier("the barrier after a sweep");
 }
 
 Wishes Engine::wishes() const {

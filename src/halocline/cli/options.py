@@ -228,7 +228,8 @@ class Execution:
         first passes show, some of which run so and some not.
     halo
         Which halos are exchanged: [bold]read[/], only what is read; [bold]uniform[/], to compare, those
-        of all fields that are exchanged at all, as wide as the widest, with all edges and corners.
+        of all fields that are exchanged at all, as wide as the widest, with all edges and corners;
+        [bold]edges[/], the same without the corners of three axes that no field reads.
     packing
         Which messages by MPI are packed: all; [bold]last[/], those along the last axis; [bold]none[/], to
         compare. Others MPI takes out of the fields, and devices copy row by row.
@@ -250,7 +251,7 @@ class Execution:
     schedule: Annotated[str, where("--schedule guided|static|dynamic")] = "guided"
     kernels: Annotated[str, where("--kernels auto|tune|direct|queue|planes")] = "auto"
     overlap: Annotated[str, where("--overlap auto|on|off")] = "auto"
-    halo: Annotated[str, where("--halo read|uniform")] = "read"
+    halo: Annotated[str, where("--halo read|edges|uniform")] = "read"
     packing: Annotated[str, where("--packing all|last|none")] = "all"
     communication: Annotated[str | None, COMMUNICATION] = None
     gpudirect: Annotated[str, where("--gpudirect on|off")] = "off"

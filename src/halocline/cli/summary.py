@@ -177,7 +177,7 @@ def _speed(result: Result, unit: str) -> list[str]:
         parts = {"compute": whole.compute, "exchange": whole.exchange, "reductions": whole.reduction}
         shares = (f"{name} {each / r.seconds if r.seconds else 0:.0%}" for name, each in parts.items())
         lines.append(f"{'':13} {', '.join(shares)}")
-    if ns is not None and r.only != "exchange":
+    if ns is not None and r.only in (None, "compute"):
         arithmetic = (
             f"{'arithmetic':13} {r.flops_per_cell_step:,.0f} operations a cell and {unit}, "
             f"{r.flops_per_cell_step / ns:.1f} GFLOP/s"

@@ -36,7 +36,7 @@ def check_part(only: str, others: Mapping[str, object]) -> None:
     from halocline.problems.run_options import PARTS
 
     if only not in PARTS:
-        raise InputError(f"--only {only}: expected {' or '.join(PARTS)}")
+        raise InputError(f"--only {only}: expected one of {', '.join(PARTS)}")
     for option, value in others.items():
         why = f"with --only {only} a fixed number of steps is timed, and the fields hold nonsense"
         refuse({option: value}, f"{why}; leave --{option} out")

@@ -51,7 +51,7 @@ def compile_program(
     program : Program
     grid : Grid
         The grid whose fields the program assigns.
-    halo : {"read", "uniform"}
+    halo : {"read", "edges", "uniform"}
         Fields and layers that messages carry: those that are read; or, to compare, all fields that are
         exchanged at all, as wide as the widest, with all edges and corners.
     device : Strategy, optional
@@ -113,8 +113,8 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     operations, exchanges = with_exchanges(operations, analysis.before)
     nests |= {s: build(s, grid) for s in exchanges}
     halos = analysis.result | exchanges
-    if halo == "uniform":
-        make_uniform(halos.values(), grid.ndim)
+    if halo != "read":
+        make_uniform(halos.values(), grid.ndim, corners=halo == "uniform")
     found = Sweeps(grid, operations, nests, halos)
     return replace(found, operations=lower.awaited(operations, lambda sweep: set(found.scalars(sweep))))
 

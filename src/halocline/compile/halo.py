@@ -21,7 +21,7 @@ from halocline.lang.grid import Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
-HALOS = ("read", "uniform")  # see `make_uniform`
+HALOS = ("read", "edges", "uniform")  # see `make_uniform`
 
 
 @dataclass
@@ -258,20 +258,27 @@ class HaloAnalysis:
             self.wall_scalars.setdefault(fill.field, set()).update(scalars)
 
 
-def make_uniform(halos: Collection[SweepHalo], ndim: int) -> None:
+def make_uniform(halos: Collection[SweepHalo], ndim: int, *, corners: bool = True) -> None:
     """Have every exchange carry all fields that are exchanged at all, each as wide as the widest, with all
     edges and corners: the first version of the cavity code, the ablation baseline of uniform halos.
 
-    Nothing else changes: what is read, computed in the halo, or filled beyond walls.
+    Without `corners` an exchange carries no corners of three axes beside those that it carries anyway: the
+    18 segments of Pekkilä et al. 2022, Section 5. Nothing else changes: the reads, the fields that are
+    computed in the halo, and the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     moved = chain.from_iterable(halo.exchange.values() for halo in halos)
     widest = max((max(width) for footprint in moved for _, width in footprint), default=0)
-    whole = Footprint.from_offsets(product((-widest, widest), repeat=ndim))
+    offsets = product((-widest, 0, widest), repeat=ndim)
+    whole = Footprint.from_offsets(o for o in offsets if corners or o.count(0) >= ndim - 2)
     for halo in halos:
         if halo.exchange:
             # what the sweep computes in the halo must not be overwritten there
-            halo.exchange = {f: whole for f in exchanged if f in halo.exchange or f not in halo.extended}
+            halo.exchange = {
+                f: whole | halo.exchange.get(f, Footprint())
+                for f in exchanged
+                if f in halo.exchange or f not in halo.extended
+            }
 
 
 def _useful(

@@ -124,7 +124,7 @@ def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> t
     plan : RankPlan
     graphs : Sweeps
         The operations that the schedule was made from, with the nests of sweeps.
-    halo : {"read", "uniform"}
+    halo : {"read", "edges", "uniform"}
         Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     """
     return tuple(_Steps(schedule, plan, graphs, halo).steps(graphs.operations, schedule.operations, 0))
@@ -227,7 +227,7 @@ class _Steps:
         for field, footprint in sorted(sweep.exchange.items()):
             halo = self._halo(sweep, field, footprint)
             why = "the loop reads it in each pass and never assigns it"
-            if self.halo == "uniform":
+            if self.halo != "read":
                 why = "halos are uniform"
             elif halo.field in assigned:
                 why = "each pass of the loop leaves it valid for the next one"
@@ -255,7 +255,7 @@ class _Steps:
         """Why a field is exchanged before a sweep, or why it need not be."""
         name = self.schedule.fields[field].name
         here = next(i for i, s in enumerate(self.sweeps) if s is sweep)
-        if moved and self.halo == "uniform":
+        if moved and self.halo != "read":
             return "halos are uniform"
         needed = sweep.exchange.get(field, Footprint())
         for i in self._before(here):

@@ -51,15 +51,16 @@ def lines(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     if explanation.on is not None:
         yield ""
         yield from _devices(explanation.on, _placement(explanation))
-    if explanation.halo == "uniform":
+    if explanation.halo != "read":
+        segments = "all edges and corners" if explanation.halo == "uniform" else "all edges"
         yield "Halos are uniform: every exchange carries all fields that are ever exchanged, as wide as the"
-        yield "widest, with all edges and corners, whether that is read or not"
+        yield f"widest, with {segments}, whether that is read or not"
     yield ""
     yield "Operations"
     number = 0
     for step in explanation.steps:
         number += step.kind == "sweep"
-        yield from _step(step, number, corners=explanation.halo == "uniform")
+        yield from _step(step, number, corners=explanation.halo != "read")
     yield ""
     yield from _totals(explanation, bound)
 

@@ -1,7 +1,7 @@
 """The closed performance formula of Astaroth: the longer of work and traffic.
 
 J. Pekkilä et al., Scalable communication for high-order stencil computations using CUDA-aware MPI, Parallel
-Computing 111 (2022), Section 3.1, Eqs. 4 to 12.
+Computing 111 (2022), Section 3.1, Eq. 4, and Section 3.2, Eqs. 5 to 12.
 """
 
 from __future__ import annotations

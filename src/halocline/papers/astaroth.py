@@ -1,128 +1,494 @@
-"""Astaroth: high-order MHD on GPUs (Pekkilä et al. 2022, Figs. 5 and 10 to 15)."""
+"""Figures and tables of Astaroth on GPUs (Pekkilä et al. 2022, Section 5, Figs. 10 to 15, and Table B.1).
+
+The model executes plans of the paper's program: Z-order over all devices, rank and device in sequence, and
+the sides and edges of all eight fields in each exchange.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from halocline.errors import InputError
-from halocline.io.table import Table
-from halocline.papers.paper import Paper, Row
+from halocline.compile.footprint import Footprint
+from halocline.compile.schedule import Loop, Operation, Sweep
+from halocline.io.table import Table, table_of
+from halocline.papers.derived import Derived, Listing
+from halocline.papers.paper import Row
 from halocline.papers.published import published
-from halocline.study.measurement import Measurement
-from halocline.study.reporting import columns as c
+from halocline.plan.traffic import Traffic
+from halocline.study.measurement import grouped
 from halocline.study.reporting import quantities as q
-from halocline.study.reporting.reference import Reference
-from halocline.study.reporting.report import Column, Group, row_table
 
-DEVICES = (1, 2, 4, 8, 16, 32, 64)
-RADIUS, OF_A_NODE, WATTS = 3, 4, 300  # layers of halo, devices, thermal design power of a device
-PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # seconds of a step: on a device, and of what a node exchanges
-PARTS = {"step": "seconds", "computing": "work", "exchange between nodes": "between"}  # of the formula
+if TYPE_CHECKING:
+    from halocline.model import StepTime
+    from halocline.plan.machine import Machine
+
+DEVICES, NODES = (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
+OF_A_NODE = 4  # devices
+CASE, ORDER = "mhd-benchmark", 6
+WATTS, WATTS_OF_CPUS = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}  # design power of a V100, and of a node
+MEMORY = {"V100": 863, "Xeon Gold 6230": 131}  # GiB/s (Section 3.1)
+BYTES = 3 * 8 * 8  # of a halo cell and a step: eight numbers in each of three exchanges
+PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # 1/π of a device and 1/β of a node, 192 B at 46 GiB/s (Section 5)
+PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at its NVLink bandwidth (Section 5)
+
+# -- places --------------------------------------------------------------------------------------------------
 
 
 def _place(n: int, devices: int, **more: Any) -> Row:
+    """Return a place: Z-order over all devices, and devices in sequence."""
     nodes = max(1, devices // OF_A_NODE)
-    return {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes, **more}
+    own = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
+    return {**own, "strategy": "morton", "placement": "trivial", **more}
 
 
 def _ns(seconds: float, row: Row) -> float:
     return 1e9 * seconds / float(prod(row["shape"]))
 
 
-def _formula(row: Row) -> float:
-    """Return the nanoseconds of a step and cell, or of its parts (Eqs. 4 to 12)."""
-    from halocline.model import step_time
-
-    shape, ranks = (row["n"],) * 3, row["ranks_per_node"]
-    made = step_time(
-        shape, row["nodes"], ranks, radius=RADIUS, per_cell=PER_CELL, per_halo_cell=PER_HALO_CELL
-    )
-    return float(1e9 * getattr(made, PARTS[row.get("part", "step")]) / prod(shape))
-
-
-def _exchanged(row: Row) -> int | None:
-    """Return the cells that the worst-placed subdomain exchanges (Q of Eq. 7); None for too thin slabs."""
-    from halocline.plan.decompose import decompose
-
-    try:
-        return decompose((row["n"],) * 3, row["subdomains"], strategy=row["cut"], radius=RADIUS).cost
-    except InputError:
-        return None
-
-
 def _efficiency(value: float, first: float, row: Row) -> str:
     return f"  ({first / value / row['devices']:.1%})"
 
 
-# nanoseconds of a cell and step over devices of Puhti
+# -- formula -------------------------------------------------------------------------------------------------
+
+
+@cache
+def operations(order: int) -> float:
+    """Return the operations of a cell and step of the benchmark."""
+    return float(sum(sweep.flops for sweep in _compiled(order, "read").pass_sweeps()))
+
+
+def of_order(order: int) -> float:
+    """Return the operations of a cell and step over those of sixth order."""
+    return operations(order) / operations(ORDER)
+
+
+def _traffic(radius: int, corners: bool) -> Traffic:
+    """Return the traffic of sides and edges, or of corners too, in cells."""
+    offsets = product((-radius, 0, radius), repeat=3)
+    segments = Footprint.from_offsets(o for o in offsets if corners or 0 in o)
+    return Traffic.of([(segments, 1)], 3)
+
+
+def step(row: Row, *, corners: bool = True) -> StepTime:
+    """Return the time of a step by Eqs. 4 to 12, with the decomposition of Eq. 5.
+
+    Eqs. 2 and 3 count all segments of the halo. 1/π of other orders is weighted by their operations.
+    """
+    from halocline.model import step_time
+
+    order = row.get("order", ORDER)
+    return step_time(
+        (row["n"],) * 3,
+        row["nodes"],
+        row["ranks_per_node"],
+        traffic=_traffic(order // 2, corners),
+        per_cell=PER_CELL * (of_order(order) if order != ORDER else 1.0),
+        per_halo_cell=PER_HALO_CELL,
+        per_halo_cell_within=PER_HALO_CELL_WITHIN,
+    )
+
+
+def _exchange(row: Row, corners: bool) -> float:
+    time = step(row, corners=corners)
+    return max(time.between, time.within)
+
+
+PARTS: dict[str, Callable[[Row], float] | None] = {  # seconds of the parts of a step by the formula
+    "step": lambda row: step(row).seconds,
+    "computing": lambda row: step(row).work,
+    "exchange": lambda row: _exchange(row, corners=False),
+    "exchange with corners": lambda row: _exchange(row, corners=True),
+    "synchronisation": None,  # which the formula leaves out
+}
+STEP, COMPUTING, EXCHANGE, CORNERS, SYNCHRONISATION = PARTS
+
+
+def formula(row: Row) -> float | None:
+    """Return the nanoseconds of a cell and step, or of its part, by the formula."""
+    seconds = PARTS[row.get("part", STEP)]
+    return None if seconds is None else 1e9 * seconds(row) / row["n"] ** 3
+
+
+# -- predictions ---------------------------------------------------------------------------------------------
+
+
+@cache
+def _compiled(order: int, halo: str) -> Any:
+    """Return the schedule of the benchmark, which is that of grids of all sizes."""
+    from halocline.compile.compiler import compile_program
+    from halocline.problems.problem import problem_of
+
+    ready = problem_of(CASE, [64], order=order)
+    return compile_program(ready.program, ready.grid, halo=halo)
+
+
+def _schedule(row: Row) -> Any:
+    """Return the schedule of a place and the shape of its grid: that of the step, or of a part alone.
+
+    The kernels of an exchange alone take no time, and computing alone exchanges nothing.
+    """
+    part = row.get("part", STEP)
+    schedule = _compiled(row.get("order", ORDER), "uniform" if part == CORNERS else "edges")
+    changes: dict[str, Any] = {}
+    if part == COMPUTING:
+        changes = {"exchange": {}}
+    elif part in (EXCHANGE, CORNERS):
+        changes = {"bytes": 0.0, "flops": 0.0}
+    return replace(schedule, operations=_changed(schedule.operations, changes)), (row["n"],) * 3
+
+
+def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[Operation, ...]:
+    """Return the operations with changes of all sweeps."""
+    return tuple(
+        replace(operation, body=_changed(operation.body, changes))
+        if isinstance(operation, Loop)
+        else replace(operation, **changes)
+        if isinstance(operation, Sweep)
+        else operation
+        for operation in operations
+    )
+
+
+@dataclass(frozen=True)
+class Scaling(Derived):
+    """Figure over the devices of Puhti, whose lines may be parts of a step or orders of differences.
+
+    One device takes `on_one` for a cell and step of sixth order; other orders take as much more as they have
+    more operations.
+    """
+
+    def predict(
+        self,
+        places: Sequence[Row],
+        machine: Machine,
+        on_progress: Callable[[int], None] = lambda number: None,
+    ) -> list[Row]:
+        """Return the places with the predictions of the model, line by line."""
+        rows: list[Row] = []
+        for (part, order), line in grouped(places, lambda row: (row.get("part"), row.get("order"))).items():
+            pace = None if part in (EXCHANGE, CORNERS) else PER_CELL * of_order(order or ORDER)
+            paced = replace(self, on_one=pace)
+            rows += super(Scaling, paced).predict(line, machine, partial(_onwards, on_progress, len(rows)))
+        return rows
+
+
+def _onwards(on_progress: Callable[[int], None], done: int, number: int) -> None:
+    on_progress(done + number)
+
+
+# -- derived tables ------------------------------------------------------------------------------------------
+
+
+def stated(name: str, column: str, **where: Any) -> tuple[float, ...]:
+    """Return a published number, or the ends of a published range."""
+    return published(name).values(column, **where)
+
+
+def on_most(n: int) -> float:
+    """Return the nanoseconds on 64 devices, from the time on one and the published efficiency (Fig. 10)."""
+    (one,), (efficiency,) = (
+        stated("astaroth-fig10", "ns_per_cell_step", devices=1),
+        stated("astaroth-fig10", "efficiency", n=n, devices=64),
+    )
+    return one / 64 / efficiency
+
+
+def on_node() -> float:
+    """Return the nanoseconds on a node (Section 6)."""
+    (ns,) = stated("astaroth-fig10", "ns_per_cell_step", devices=OF_A_NODE, method=None)
+    return ns
+
+
+def _predicted(rows: Sequence[Row], **where: Any) -> float | None:
+    """Return the predicted value of a place; None where it was not predicted."""
+    found = [row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())]
+    return found[0] if found else None
+
+
+def _over(value: float | None, other: float | None) -> str:
+    return f"{value / other:.2f}" if value is not None and other else ""
+
+
+def _strong(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the table of predicted over published times."""
+    places = [(n, 64, on_most(n)) for n in (256, 512, 1024)]
+    (one,) = stated("astaroth-fig10", "ns_per_cell_step", devices=1)
+    places += [(256, 1, one), (256, OF_A_NODE, on_node())]
+    values = [(n, devices, ns, _predicted(rows, n=n, devices=devices)) for n, devices, ns in places]
+    if any(value is not None for *_, value in values):
+        yield table_of(
+            "Predicted over published, ns a cell and step",
+            values,
+            {
+                "cells": lambda own: f"{own[0]}³",
+                "devices": lambda own: f"{own[1]}",
+                "published": lambda own: q.nanoseconds(own[2]),
+                "predicted": lambda own: q.nanoseconds(own[3]),
+                "ratio": lambda own: _over(own[3], own[2]),
+                "efficiency\npublished": lambda own: q.percent(one / own[1] / own[2]) if own[1] == 64 else "",
+                "\npredicted": lambda own: q.percent(own[3] and one / own[1] / own[3]),
+            },
+            note=q.wrapped(
+                "Published times on 64 devices follow from the efficiencies and the time on one. The paper "
+                "does not state the sizes of those on one device and on one node."
+            ),
+        )
+
+
+def _theory(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the quotient of Figs. 10 and 11, beside the published one."""
+    most = [row for row in rows if row["devices"] == 64]
+    if not most:
+        return
+    yield table_of(
+        "Measured performance over the formula, 64 devices",
+        most,
+        {
+            "cells": lambda row: f"{row['n']}³",
+            "measured\nns": lambda row: q.nanoseconds(on_most(row["n"])),
+            "formula\nns": lambda row: q.nanoseconds(row["computed"]),
+            "of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
+            "\npublished": lambda row: q.percent(*stated("astaroth-fig11", "of_theory", n=row["n"])),
+            "bound by": lambda row: step(row).bound,
+        },
+        note=q.wrapped(
+            f"1/π = {1e9 * PER_CELL:.1f} ns a cell of a device. 1/β = {1e9 * PER_HALO_CELL:.1f} ns a halo "
+            f"cell of a node: {BYTES} B at 46 GiB/s are {1e9 * BYTES / (46 * 2**30):.3f} ns. Q is that of a "
+            "node (Eq. 7). Measured times follow from the efficiencies of Fig. 10."
+        ),
+    )
+
+
+def _shares(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the shares of the parts of a step by devices, as predicted, beside the published ranges."""
+    counts = [count for count in DEVICES if _predicted(rows, part=STEP, devices=count)]
+
+    def time(part: str, devices: int) -> float:
+        return _predicted(rows, part=part, devices=devices) or 0.0
+
+    def longer(devices: int) -> float:
+        return max(time(COMPUTING, devices), time(EXCHANGE, devices))
+
+    if not counts:
+        return
+    columns: dict[str, Callable[[int], str]] = {
+        "devices": lambda devices: f"{devices}",
+        "exchange over\ncomputing": lambda devices: _over(time(EXCHANGE, devices), time(COMPUTING, devices)),
+        "exchange over\nthat on 4": lambda devices: _over(time(EXCHANGE, devices), time(EXCHANGE, OF_A_NODE)),
+        "step beyond\nthe longer": lambda devices: f"{time(STEP, devices) / longer(devices) - 1:+.1%}",
+        "corners\nof the step": lambda devices: (
+            f"{(time(CORNERS, devices) - time(EXCHANGE, devices)) / time(STEP, devices):.2%}"
+        ),
+    }
+    shares = {
+        name: "{:.3g}% to {:.3g}%".format(
+            *(100 * s for s in stated("astaroth-fig12", "share", quantity=name))
+        )
+        for name in ("overhead", "corners", "synchronisation")
+    }
+    made = table_of("Shares, predicted", counts, columns, left=0)
+    beside = ("paper", "below 1 to 4", "steady, 4 to 16", shares["overhead"], shares["corners"])
+    yield replace(
+        made,
+        rows=(*made.rows, beside),
+        muted=(len(made.rows),),
+        note=q.wrapped(
+            "Published ranges are rough ones over all devices; the exchange is hidden up to 4 devices and "
+            f"stagnates from 4 to 16. Synchronisation takes {shares['synchronisation']} of a step there; the "
+            "model has no barrier. Study parts measures it."
+        ),
+    )
+
+
+def _orders(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield what the paper states of orders, beside the formula and the model."""
+
+    def bound(order: int) -> str:
+        limits = [count for count in DEVICES if step(_place(256, count, order=order)).bound != "work"]
+        return f"{limits[0]} devices" if limits else "none"
+
+    def efficiency(order: int, key: str) -> str:
+        one, many = (
+            next(row.get(key) for row in rows if (row["order"], row["devices"]) == (order, count))
+            for count in (1, 32)
+        )
+        return "" if one is None or many is None else q.percent(one / 32 / many)
+
+    if {row["devices"] for row in rows} >= {1, 32}:
+        yield table_of(
+            "Statements",
+            sorted({row["order"] for row in rows}),
+            {
+                "order": lambda order: f"{order}",
+                "operations a\ncell and step": lambda order: f"{operations(order):,.0f}",
+                "bound by exchange\nfrom, formula": bound,
+                "\npublished": lambda order: "8 devices" if order == 8 else "",
+                "efficiency on 32\nformula": lambda order: efficiency(order, "computed"),
+                "\npredicted": lambda order: efficiency(order, "predicted"),
+                "\npublished ": lambda order: "relatively high" if order == 2 else "",
+            },
+            note=q.wrapped(
+                f"One device takes {1e9 * PER_CELL:.1f} ns at sixth order, as published, and at other orders "
+                "as much more as these have more operations."
+            ),
+        )
+
+
+SIZES = {"small": 256, "medium": 512, "large": 1024}
+
+
+def _speedups() -> list[tuple[str | None, int, float, float]]:
+    """Return the published speed-ups over the Pencil Code of both clusters: size, nodes, least and most."""
+    rows = published("astaroth-fig15a").rows
+    keys = dict.fromkeys((row["size"], row["nodes"]) for row in rows)
+    own = {"machine": "Puhti and Mahti"}
+    return [
+        (size, nodes, *stated("astaroth-fig15a", "speedup", size=size, nodes=nodes, **own))
+        for size, nodes in keys
+    ]
+
+
+def _against(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the times of the Pencil Code that follow from speed-ups, beside predicted times of Astaroth."""
+
+    def time(own: Any) -> float:
+        return on_node() if own[1] == 1 else on_most(SIZES[own[0]])
+
+    by_bandwidth = OF_A_NODE * MEMORY["V100"] / (2 * MEMORY["Xeon Gold 6230"])
+    puhti = stated("astaroth-fig15a", "speedup", machine="Puhti", nodes=1)
+    yield table_of(
+        "Speed-up over the Pencil Code, published",
+        _speedups(),
+        {
+            "size": lambda own: own[0] or "any",
+            "nodes": lambda own: f"{own[1]}",
+            "speed-up": lambda own: f"{own[2]} to {own[3]}",
+            "Astaroth\nns": lambda own: q.nanoseconds(time(own)),
+            "the Pencil Code\nns, derived": lambda own: " to ".join(
+                q.nanoseconds(times * time(own)) for times in own[2:]
+            ),
+            "Astaroth\npredicted": lambda own: q.nanoseconds(
+                _predicted(rows, n=SIZES[own[0] or "small"], nodes=own[1])
+            ),
+        },
+        note=q.wrapped(
+            "Speed-ups are ranges over both clusters; the least are those over Mahti. By the bandwidth of "
+            f"memory of a node of Puhti, {by_bandwidth:.1f} was expected (published: roughly 13), and "
+            f"{puhti[0]} to {puhti[1]} measured."
+        ),
+    )
+
+
+def _energy(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the ratios of energy efficiency that follow from speed-ups and design powers."""
+    devices = OF_A_NODE * WATTS
+
+    def ratio(own: Any) -> str:
+        least, most = (
+            times * WATTS_OF_CPUS[name] / devices
+            for times, name in zip(own[2:], ("Mahti", "Puhti"), strict=True)
+        )
+        return f"{least:.1f} to {most:.1f}"
+
+    def printed(own: Any) -> str:
+        values = stated("astaroth-fig15b", "energy_ratio", size=own[0], nodes=own[1])
+        return " to ".join(f"{value:g}" for value in values)
+
+    yield table_of(
+        "Energy efficiency over that of the Pencil Code, by design power",
+        _speedups(),
+        {
+            "size": lambda own: own[0] or "any",
+            "nodes": lambda own: f"{own[1]}",
+            "speed-up": lambda own: f"{own[2]} to {own[3]}",
+            "ratio,\nderived": ratio,
+            "\npublished": printed,
+        },
+        note=q.wrapped(
+            f"Derived: speed-up times the design power of a node's processors ({WATTS_OF_CPUS['Mahti']} W on "
+            f"Mahti for the least, {WATTS_OF_CPUS['Puhti']} W on Puhti for the most) over the {devices} W of "
+            "its devices."
+        ),
+    )
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
 _figure = partial(
-    Paper,
-    problem="mhd-benchmark",
+    Scaling,
+    problem=CASE,
     options={"steps": 10},
     here={"n": "32,64", "ranks": "1,2", "threads": "1"},
     machine="puhti",
+    make=_schedule,
     places=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
     scale=_ns,
-    on_one=1e-9 * published("astaroth-fig10").values("ns_per_cell_step", devices=1)[0],
+    on_one=PER_CELL,
     rows="n",
     columns="devices",
     by="grid",
     text=q.nanoseconds,
     unit="ns a cell and step",
 )
-
+_OF_NODES = [_place(n, OF_A_NODE * nodes) for n in SIZES.values() for nodes in NODES]
+_SMALL = {"n": "32", "ranks": "1,2", "threads": "1"}
+FIELDS = {  # of the benchmark, for Table B.1
+    "Logarithmic density": ("lnrho", "1"),
+    "Velocity": ("u_x, u_y, u_z", "length/time"),
+    "Specific entropy": ("s", "length²/(time² temperature)"),
+    "Magnetic vector potential": ("A_x, A_y, A_z", "field length"),
+}
 
 PAPERS = (
-    Paper(
-        "astaroth-fig5",
-        "Size of the halo",
-        "Cells that a subdomain of 512³ exchanges, by how many there are and the axes that are cut.",
-        places=[
-            {"n": 512, "cut": cut, "subdomains": 2**k}
-            for cut in ("1d", "2d", "3d", "optimal")
-            for k in range(1, 10)
-        ],
-        formula=_exchanged,
-        rows="cut",
-        columns="subdomains",
-        text="{:,}".format,
-        unit="cells",
-    ),
     _figure(
         "astaroth-fig10",
         "Strong scaling",
         "Devices varied for each size; behind times is the efficiency.",
         "strong",
+        here={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
         compared=_efficiency,
+        derive=_strong,
     ),
     _figure(
         "astaroth-fig11",
-        "Strong scaling and its formula",
-        "The formula, and the model's execution of plans.",
+        "Strong scaling by the formula",
+        "The longer of computing and exchange; behind times is the efficiency. `astaroth-fig10` is measured.",
         "strong",
-        formula=_formula,
+        formula=formula,
+        where=lambda row: False,
+        machine=None,
         compared=_efficiency,
+        derive=_theory,
+        differs="In the formula beside measurements each rank is a node, and sends the halos that are read.",
     ),
     _figure(
         "astaroth-fig12",
         "A step and its parts",
-        "Computing and exchange apart, 256³ cells.",
+        "Computing, exchanges and synchronisation apart, 256³ cells.",
         "parts",
-        here={"n": "32", "ranks": "1,2", "threads": "1"},
-        places=[_place(256, devices, part=part) for part in PARTS for devices in DEVICES],
-        formula=_formula,
-        where=lambda row: row["part"] == "step",
+        here=_SMALL,
+        places=[
+            _place(256, devices, part=part)
+            for part in PARTS
+            for devices in DEVICES
+            if part != SYNCHRONISATION
+        ],
+        formula=formula,
         rows="part",
+        derive=_shares,
     ),
     _figure(
         "astaroth-fig13",
         "Weak scaling",
         "As many cells for each device.",
         "weak",
-        here={"n": "32", "ranks": "1,2", "threads": "1"},
+        here={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
         places=[_place(n, devices) for n in (128, 256, 512) for devices in DEVICES],
         scale=lambda seconds, row: _ns(seconds, row) * row["devices"],
         weak=True,
@@ -133,133 +499,73 @@ PAPERS = (
         "Orders",
         "Order of differences varied, 256³ cells.",
         "orders",
-        here={"n": "32", "ranks": "1,2", "threads": "1", "orders": "2,6"},
+        here={**_SMALL, "orders": "2,4,6,8"},
         places=[_place(256, devices, order=order) for order in (2, 4, 6, 8) for devices in DEVICES],
-        on_one=None,  # of sixth order alone
+        formula=formula,
         rows="order",
+        derive=_orders,
     ),
     _figure(
         "astaroth-fig15a",
         "Against a CPU solver",
-        "Over the Pencil Code; predicted is Astaroth's time alone.",
-        "strong",
+        "Nodes varied. Predicted is Astaroth's time; measured here are processors and devices.",
+        "devices",
+        here=_SMALL,
+        places=_OF_NODES,
+        columns="nodes",
+        derive=_against,
+        differs="The solver on processors is the same program, not the Pencil Code.",
     ),
     _figure(
         "astaroth-fig15b",
         "Energy",
-        "Cell updates a joule, of the design power of devices.",
+        "Cell updates a joule by the design power of devices, which `study strong --watts` takes too.",
         "strong",
+        here=_SMALL,
+        places=_OF_NODES,
+        columns="nodes",
         scale=lambda seconds, row: 1e-6 * prod(row["shape"]) / (seconds * WATTS * row["devices"]),
         unit="million cells a joule",
+        derive=_energy,
+    ),
+    Derived(
+        "astaroth-verification",
+        "Differences between layouts",
+        "The greatest difference of a value of a field after a step, in units in the last place.",
+        "layouts",
+        CASE,
+        options={"steps": 1},
+        here={"n": "32", "ranks": "1,2,4", "threads": "1"},
+        differs="Runs are compared with the first of them, not with another solver.",
+    ),
+    Derived(
+        "astaroth-section6",
+        "Processes of a node",
+        "One process with copies between subdomains, cut along one axis, and a process for each with MPI.",
+        "processes",
+        CASE,
+        options={"steps": 10},
+        here={"n": "64", "ranks": "2", "threads": "1"},
+        value="ns_per_cell_step",
+        places=published("astaroth-section6").rows,
+        by="grid",
+        rows="way",
+        columns="nodes",
+        text=q.nanoseconds,
+        unit="ns a cell and step",
+    ),
+    Listing(
+        "astaroth-b.1",
+        "Fields",
+        "Fields of the equations, and those of `mhd-benchmark`. The paper states no units; those here follow "
+        "from the equations.",
+        places=published("astaroth-b.1").rows,
+        entries={
+            "field": lambda row: row["field"],
+            "symbol": lambda row: row["symbol"],
+            "here": lambda row: FIELDS[row["field"]][0],
+            "unit": lambda row: FIELDS[row["field"]][1],
+        },
+        left=4,
     ),
 )
-
-# -- beside measurements -------------------------------------------------------------------------------------
-
-SECTION = "Pekkilä et al. 2022, Section 5"
-CASE, ORDER = "mhd-benchmark", 6
-CLUSTERS = ("Puhti", "Puhti and Mahti")
-
-
-def _is_same(group: Group) -> bool:
-    """Return whether these are the steps that the paper measures."""
-    return bool(group.first["case"] == CASE and group.first["order"] == ORDER)
-
-
-def _on_most_devices(group: Group) -> Iterator[Sequence[str]]:
-    """Yield the rows of 64 V100, whose times follow from 1/π and the efficiencies."""
-    if not _is_same(group):
-        return
-    measured, formula = published("astaroth-fig10"), published("astaroth-fig11")
-    (ns,) = measured.values("ns_per_cell_step", devices=1)
-    for n in (256, 512, 1024):
-        for efficiency in measured.values("efficiency", n=n, devices=64):
-            yield (
-                *(f"{n}³", "paper", "64 V100", f"{ns:g}", q.nanoseconds(ns / 64 / efficiency)),
-                *(q.percent(efficiency), q.percent(*formula.values("of_theory", n=n))),
-            )
-
-
-def _node() -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-    """Return the nanoseconds on the four V100 of a node, and how many times as long the Pencil Code takes on
-    one node: of Puhti, and over both clusters."""
-    (ns,) = published("astaroth-fig10").values("ns_per_cell_step", devices=4, method=None)
-    puhti, both = (published("astaroth-fig15a").values("speedup", machine=name, nodes=1) for name in CLUSTERS)
-    return ns, puhti, both
-
-
-def _over_node(m: Measurement, group: Group) -> str:
-    ns, puhti, _ = _node()
-    return "–".join(f"{ns * times / q.ns(m):.2g}" for times in puhti)
-
-
-def _over_core(m: Measurement, group: Group) -> str:
-    core = published("pencil-code").values("ns_per_cell_step", n=m["n"])
-    if not core or m["devices"] or len(set(m["shape"])) > 1:
-        return ""
-    return f"{core[0] / (q.ns(m) * q.units(m)):.1f}"
-
-
-def _against_a_cpu_solver(group: Group) -> Iterator[Table]:
-    if not _is_same(group):
-        return
-    ns, puhti, (fewest, most) = _node()
-    low, high = (q.nanoseconds(ns * times) for times in puhti)
-    yield row_table(
-        "Against a CPU solver",
-        (
-            *(c.SIZE, c.HERE, c.MOST, c.NS),
-            Column("times as fast\nas its node", _over_node),
-            Column("as its core,\na core", _over_core),
-        ),
-        [(size.best, size) for size in group.by(q.grid)],
-        published=[
-            ("", "paper", "4 V100", f"{ns:g}", "–".join(map(str, puhti)), ""),
-            ("", "Pencil Code", "40 cores", f"{low}–{high}", "1", ""),
-            *(
-                (f"{row['n']}³", "Pencil Code", "1 core", q.nanoseconds(row["ns_per_cell_step"]), "", "1")
-                for row in published("pencil-code").rows
-            ),
-        ],
-        note=q.wrapped(
-            f"Paper: {SECTION}, and 6: a node of two Xeon Gold 6230; {fewest}–{most} times over both "
-            "clusters, all sizes. One core: the Pencil Code as measured by this project on a machine with "
-            "AVX-512, over core times time here."
-        ),
-        left=3,
-    )
-
-
-def _parts(group: Group) -> Iterator[Sequence[str]]:
-    if group.first["case"] == CASE:
-        data = published("astaroth-fig12")
-        shares = [data.values("share", quantity=name) for name in ("overhead", "corners")]
-        ranges = ["to ".join(f"{s:.2%} ".replace(".00%", "%") for s in ends).strip() for ends in shares]
-        yield ("paper, 256³", "1-64 V100", "", "", "", "", *ranges)
-
-
-def _weak(group: Group) -> str:
-    (ns,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
-    return f"{SECTION}: {ns:g} ns on one V100." if _is_same(group) else ""
-
-
-def _of_case(*sentences: str) -> Callable[[Group], str]:
-    """Return a note on the measurements of the paper's case."""
-    return lambda group: q.wrapped(*sentences) if group.first["case"] == CASE else ""
-
-
-REFERENCES = {
-    "strong": Reference(
-        _on_most_devices,
-        lambda g: f"Paper: {SECTION}; its times follow from 1/π and the efficiencies." * _is_same(g),
-        _against_a_cpu_solver,
-    ),
-    "weak": Reference(note=_weak),
-    "parts": Reference(_parts, _of_case(f"Paper: {SECTION}; what corners add there is of the whole step.")),
-    "orders": Reference(
-        note=_of_case(
-            f"{SECTION}, 256³: second order scales to 32 devices, eighth order is bound by the exchange "
-            "from 8 on."
-        )
-    ),
-}

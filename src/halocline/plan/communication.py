@@ -17,7 +17,7 @@ class Communication:
     Attributes
     ----------
     about : str
-    halo : {"read", "uniform"}
+    halo : {"read", "edges", "uniform"}
         What is exchanged; see `halocline.Execution`.
     packing : str
         Which messages are packed, of `halocline.plan.transfer.PACKING`.

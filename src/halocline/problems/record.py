@@ -30,14 +30,14 @@ class Record:
         `halocline.Execution`. None: nothing.
     schedule, kernels, overlap
         The same.
-    halo : {"read", "uniform"}
+    halo : {"read", "edges", "uniform"}
         Which halos were exchanged.
     packing : {"all", "last", "none"}
         Which messages by MPI were packed.
     communication : str or None
         The name of the way of communicating, where it was given one.
-    only : {"compute", "exchange"} or None
-        What steps were timed without messages, or without kernels. Fields hold nonsense then, so that time,
+    only : {"compute", "exchange", "synchronisation"} or None
+        The part of the steps that was timed alone. Fields hold nonsense then, so that time,
         checksums, diagnostics and series are None.
     warm_up : int
         Steps at the start that were not timed.

@@ -352,7 +352,7 @@ def _speed(
     peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
     flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
     seconds, energy, updates = timing.loop_seconds, timing.energy, cells * timing.steps
-    rate = updates / seconds if seconds and only != "exchange" else None
+    rate = updates / seconds if seconds and only in (None, "compute") else None
     speed = {
         "seconds": timing.seconds,
         "ns_per_cell_step": 1e9 * seconds / updates if seconds and updates else None,

@@ -16,7 +16,11 @@ from halocline.run.output.every import steps as number_of_steps
 from halocline.run.output.output import Output
 
 # parts of a step that can be timed alone; of KINDS
-PARTS = {"compute": "computing alone, no messages", "exchange": "the exchange alone, no kernels"}
+PARTS = {
+    "compute": "computing alone, no messages",
+    "exchange": "the exchange alone, no kernels",
+    "synchronisation": "synchronisation alone, a barrier of devices and ranks after each sweep",
+}
 
 
 NO_EFFECT = {  # reason why an option has no effect, as the predicate of a sentence about the file
@@ -48,10 +52,11 @@ class RunOptions:
         Steps between diagnostics, and between calls of the file's callback.
     warm_up : int
         Steps at the start that are not timed.
-    only : {"compute", "exchange"}, optional
-        Time steps without messages, or without kernels. Where their number is known, this replaces the first
-        run of a file with settings, which ends there; else it follows the end of the file, for as many steps
-        as its last problem has made. The fields then hold nonsense.
+    only : {"compute", "exchange", "synchronisation"}, optional
+        Time steps without messages, without kernels, or without both but with a barrier after each sweep.
+        Where their number is known, this replaces the first run of a file with settings, which ends there;
+        else it follows the end of the file, for as many steps as its last problem has made. The fields then
+        hold nonsense.
     output : Output, optional
         Output in addition to that of the file.
     checkpoint : Checkpoint, optional

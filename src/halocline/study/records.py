@@ -108,8 +108,8 @@ class RunFacts(_Part):
     scheme: str | None
     dtype: str | None = None
     settings: str | None = None
-    only: Literal["compute", "exchange"] | None
-    halo: Literal["read", "uniform"]
+    only: Literal["compute", "exchange", "synchronisation"] | None
+    halo: Literal["read", "edges", "uniform"]
     patch: str | None = None
     schedule: str | None = None
     growth: Amount | None = None
@@ -120,6 +120,8 @@ class RunFacts(_Part):
     joules_per_cell_step: Positive | None
     varied: dict[str, Any] = Field(default={})
     base: dict[str, Any] = Field(default={})
+    watts: Positive | None = None
+    ulps: NotNegative | None = None
     automatic: dict[str, float] = Field(default={})
     automatic_for: list[Cells] = Field(default=[])
     command: str

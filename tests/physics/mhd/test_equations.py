@@ -19,6 +19,7 @@ from halocline.lang.program import Program
 from halocline.physics.mhd import MHD, Physics
 from halocline.physics.mhd.diagnostics import diagnostics
 from halocline.problems.problem import Problem
+from halocline.run.measurements.ulps import greatest_ulps
 from loops import some
 from mhd_programs import (
     OPTION_WAYS,
@@ -159,6 +160,21 @@ def test_steps(case: str, make: str):
             state = reference.step(state, lambda now: reference.time_derivative(now, grid.spacing, p), dt)
         for f in some(mhd.fields):
             assert ulps(sim[f], state[name_of(f)]) <= 4 * steps, (f.name, dt)
+
+
+def test_a_step_of_the_paper_in_ulps_of_each_value():
+    """Pekkilä et al. 2022, Section 5, Eqs. 15 and 16: at most 2 from a solver on one core."""
+    grid = hc.Grid((16, 16, 16), extent=(2 * np.pi,) * 3, periodic=True)
+    mhd, dt = MHD(grid), 2.0**-23
+    p, state = wanted(mhd.physics, 6), random_state(mhd, 5)
+    sim = hc.Simulation(
+        grid, mhd.equations, parameters=used(PARAMETERS, mhd), scheme=hc.RK3(), dt=dt, order=6, threads=1
+    )
+    for f in mhd.fields:
+        sim[f] = state[name_of(f)]
+    sim.run(steps=1)
+    state = reference.step(state, lambda now: reference.time_derivative(now, grid.spacing, p), dt)
+    assert max(greatest_ulps(state[name_of(f)], np.asarray(sim[f])) for f in some(mhd.fields)) <= 2
 
 
 BETWEEN_WALLS = Physics(conductivity="power", upwind=True, hyperdiffusion=True)

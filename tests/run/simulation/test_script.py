@@ -9,6 +9,7 @@ import pytest
 
 from halocline.cli.app import run
 from halocline.errors import InputError
+from halocline.study.studies.parts import PARTS
 from user_files import EXACT, HEAT, SOLVE, recorded, result
 
 
@@ -85,7 +86,7 @@ def test_options_of_execution_that_cannot_be_are_refused_before_a_file_begins(tm
     for words, why in (
         (["--schedule", "some"], "schedule 'some' is unknown"),
         (["--communication", "v1", "--methods", "peer"], "leave methods out"),
-        (["--only", "some"], "--only some: expected compute or exchange"),
+        (["--only", "some"], "--only some: expected one of compute, exchange"),
         (["--only", "compute", "--check"], "leave --check out"),
         (["--only", "compute", "--state", "s.npz"], "leave --state out"),
     ):
@@ -140,8 +141,7 @@ def test_parts_of_the_steps_of_a_file_are_timed(
 
 def test_studies_of_a_file_vary_how_it_runs(heat: Path, tmp_path: Path) -> None:
     found = result("study", "parts", heat, "--ranks", "1", cwd=tmp_path)["measurements"]
-    parts = [(None, "read"), ("compute", "read"), ("exchange", "read"), ("exchange", "uniform")]
-    assert [(m["only"], m["halo"]) for m in found] == parts
+    assert [(m["only"], m["halo"]) for m in found] == list(PARTS.values())
     words = ["--patches", "8,16;4,8", "--schedules", "static", "--threads", "1"]
     found = result("study", "patches", heat, *words, cwd=tmp_path)["measurements"]
     assert [(m["patch"], m["schedule"]) for m in found] == [("8,16", "static"), ("4,8", "static")]

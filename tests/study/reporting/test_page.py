@@ -24,7 +24,11 @@ def curves(ax: Any) -> list[tuple[list[float], list[float]]]:
 
 def test_a_page_holds_all_of_a_study():
     theory = Theory({6: sides(), 4: sides()}, 1e-12, 2)
-    found = [*parts_of(1, 8.0, 8.0, 0.5, 0.5), *parts_of(2, 6.0, 4.0, 5.0, 5.5), made(3.0, order=4)]
+    found = [
+        *parts_of(1, 8.0, 8.0, 0.5, 0.6, 0.7, 0.01),
+        *parts_of(2, 6.0, 4.0, 5.0, 5.3, 5.5, 0.03),
+        made(3.0, order=4),
+    ]
     whole = [m for m in found if m["only"] is None and m["order"] == 6]
     figures = [
         shown(STEPS, whole, theory).figures()["strong.png"],
@@ -39,7 +43,9 @@ def test_a_page_holds_all_of_a_study():
             assert ax.lines
         assert "ns" in figure.axes[0].get_ylabel()
     assert curves(figures[0].axes[0]) == [([1, 2], [8.0, 6.0]), ([1, 2], [8.0, 4.0])]  # measured, ideal
-    assert curves(figures[1].axes[0]) == [([1, 2], ys) for ys in ([8, 6], [8, 4], [0.5, 5], [0.5, 5.5])]
+    assert curves(figures[1].axes[0]) == [
+        ([1, 2], ys) for ys in ([8, 6], [8, 4], [0.5, 5], [0.6, 5.3], [0.7, 5.5], [0.01, 0.03])
+    ]
     assert [ys for _, ys in curves(figures[2].axes[0])] == [[3], [3], [8, 6], [8, 4]]  # orders 4 and 6
     assert curves(figures[3].axes[0]) == [([1, 2, 4], [8, 10, 10]), ([1, 2, 4], [8, 8, 8])]
     assert [text.get_text() for text in figures[1].legends[0].get_texts()] == list(PARTS)

@@ -53,6 +53,20 @@ def test_strong_scaling_stands_beside_the_paper():
     )
 
 
+def test_energy_by_design_power():
+    found = [made(8.0, watts=100.0), made(5.0, ranks=2, watts=100.0)]
+    table = shown(STEPS, found, Theory({6: sides()}, 1e-12, 2)).tables[0]
+    assert table.heads[-1] == "million cells a\njoule, 100 W each"
+    assert [row[-1] for row in table.rows] == ["1.25", "1"]
+
+
+@pytest.mark.parametrize("watts", ["0", "-1", "nan", "inf", "many"])
+def test_a_design_power_is_above_zero(watts: str, tmp_path):
+    found = halocline(f"study strong mhd-benchmark --n 16 --watts {watts}", tmp_path)
+    assert found.returncode == 2
+    assert f"--watts {watts}: expected a power in watts above 0" in found.stderr
+
+
 def test_other_problems_are_not_compared_with_the_paper():
     theory = Theory({4: sides(), 6: sides()}, 1e-12, 2)
     for other in ({"order": 4}, {"case": "convection"}):

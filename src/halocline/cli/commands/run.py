@@ -59,8 +59,9 @@ class OfRun(options.OfCase):
     warm_up
         The first K steps are not timed.
     only
-        Time the steps without messages, or without kernels. The fields then hold nonsense: no
-        diagnostics, checksum, pictures or series.
+        Time a part of the steps: [bold]compute[/], without messages; [bold]exchange[/], without kernels;
+        [bold]synchronisation[/], a barrier of all devices and ranks after each sweep, without both. The
+        fields then hold nonsense: no diagnostics, checksum, pictures or series.
     every
         Diagnostics each K steps (5 or '5 steps'): rows that come while it runs, and a series in --json
         and --csv. For a file: call the callback of its runs each K steps.
@@ -71,7 +72,7 @@ class OfRun(options.OfCase):
         float | None, problem("--until T", finite("a finite time, 0 or more", lambda time: time >= 0))
     ] = None
     warm_up: Annotated[int, problem("--warm-up K", whole(ranges.STEPS))] = 0
-    only: Annotated[str | None, results("--only compute|exchange")] = None
+    only: Annotated[str | None, results("--only compute|exchange|synchronisation")] = None
     every: Annotated[int | None, results("--every K", step_interval(ranges.SOME_STEPS))] = None
     ranks: Annotated[int | None, options.RANKS] = None
 

@@ -248,8 +248,8 @@ def paper(
         if there is not None and places:
             with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
                 places = paper.predict(places, there, on_progress)
-        for asked in every:
-            found, report = _measured(asked, {**values, "json": None})
+        for asked, (_, options) in zip(every, paper.measured, strict=False):
+            found, report = _measured(asked, {**values, "json": None}, options.get("repeat"))
             measurements += found
             reports.append(replace(report, tables=with_note(report.tables, paper.differences(found))))
 
@@ -292,6 +292,7 @@ def _of_paper(
     declared = studies()[study]
     given: dict[str, Any] = {"ranks": declared.ranks, "threads": declared.threads}
     given |= {keyword(form): default for form, _, default in declared.options} | dict(options) | dict(chosen)
+    given.pop("repeat", None)
     if "ranks" in chosen:
         given |= {"nodes": None, "per_node": None}
     for option in ("ranks", "threads") if declared.to_the_end else ():

@@ -119,6 +119,11 @@ def present_devices(interface: str) -> list[Any]:
     return list(native().devices(interface))
 
 
+def present_interface() -> str | None:
+    """Return "cuda" where there are CUDA devices, else "opencl" where there are OpenCL devices, else None."""
+    return next((name for name in ("cuda", "opencl") if present_devices(name)), None)
+
+
 def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
     """The native devices of this process that a user chose, perhaps by a variable of the environment.
 

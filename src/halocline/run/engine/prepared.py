@@ -379,6 +379,7 @@ KINDS = {
     "compute": {"messages": False},
     "exchange": {"kernels": False},
     "neither": {"messages": False, "kernels": False},
+    "synchronisation": {"messages": False, "kernels": False, "barriers": True},
 }
 LEAST = 0.04  # seconds of one measurement
 

@@ -84,8 +84,9 @@ class Command:
         return self.options.get(name, DEFAULTS[self.verb].get(name))
 
     def but(self, **options: Any) -> Command:
-        """Return the same command with other options; "environment" and "python" are its own fields."""
-        own = {name: options.pop(name) for name in ("environment", "python") if name in options}
+        """Return the same command with other options, or with another value of these fields of its own:
+        "environment", "python" and "device"."""
+        own = {name: options.pop(name) for name in ("environment", "python", "device") if name in options}
         return replace(self, options={**self.options, **options}, **own)
 
     def words(self) -> dict[str, str]:

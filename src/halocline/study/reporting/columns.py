@@ -29,6 +29,12 @@ def _updates(measurement: Measurement) -> float | None:
     return 1e-6 / joules if joules else None
 
 
+def _by_design(measurement: Measurement) -> float | None:
+    """Return millions of cells and steps a joule by the design power of the cores or devices of a run."""
+    watts = measurement.get("watts")
+    return 1e3 / (q.ns(measurement) * q.units(measurement) * watts) if watts else None
+
+
 LAYOUT = Column("", lambda m, g: q.layout(m))
 SIZE = Column("cells", lambda m, g: q.size(m))
 MOST = Column("", lambda m, g: counted(q.units(m), q.unit(m)))
@@ -65,9 +71,11 @@ def on_one(group: Group) -> Column:
 
 
 def where_known(group: Group) -> list[Column]:
-    """Return the columns of ssspnt and of energy, where a run measured them."""
-    columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY}
-    return [column for key, column in columns.items() if any(m[key] for m in group.members)]
+    """Return the columns of ssspnt and of energy, where runs have them: measured, and by design power."""
+    each = f"{group.first.get('watts') or 0:g} W each"
+    by_design = Column(f"million cells a\njoule, {each}", lambda m, g: q.text(_by_design(m)))
+    columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
+    return [column for key, column in columns.items() if any(m.get(key) for m in group.members)]
 
 
 # -- groups --------------------------------------------------------------------------------------------------

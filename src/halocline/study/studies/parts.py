@@ -1,5 +1,5 @@
-"""A step and its parts: whole, computing alone, the exchange alone, the exchange with corners too (Pekkilä et
-al. 2022, Fig. 12)."""
+"""A step and its parts: whole, computing, exchanges and synchronisation timed alone (Pekkilä et al. 2022,
+Fig. 12)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,18 @@ PARTS = {
     "whole step": (None, "read"),
     "compute alone": ("compute", "read"),
     "exchange alone": ("exchange", "read"),
+    "exchange of all edges": ("exchange", "edges"),
     "exchange with corners": ("exchange", "uniform"),
+    "synchronisation": ("synchronisation", "read"),
 }
-WHOLE, COMPUTE, EXCHANGE, CORNERS = PARTS
+WHOLE, COMPUTE, EXCHANGE, EDGES, CORNERS, SYNCHRONISATION = PARTS
 KINDS = {kind: name for name, kind in PARTS.items()}
-NOTE = "ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange."
+OF_ALL_VERSIONS = {PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)}  # others are newer
+NOTE = (
+    "ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange.",
+    "Edges: the exchange with all sides and edges of all fields. Corners: with all corners too.",
+    "Synchronisation: after each sweep devices finish and all ranks wait for each other, which no step does.",
+)
 
 
 def _kind(measurement: Measurement) -> tuple[str | None, str]:
@@ -44,33 +51,50 @@ def overhead(parts: dict[str, float]) -> float:
     return parts[WHOLE] / max(parts[COMPUTE], parts[EXCHANGE]) - 1
 
 
-def corners(parts: dict[str, float]) -> float:
-    """Return the time that edges and corners add to the exchange, as a share of it."""
-    return parts[CORNERS] / parts[EXCHANGE] - 1
+def share(parts: dict[str, float], more: str, less: str | None = None) -> float | None:
+    """Return the time of a part, or that beyond another part, as a share of the whole step.
+
+    None where a part was not timed.
+    """
+    if more not in parts or (less is not None and less not in parts):
+        return None
+    return (parts[more] - (parts[less] if less else 0.0)) / parts[WHOLE]
 
 
 def _tables(group: Group) -> Iterator[Table]:
     columns = (
         *(_time(WHOLE, "whole\nstep"), _time(COMPUTE, "compute\nalone")),
-        *(_time(EXCHANGE, "exchange\nalone"), _time(CORNERS, "with\ncorners")),
+        *(_time(EXCHANGE, "exchange\nalone"), _time(EDGES, "all\nedges"), _time(CORNERS, "all\ncorners")),
+        _time(SYNCHRONISATION, "synchro-\nnisation"),
+    )
+    shares = (
         Column("beyond the\nlonger", lambda m, g: f"{overhead(times(g)):+.0%}"),
-        Column("corners\nadd", lambda m, g: f"{corners(times(g)):+.0%}"),
+        Column("synchro-\nnisation", lambda m, g: q.text(share(times(g), SYNCHRONISATION), ".2%")),
+        Column("edges\nadd", lambda m, g: q.text(share(times(g), EDGES, EXCHANGE), "+.1%")),
+        Column("corners\nadd", lambda m, g: q.text(share(times(g), CORNERS, EDGES), "+.1%")),
     )
     for size in group.by(q.grid):
+        layouts = [(layout.first, layout) for layout in size.by(by_layout)]
         yield row_table(
             "A step and its parts",
             (c.LAYOUT, c.units(size), *columns),
-            [(layout.first, layout) for layout in size.by(by_layout)],
-            published=published_rows("parts", size),
-            note=with_notes("parts", size, q.wrapped(NOTE)),
+            layouts,
+            note=q.wrapped(*NOTE),
             heading=f"{q.size(size.first)}: compute and exchange apart",
+        )
+        yield row_table(
+            "Shares of the whole step",
+            (c.LAYOUT, c.units(size), *shares),
+            layouts,
+            published=published_rows("parts", size),
+            note=with_notes("parts", size, "Beyond the longer: of the longer of compute and exchange."),
         )
 
 
 def _figure(group: Group) -> Figure | None:
     number = list(KINDS).index
     panels = c.panels_of_sizes(group, lambda m: number(_kind(m)), lambda line: KINDS[_kind(line.first)])
-    return draw(panels, title="A step and its parts", legend_columns=5)
+    return draw(panels, title="A step and its parts", legend_columns=3)
 
 
 def _sentences(group: Group) -> Iterator[str]:
@@ -88,7 +112,7 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def _time(name: str, head: str) -> Column:
-    return Column(head, lambda m, g: q.nanoseconds(times(g)[name]))
+    return Column(head, lambda m, g: q.nanoseconds(times(g).get(name)))
 
 
 def _complete(group: Group) -> Group:
@@ -99,7 +123,7 @@ def _complete(group: Group) -> Group:
         return q.grid(m), by_layout(m)
 
     timed = {place(layout.first): set(map(_kind, layout.members)) for layout in own.by(place)}
-    return own.where(lambda m: timed[place(m)] >= KINDS.keys() and _kind(m) in KINDS)
+    return own.where(lambda m: timed[place(m)] >= OF_ALL_VERSIONS and _kind(m) in KINDS)
 
 
 PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete)
@@ -109,7 +133,7 @@ VARIANTS = tuple({"only": only, "halo": halo} for only, halo in PARTS.values())
 STUDY = Study(
     "parts",
     title="A step and its parts",
-    about="Whole steps, computing alone, the exchange alone, and the exchange with corners too.",
+    about="Whole steps, computing, exchanges with and without edges and corners, and synchronisation apart.",
     help="On each number of ranks and threads, as Fig. 12 of Pekkilä et al. 2022.",
     examples=("halocline study parts mhd-benchmark --n 64 --ranks 1,2",),
     contents=(PARTS_OF_A_STEP,),

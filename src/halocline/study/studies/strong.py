@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from halocline.errors import InputError
 from halocline.io.table import Table
+from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement, is_solve
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
@@ -27,12 +29,16 @@ from halocline.study.reporting.report import (
 from halocline.study.studies.hybrid import hybrid_table
 from halocline.study.studies.orders import ORDERS, of_several
 from halocline.study.studies.parts import PARTS_OF_A_STEP, VARIANTS
-from halocline.study.study import Asked, Study
+from halocline.study.study import Asked, Run, Study
 from halocline.study.ways import COMPARED, WAYS, unless_varied
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from halocline.problems.problem import Problem
+
+MOST_WATTS = 1e6
 
 # -- solves --------------------------------------------------------------------------------------------------
 
@@ -215,7 +221,26 @@ def _variants(asked: Asked) -> list[dict[str, Any]]:
     return [*parts, *({"order": other} for other in sorted(orders))]
 
 
-STUDY = Study(
+class Strong(Study):
+    """Study of strong scaling, whose runs may have a design power."""
+
+    def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
+        """Return the run of a problem on a layout, with the design power of a core or device."""
+        run, text = super().place(asked, at, ready, layout), asked.given.get("watts")
+        return run if text is None else replace(run, facts={**run.facts, "watts": _watts(text)})
+
+
+def _watts(text: str) -> float:
+    try:
+        watts = float(text)
+    except ValueError:
+        watts = 0.0
+    if not 0.0 < watts <= MOST_WATTS:
+        raise InputError(f"--watts {text}: expected a power in watts above 0, such as 300 of a device")
+    return watts
+
+
+STUDY = Strong(
     "strong",
     title="Strong scaling",
     about="One problem on more and more ranks and threads: time, speed-up, efficiency, hybrid runs.",
@@ -241,8 +266,14 @@ STUDY = Study(
             None,
         ),
         (
+            "--watts W",
+            "Design power of a device, or of a core: that of a processor over its cores. The tables have "
+            "millions of cells and steps a joule by it.",
+            None,
+        ),
+        (
             "--parts",
-            "Time computing alone, the exchange alone, and the exchange with all edges and corners too.",
+            "Time computing, exchanges with and without all edges and corners, and synchronisation alone.",
             False,
         ),
     ),

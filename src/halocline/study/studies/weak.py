@@ -125,9 +125,9 @@ STUDY = Weak(
     "weak",
     title="Weak scaling",
     about="As much work for each of more and more ranks.",
-    help="N cells a rank along the first axis. With growth 1 the axes of the grid are doubled in turn, as in "
-    "Fig. 13 of Pekkilä et al. 2022; with growth 2 it grows along the axes that it is cut along (the cavity "
-    "code, Tables 1 and 2).",
+    help="N cells a rank along the first axis. With growth 1 the axes of the grid are doubled in turn, so "
+    "that each rank has a cube in Z-order (Fig. 13 of Pekkilä et al. 2022); with growth 2 it grows along the "
+    "axes that it is cut along (the cavity code, Tables 1 and 2).",
     examples=(
         "halocline study weak mhd-benchmark --n 64 --ranks 1,2,4",
         "halocline study weak cavity --n 32 --ranks 1,2 --growth 2 --decomposition 1d-x,1d-z",

@@ -1,0 +1,60 @@
+"""Processors and devices: the same problem on cores and on devices (Pekkilä et al. 2022, Fig. 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from halocline.io.table import Table
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import columns as c
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.reference import references
+from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
+from halocline.study.study import Asked, Study
+
+
+def on_each(asked: Asked) -> list[dict[str, Any]]:
+    """Return the options of runs on cores, and on the devices of the request or else of this machine."""
+    from halocline.run.devices.devices import present_interface
+
+    own = asked.command.device
+    names = dict.fromkeys(("cpu", present_interface() if own is None else own))
+    return [{"device": name} for name in names if name is not None]
+
+
+def interface(measurement: Measurement) -> str:
+    """Return "cpu", "cuda" or "opencl"."""
+    return str(measurement["device"]).partition(":")[0]
+
+
+def _faster(measurement: Measurement, group: Group) -> str:
+    times = [q.pace(m) for m in group.members if interface(m) == "cpu"]
+    return f"{min(times) / q.pace(measurement):.2f}" if times else ""
+
+
+def _tables(group: Group) -> Iterator[Table]:
+    columns = (
+        Column("", lambda m, g: interface(m)),
+        c.LAYOUT,
+        c.NS,
+        Column("times as fast\nas cores", _faster),
+    )
+    note = "Relative to the fastest run on cores of the same machine."
+    for size in group.by(q.grid):
+        rows = in_order(size, lambda m: (interface(m), m["ranks"]))
+        known, heading = c.where_known(size), q.heading(size.first)
+        yield row_table("Times", (*columns, *known), rows, left=2, note=note, heading=heading)
+    for reference in references("devices"):
+        yield from reference.tables(group)
+
+
+STUDY = Study(
+    "devices",
+    title="Processors and devices",
+    about="The same problem on the cores and on the devices of this machine.",
+    help="As Fig. 15 of Pekkilä et al. 2022. Devices are those of --device, or else those that are there.",
+    examples=("halocline study devices mhd-benchmark --n 64 --ranks 1,2",),
+    contents=(c.SAME_BITS, Contents(_tables, of=c.whole)),
+    variants=on_each,
+)

@@ -1,0 +1,57 @@
+"""Differences of fields between layouts, in units in the last place (Pekkilä et al. 2022, Eqs. 15 and 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from halocline.io.table import Table
+from halocline.run.measurements.ulps import ulps_of_states
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import columns as c
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.reference import with_notes
+from halocline.study.reporting.report import Column, Contents, Group, in_order, row_table
+from halocline.study.studies.devices import on_each
+from halocline.study.study import Asked, Run, Study, Sweep
+
+NOTE = "Relative to the first run of the same grid, value by value."
+CUT = Column("decomposition", lambda m, g: m["decomposition"])
+ULPS = Column("greatest\ndifference, ulps", lambda m, g: q.text(m.get("ulps")))
+
+
+class Layouts(Study):
+    """Study that compares the fields of its runs."""
+
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return the runs, which leave their fields in files."""
+        runs = enumerate(super().runs(asked))
+        return [replace(run, extra={"--state": str(asked.scratch / f"{k}.npz")}) for k, run in runs]
+
+    def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+        """Return the measurements with the greatest difference from the first run of the same grid."""
+        models: dict[tuple[int, ...], str] = {}
+        for run, measurement in zip(runs, measurements, strict=True):
+            state = run.extra["--state"]
+            measurement["ulps"] = ulps_of_states(models.setdefault(run.shape, state), state)
+        return measurements
+
+
+def _tables(group: Group) -> Iterator[Table]:
+    for size in group.by(q.grid):
+        rows = in_order(size, lambda m: (m["device"], m["ranks"], m["decomposition"]))
+        options = {"note": with_notes("layouts", size, NOTE), "heading": q.heading(size.first)}
+        yield row_table("Differences", (c.LAYOUT, CUT, ULPS), rows, left=2, **options)
+
+
+STUDY = Layouts(
+    "layouts",
+    title="Differences between layouts",
+    about="The greatest difference of fields between decompositions, numbers of ranks, and devices.",
+    help="In units in the last place, as Eqs. 15 and 16 of Pekkilä et al. 2022, after the steps of a run.",
+    examples=("halocline study layouts mhd-benchmark --n 32 --steps 1 --ranks 1,2,4",),
+    contents=(c.SAME_BITS, Contents(_tables)),
+    variants=on_each,
+    sweeps=(Sweep("decomposition", "--decomposition D,D,...", "Decompositions.", "optimal,1d"),),
+    ranks="1,2,4",
+)

@@ -1,0 +1,59 @@
+"""Processes of a node: one for all subdomains with copies between them, or one for each with messages by MPI
+(Pekkilä et al. 2022, Section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from halocline.study.layout import Layout
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import columns as c
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.comparison import comparison
+from halocline.study.reporting.reference import with_notes
+from halocline.study.study import Asked, Run, Study
+
+COPIES = {"methods": "self,peer", "decomposition": "1d"}
+MESSAGES = {"methods": "mpi"}
+
+
+def way(measurement: Measurement) -> str:
+    """Return the name of a way to share a node."""
+    return "one process, copies" if "peer" in str(measurement["methods"]) else "processes, MPI"
+
+
+def _in_one(run: Run) -> Run:
+    """Return the run with the subdomains of all ranks in one process, which drives all devices if any."""
+    if run.command.methods != COPIES["methods"]:
+        return run
+    on_devices = run.command.device not in (None, "cpu")
+    ranks, threads, *_ = run.layout
+    more = {"subdomains_per_rank": 1 if on_devices else ranks}
+    facts = {**run.facts, "varied": {**run.facts["varied"], **more}}
+    layout = Layout(1, 1 if on_devices else ranks * threads)
+    return replace(run, command=run.command.but(**more), layout=layout, facts=facts)
+
+
+class Processes(Study):
+    """Study of the same subdomains in one process and in several."""
+
+    def runs(self, asked: Asked) -> list[Run]:
+        """Return the runs, with as many subdomains in one process as there are ranks in the other."""
+        return [_in_one(run) for run in super().runs(asked)]
+
+
+STUDY = Processes(
+    "processes",
+    title="Processes of a node",
+    about="One process with copies between its subdomains, and a process for each with messages by MPI.",
+    help="As Section 6 of Pekkilä et al. 2022: the one process cuts the grid along one axis into as many "
+    "subdomains as there are ranks, or drives all devices.",
+    examples=("halocline study processes mhd-benchmark --n 64 --ranks 2",),
+    contents=(
+        c.SAME_BITS,
+        comparison("", way, layout=q.units, note=lambda group: with_notes("processes", group)),
+    ),
+    variants=(MESSAGES, COPIES),
+    ranks="2",
+    repeat=3,
+)

@@ -1,0 +1,91 @@
+"""Figures 10 to 15 of Pekkilä et al. 2022, and the numbers that follow from their text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halocline.papers.astaroth import operations, step
+from halocline.study.registry import papers
+
+
+def rows_of(name: str, *, predicted: bool = False, **where: Any) -> list[dict[str, Any]]:
+    own = papers()[name]
+    rows = [
+        row for row in own.places_of(None, None) if all(row[key] in values for key, values in where.items())
+    ]
+    return own.predict(rows, own.there(None)) if predicted else rows  # type: ignore[no-any-return]
+
+
+def table(name: str, title: str, rows: list[dict[str, Any]]) -> Any:
+    (found,) = [each for each in papers()[name].tables(rows, None) if each.title.startswith(title)]
+    return found
+
+
+def test_theoretical_scaling() -> None:
+    expected = json.loads((Path(__file__).parents[1] / "data" / "model_strong_scaling.json").read_text())
+    rows = rows_of("astaroth-fig11")
+    found = {(row["n"], row["devices"]): row["computed"] for row in rows}
+    for n, efficiency in expected["ideal_parallel_efficiency"].items():
+        assert found[int(n), 1] / 64 / found[int(n), 64] == pytest.approx(efficiency, abs=6e-4)
+    assert "35.5%" in table("astaroth-fig11", "Computed", rows).rows[0][-1]
+
+
+def test_shares_of_the_theory_follow_from_two_figures() -> None:
+    """Section 5: 50, 59 and 87 % of the theory on 64 devices."""
+    derived = table("astaroth-fig11", "Measured performance", rows_of("astaroth-fig11"))
+    assert [row[3:5] for row in derived.rows] == [("50.7%", "50%"), ("58.9%", "59%"), ("87.0%", "87%")]
+    assert [row[5] for row in derived.rows] == ["between nodes", "between nodes", "work"]
+
+
+def test_parts_of_a_step_are_predicted_apart() -> None:
+    rows = rows_of("astaroth-fig12", predicted=True, devices=(1, 8))
+    found = {(row["part"], row["devices"]): row["predicted"] for row in rows}
+    assert found["computing", 1] == pytest.approx(2.2, rel=0.03)
+    assert found["computing", 8] == pytest.approx(2.2 / 8, rel=0.03)
+    assert found["exchange", 1] < 0.1 < found["exchange", 8]
+    assert found["exchange", 8] < found["exchange with corners", 8] < 1.05 * found["exchange", 8]
+    assert found["step", 8] > 0.97 * max(found["computing", 8], found["exchange", 8])
+    shares = table("astaroth-fig12", "Shares", rows)
+    assert shares.rows[-1][-2:] == ("15% to 20%", "0.03% to 10%")
+    assert [row[0] for row in shares.rows] == ["1", "8", "paper"]
+
+
+def test_orders_are_paced_by_their_operations() -> None:
+    rows = rows_of("astaroth-fig14", predicted=True, order=(2, 6), devices=(1,))
+    two, six = (row["predicted"] for row in rows)
+    (strong,) = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1,))
+    assert six == strong["predicted"]
+    assert two / six == pytest.approx(operations(2) / operations(6), rel=0.05)
+    assert step({"n": 256, "nodes": 2, "ranks_per_node": 4, "order": 8}).bound == "between nodes"
+    assert step({"n": 256, "nodes": 1, "ranks_per_node": 4, "order": 8}).bound == "work"
+    statements = table("astaroth-fig14", "Statements", rows_of("astaroth-fig14"))
+    assert statements.rows[3][2:4] == ("8 devices", "8 devices")
+    assert statements.rows[0][2] == "16 devices"
+
+
+def test_ratios_of_energy_follow_from_speed_ups() -> None:
+    """Fig. 15 (b): 8 to 11 on a node, 2 to 3, 5 to 6 and 9 to 12 on 16 nodes."""
+    derived = table("astaroth-fig15b", "Energy efficiency", rows_of("astaroth-fig15b"))
+    assert [row[3:] for row in derived.rows] == [
+        ("8.4 to 11.0", "8 to 11"),
+        ("1.9 to 3.1", "2 to 3"),
+        ("5.1 to 6.7", "5 to 6"),
+        ("9.3 to 12.5", "9 to 12"),
+    ]
+
+
+def test_times_of_the_cpu_solver_follow_from_speed_ups() -> None:
+    rows = rows_of("astaroth-fig15a", predicted=True, n=(256,), nodes=(1,))
+    derived = table("astaroth-fig15a", "Speed-up", rows)
+    assert derived.rows[0] == ("any", "1", "18 to 53", "0.53", "9.54 to 28.1", f"{rows[0]['predicted']:.3g}")
+    assert "13.2 was expected (published: roughly 13)" in derived.note.replace("\n", " ")
+
+
+def test_fields_stand_beside_ours() -> None:
+    own = papers()["astaroth-b.1"]
+    (fields,) = own.tables(own.places_of(None, None), None)
+    assert ("Specific entropy", "s", "s", "length²/(time² temperature)") in fields.rows

@@ -1,0 +1,45 @@
+"""Studies of layouts: differences of fields, processors and devices, processes of a node."""
+
+from __future__ import annotations
+
+import json
+
+from case_measurements import halocline, made, shown
+from halocline.study.measuring.command import Command
+from halocline.study.studies import devices, layouts, processes
+from halocline.study.study import Asked
+
+
+def test_fields_of_all_layouts_are_the_same(tmp_path):
+    found = halocline(
+        "study layouts mhd-benchmark --n 16 --steps 1 --ranks 1,2 --device cpu --json l.json", tmp_path
+    )
+    assert found.returncode == 0, found.stderr
+    told = json.loads((tmp_path / "l.json").read_text())["measurements"]
+    assert [(m["ranks"], m["decomposition"], m["ulps"]) for m in told] == [
+        (1, "optimal", 0.0), (2, "optimal", 0.0), (2, "1d", 0.0),
+    ]  # fmt: skip
+    assert "all with the same bits" in found.stdout
+    assert "at most 2 ulps" in found.stdout
+
+
+def test_the_greatest_difference_is_shown():
+    found = [made(1.0, ulps=0.0), made(1.0, ranks=2, decomposition="1d", ulps=2.0)]
+    (table,) = shown(layouts.STUDY.contents[1], found).tables
+    assert [row[1:] for row in table.rows] == [("optimal", "0"), ("1d", "2")]
+
+
+def test_one_process_has_the_subdomains_of_several():
+    asked = Asked(processes.STUDY, Command("run", "heat", {"steps": 4}), (16,), (3,), (2,))
+    ways = [(*run.layout[:2], run.command.subdomains_per_rank) for run in processes.STUDY.runs(asked)]
+    assert ways == [(3, 2, 1), (1, 6, 3)]
+    found = [made(4.0, ranks=2, methods="mpi"), made(3.0, threads=2, methods="peer,self")]
+    (table,) = shown(processes.STUDY.contents[1], found).tables
+    assert [row[0] for row in table.rows] == ["one process, copies", "processes, MPI"]
+
+
+def test_devices_are_compared_with_cores():
+    own = {"devices": [{"device": "cuda:0", "name": "V100"}], "device": "cuda", "cores_or_devices": 1}
+    found = [made(8.0), made(4.0, ranks=2), made(0.5, **own)]
+    table = shown(devices.STUDY.contents[1], found).tables[0]
+    assert [(row[0], row[3]) for row in table.rows] == [("cpu", "0.50"), ("cpu", "1.00"), ("cuda", "8.00")]
