@@ -49,6 +49,22 @@ def test_corners_of_three_axes_travel_where_they_are_read() -> None:
     assert all(max(width) == 2 for _, width in exchange[0] if sum(map(abs, _)) < 3)
 
 
+def test_edges_of_two_axes_travel_only_where_they_are_read_with_faces_alone() -> None:
+    """The first version of the cavity code exchanges all fields with six neighbours (Section 4.4)."""
+    grid = hc.Grid((16, 16, 16), periodic=True)
+    for name in ("a", "b"):
+        grid.field(name)
+
+    def step(a: Any, b: Any) -> None:
+        a.set(a[2, 0, 0] + b[0, 1, 1])
+
+    program = hc.program(step).trace(grid.fields["a"], grid.fields["b"])
+    found = compile_program(program, grid, halo="faces")
+    (exchange,) = [sweep.exchange for sweep in found.sweeps() if sweep.exchange]
+    counts = {found.fields[number].name: len([*footprint]) for number, footprint in exchange.items()}
+    assert counts == {"a": 6, "b": 7}
+
+
 def test_all_fields_travel_as_wide_as_the_widest() -> None:
     grid = hc.Grid((16, 16, 16), periodic=(True, True, False))
     boundary = {"z-": hc.Value(0.0), "z+": hc.Value(0.0)}
@@ -138,7 +154,7 @@ def test_explain_tells(capfd: pytest.CaptureFixture[str]) -> None:
     assert "no corner is read" not in said
     assert run([*line, "read"]) == 0
     assert "uniform" not in capfd.readouterr().out
-    with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, edges, uniform"):
+    with pytest.raises(InputError, match="halo 'wide' is unknown; known: read, faces, edges, uniform"):
         run([*line, "wide"])
     grid = hc.Grid((32, 32), periodic=True)
     grid.field("T")

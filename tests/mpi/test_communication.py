@@ -57,7 +57,7 @@ def expected(parts: tuple[int, ...], uniform: bool, packing: str) -> tuple[int, 
         there = [a + d for a, d in zip(at, direction, strict=True)]
         inside = all(0 <= a < p for a, p in zip(there, parts, strict=True))
         faces = sum(map(abs, direction))
-        if not faces or not inside or (faces > 1 and not uniform):
+        if faces != 1 or not inside:  # a neighbour and a message for each face (Section 4.4)
             continue
         cells = 0
         for field in range(5):

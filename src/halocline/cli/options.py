@@ -229,7 +229,8 @@ class Execution:
     halo
         Which halos are exchanged: [bold]read[/], only what is read; [bold]uniform[/], to compare, those
         of all fields that are exchanged at all, as wide as the widest, with all edges and corners;
-        [bold]edges[/], the same without the corners of three axes that no field reads.
+        [bold]edges[/], the same without the corners of three axes that no field reads; [bold]faces[/],
+        without edges that no field reads too.
     packing
         Which messages by MPI are packed: all; [bold]last[/], those along the last axis; [bold]none[/], to
         compare. Others MPI takes out of the fields, and devices copy row by row.
@@ -251,7 +252,7 @@ class Execution:
     schedule: Annotated[str, where("--schedule guided|static|dynamic")] = "guided"
     kernels: Annotated[str, where("--kernels auto|tune|direct|queue|planes")] = "auto"
     overlap: Annotated[str, where("--overlap auto|on|off")] = "auto"
-    halo: Annotated[str, where("--halo read|edges|uniform")] = "read"
+    halo: Annotated[str, where("--halo read|faces|edges|uniform")] = "read"
     packing: Annotated[str, where("--packing all|last|none")] = "all"
     communication: Annotated[str | None, COMMUNICATION] = None
     gpudirect: Annotated[str, where("--gpudirect on|off")] = "off"

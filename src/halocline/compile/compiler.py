@@ -8,7 +8,7 @@ from functools import partial
 
 from halocline.compile import lower, schedule
 from halocline.compile.footprint import Footprint
-from halocline.compile.halo import HaloAnalysis, SweepHalo, make_uniform, with_exchanges
+from halocline.compile.halo import UNIFORM, HaloAnalysis, SweepHalo, make_uniform, with_exchanges
 from halocline.compile.identity import identity
 from halocline.compile.ir.pipeline import is_recording, passed, run
 from halocline.compile.numbering import Numbering, Sweeps, field_infos, numbered, wrapped
@@ -51,7 +51,7 @@ def compile_program(
     program : Program
     grid : Grid
         The grid whose fields the program assigns.
-    halo : {"read", "edges", "uniform"}
+    halo : {"read", "faces", "edges", "uniform"}
         Fields and layers that messages carry: those that are read; or, to compare, all fields that are
         exchanged at all, as wide as the widest, with all edges and corners.
     device : Strategy, optional
@@ -114,7 +114,7 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     nests |= {s: build(s, grid) for s in exchanges}
     halos = analysis.result | exchanges
     if halo != "read":
-        make_uniform(halos.values(), grid.ndim, corners=halo == "uniform")
+        make_uniform(halos.values(), grid.ndim, UNIFORM[halo])
     found = Sweeps(grid, operations, nests, halos)
     return replace(found, operations=lower.awaited(operations, lambda sweep: set(found.scalars(sweep))))
 

@@ -21,7 +21,8 @@ from halocline.lang.grid import Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
-HALOS = ("read", "edges", "uniform")  # see `make_uniform`
+UNIFORM = {"faces": 1, "edges": 2, "uniform": 3}  # axes of the segments of halos of one width
+HALOS = ("read", *UNIFORM)  # see `make_uniform`
 
 
 @dataclass
@@ -258,19 +259,19 @@ class HaloAnalysis:
             self.wall_scalars.setdefault(fill.field, set()).update(scalars)
 
 
-def make_uniform(halos: Collection[SweepHalo], ndim: int, *, corners: bool = True) -> None:
-    """Have every exchange carry all fields that are exchanged at all, each as wide as the widest, with all
-    edges and corners: the first version of the cavity code, the ablation baseline of uniform halos.
+def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
+    """Have every exchange carry all fields that are exchanged at all, each as wide as the widest, in all
+    segments along up to `axes` axes, beside those that it carries anyway.
 
-    Without `corners` an exchange carries no corners of three axes beside those that it carries anyway: the
-    18 segments of Pekkilä et al. 2022, Section 5. Nothing else changes: the reads, the fields that are
-    computed in the halo, and the fills beyond walls.
+    One axis: faces, as the first version of the cavity code of Virginia Tech (Section 4.5). Two: edges too,
+    the 18 segments of Pekkilä et al. 2022, Section 5. Three: all 26. Nothing else changes: the reads, the
+    fields that are computed in the halo, and the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     moved = chain.from_iterable(halo.exchange.values() for halo in halos)
     widest = max((max(width) for footprint in moved for _, width in footprint), default=0)
     offsets = product((-widest, 0, widest), repeat=ndim)
-    whole = Footprint.from_offsets(o for o in offsets if corners or o.count(0) >= ndim - 2)
+    whole = Footprint.from_offsets(o for o in offsets if o.count(0) >= ndim - axes)
     for halo in halos:
         if halo.exchange:
             # what the sweep computes in the halo must not be overwritten there

@@ -85,7 +85,7 @@ class Explained:
     patches_by : str
         Where the shape of the patches comes from: "as given", "by cache size", "for a device", or what was
         measured.
-    halo : {"read", "edges", "uniform"}
+    halo : {"read", "faces", "edges", "uniform"}
         Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     on : DevicePlan or None
         What the rank does on its devices; None where it computes itself.

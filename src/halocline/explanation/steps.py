@@ -124,7 +124,7 @@ def steps_of(schedule: Schedule, plan: RankPlan, graphs: Sweeps, halo: str) -> t
     plan : RankPlan
     graphs : Sweeps
         The operations that the schedule was made from, with the nests of sweeps.
-    halo : {"read", "edges", "uniform"}
+    halo : {"read", "faces", "edges", "uniform"}
         Which halos are exchanged; see `halocline.compile.compiler.compile_program`.
     """
     return tuple(_Steps(schedule, plan, graphs, halo).steps(graphs.operations, schedule.operations, 0))

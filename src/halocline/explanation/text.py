@@ -52,15 +52,15 @@ def lines(explanation: Explained, bound: Bound | None) -> Iterator[str]:
         yield ""
         yield from _devices(explanation.on, _placement(explanation))
     if explanation.halo != "read":
-        segments = "all edges and corners" if explanation.halo == "uniform" else "all edges"
+        more = {"faces": "on all faces", "edges": "with all edges", "uniform": "with all edges and corners"}
         yield "Halos are uniform: every exchange carries all fields that are ever exchanged, as wide as the"
-        yield f"widest, with {segments}, whether that is read or not"
+        yield f"widest, {more[explanation.halo]}, whether that is read or not"
     yield ""
     yield "Operations"
     number = 0
     for step in explanation.steps:
         number += step.kind == "sweep"
-        yield from _step(step, number, corners=explanation.halo != "read")
+        yield from _step(step, number, corners=explanation.halo not in ("read", "faces"))
     yield ""
     yield from _totals(explanation, bound)
 

@@ -1,7 +1,7 @@
 """Named ways of communicating, to be compared with each other.
 
-They are the versions of the buoyancy-driven cavity code of Virginia Tech (MPI and OpenACC, Section 4.5), each
-with one thing more than the one before.
+They are the versions of the buoyancy-driven cavity code of Virginia Tech (MPI and OpenACC, Section 4.5, and 4.7
+of overlap), each with one thing more than the one before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Communication:
     Attributes
     ----------
     about : str
-    halo : {"read", "edges", "uniform"}
+    halo : {"read", "faces", "edges", "uniform"}
         What is exchanged; see `halocline.Execution`.
     packing : str
         Which messages are packed, of `halocline.plan.transfer.PACKING`.
@@ -32,8 +32,8 @@ class Communication:
 
 
 COMMUNICATIONS: Mapping[str, Communication] = {
-    "baseline": Communication("nothing is packed; all fields have the widest halo", "uniform", "none", False),
-    "v1": Communication("what goes along the last axis is packed", "uniform", "last", False),
+    "baseline": Communication("nothing is packed; all fields have the widest halo", "faces", "none", False),
+    "v1": Communication("what goes along the last axis is packed", "faces", "last", False),
     "v2": Communication("v1, and each field has its own halo", "read", "last", False),
     "v3": Communication("v2, and everything is packed", "read", "all", False),
     "overlap": Communication("v3, and patches run while messages are under way", "read", "all", True),

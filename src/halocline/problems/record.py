@@ -30,7 +30,7 @@ class Record:
         `halocline.Execution`. None: nothing.
     schedule, kernels, overlap
         The same.
-    halo : {"read", "edges", "uniform"}
+    halo : {"read", "faces", "edges", "uniform"}
         Which halos were exchanged.
     packing : {"all", "last", "none"}
         Which messages by MPI were packed.

@@ -109,7 +109,7 @@ class RunFacts(_Part):
     dtype: str | None = None
     settings: str | None = None
     only: Literal["compute", "exchange", "synchronisation"] | None
-    halo: Literal["read", "edges", "uniform"]
+    halo: Literal["read", "faces", "edges", "uniform"]
     patch: str | None = None
     schedule: str | None = None
     growth: Amount | None = None

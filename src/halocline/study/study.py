@@ -128,7 +128,9 @@ class Run:
         where = joined(self.layout.words, device and f"device {device}")
         cells = f"{'x'.join(map(str, self.shape))} cells"
         part = "" if command.only is None else f", {command.only} alone"
-        part += {"edges": ", with all edges", "uniform": ", with corners"}.get(command.halo, "")
+        part += {"faces": ", all faces", "edges": ", with all edges", "uniform": ", with corners"}.get(
+            command.halo, ""
+        )
         ways = [f"{command.options[name]}" for name in BETWEEN[::2] if command.options.get(name)]
         bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
         how = method(command.order, None, command.dtype)

@@ -79,10 +79,10 @@ class Execution:
         Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
         the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
         without; see `halocline.run.tuning.overlap`.
-    halo : {"read", "edges", "uniform"}
+    halo : {"read", "faces", "edges", "uniform"}
         What subdomains exchange: only what is read ("read"), or, as a baseline, all fields that are exchanged
-        at all, each as wide as the widest, with all edges and corners ("uniform"), or without corners of
-        three axes that no field reads ("edges").
+        at all, each as wide as the widest, with all edges and corners ("uniform"), without corners of three
+        axes that no field reads ("edges"), or without edges and corners that no field reads ("faces").
     packing : {"all", "last", "none"}
         Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one;
         or, as a baseline, none. What is not packed MPI takes out of the fields by derived datatypes, and
