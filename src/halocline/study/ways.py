@@ -75,7 +75,8 @@ WAYS = (
 
 
 def _binding(measurement: Measurement) -> str:
-    given = {name: value for name, value in measurement["environment"].items() if value is not None}
+    environment, known = measurement["environment"], AFFINITIES["none"]
+    given = {name: value for name, value in environment.items() if value is not None and name in known}
     names = (
         name for name, variables in AFFINITIES.items() if given == {k: v for k, v in variables.items() if v}
     )
