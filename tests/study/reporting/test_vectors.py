@@ -24,6 +24,8 @@ def test_a_share_by_amdahls_law() -> None:
     assert amdahl(group) == pytest.approx(0.65)
     assert amdahl(Group([run(64, 100.0)])) is None
     assert "0.65 of the time proportional to 1 / bits" in " ".join(CONTENTS.said(group))
+    slower = Group([run(64, 100.0), run(128, 110.0)])
+    assert "no share by Amdahl's law: -0.20" in " ".join(CONTENTS.said(slower))
 
 
 def test_a_row_for_each_length_then_what_is_published() -> None:

@@ -80,8 +80,12 @@ def _tables(group: Group) -> Iterator[Table]:
 def _sentences(group: Group) -> Iterator[str]:
     for line in group.by(_line):
         share, where = amdahl(line), f"{q.size(line.first)} on {q.layout(line.first)}"
-        if share is not None:
+        if share is None:
+            continue
+        if 0.0 <= share <= 1.0:
             yield f"{where}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
+        else:
+            yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would be proportional to 1 / bits."
 
 
 def _figure(group: Group) -> Figure | None:

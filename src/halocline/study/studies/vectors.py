@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +27,13 @@ def _variants(asked: Asked) -> list[dict[str, Any]]:
         raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
     has = [str(bits) for bits in VECTOR_BITS if bits <= (this_machine().simd_bits or 128)]
     lengths = BITS.values(asked.given.get("vectors") or ",".join(has))
-    paths = (asked.given.get("compilers") or "").split(",")
-    compilers: list[dict[str, str]] = [{"CXX": path.strip()} if path else {} for path in paths]
+    compilers: list[dict[str, str]] = []
+    for path in map(str.strip, (asked.given.get("compilers") or "").split(",")):
+        if path and shutil.which(path) is None:
+            raise InputError(
+                f"--compilers: {path} is no program on the PATH; give names or paths of compilers"
+            )
+        compilers.append({"CXX": path} if path else {})
     own = asked.command.environment
     return [{"environment": {**own, **chosen, VECTORS: bits}} for chosen in compilers for bits in lengths]
 
