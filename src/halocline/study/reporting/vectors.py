@@ -85,7 +85,7 @@ def _sentences(group: Group) -> Iterator[str]:
         if 0.0 <= share <= 1.0:
             yield f"{where}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
         else:
-            yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would be proportional to 1 / bits."
+            yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
 
 
 def _figure(group: Group) -> Figure | None:
