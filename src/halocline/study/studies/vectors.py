@@ -16,9 +16,7 @@ from halocline.study.reporting import columns as c
 from halocline.study.reporting import vectors
 from halocline.study.study import Asked, Run, Study, Sweep
 
-LENGTHS = "--vectors B,B,..."
-COMPILERS = "--compilers P,P,..."
-BITS = Sweep("vectors", LENGTHS, "", "", words=tuple(map(str, VECTOR_BITS)))
+BITS = Sweep("vectors", "--vectors B,B,...", "", words=tuple(map(str, VECTOR_BITS)))
 
 
 def _variants(asked: Asked) -> list[dict[str, Any]]:
@@ -27,15 +25,14 @@ def _variants(asked: Asked) -> list[dict[str, Any]]:
         raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
     has = [str(bits) for bits in VECTOR_BITS if bits <= (this_machine().simd_bits or 128)]
     lengths = BITS.values(asked.given.get("vectors") or ",".join(has))
-    compilers: list[dict[str, str]] = []
-    for path in map(str.strip, (asked.given.get("compilers") or "").split(",")):
-        if path and shutil.which(path) is None:
+    paths = [path.strip() for path in (asked.given.get("compilers") or "").split(",")]
+    for path in filter(None, paths):
+        if shutil.which(path) is None:
             raise InputError(
                 f"--compilers: {path} is no program on the PATH; give names or paths of compilers"
             )
-        compilers.append({"CXX": path} if path else {})
-    own = asked.command.environment
-    return [{"environment": {**own, **chosen, VECTORS: bits}} for chosen in compilers for bits in lengths]
+    own = [{**asked.command.environment, **({"CXX": path} if path else {})} for path in paths]
+    return [{"environment": {**chosen, VECTORS: bits}} for chosen in own for bits in lengths]
 
 
 class Vectors(Study):
@@ -49,15 +46,14 @@ STUDY = Vectors(
     "vectors",
     title="Vector lengths",
     about="Vectors of 64 to 512 bits: time of an update, instructions, share of the peak.",
-    help="Kernels are compiled for each vector length (HALOCLINE_VECTORS) by each compiler, as in Fig. 3 and "
-    "Table 4 of Mendygral et al. 2017; 64 bits is scalar code. The first run with each compiles for as long "
-    "as an empty cache takes.",
+    help="Kernels for each vector length (HALOCLINE_VECTORS; 64 bits is scalar code) by each compiler, as in "
+    "Fig. 3 and Table 4 of Mendygral et al. 2017. The first runs compile them.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
     variants=_variants,
     options=(
-        (LENGTHS, "Bits of a vector; by default all that this machine has.", None),
-        (COMPILERS, "C++ compilers, each a name or path as CXX takes it.", None),
+        (BITS.form, "Bits of a vector; by default all that this machine has.", None),
+        ("--compilers P,P,...", "C++ compilers, each a name or path as CXX takes it.", None),
     ),
     ranks="1",
 )
