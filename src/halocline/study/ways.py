@@ -75,8 +75,7 @@ WAYS = (
 
 
 def _binding(measurement: Measurement) -> str:
-    environment, known = measurement["environment"], AFFINITIES["none"]
-    given = {name: value for name, value in environment.items() if value is not None and name in known}
+    given = {name: value for name, value in measurement["environment"].items() if value is not None}
     names = (
         name for name, variables in AFFINITIES.items() if given == {k: v for k, v in variables.items() if v}
     )

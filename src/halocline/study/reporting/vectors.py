@@ -22,14 +22,15 @@ STEPS = 100  # that Table 4 counts instructions of
 
 
 def bits(measurement: Measurement) -> int:
-    """Return the vector length of a run in bits."""
-    return int(measurement["environment"][VECTORS])
+    """Return the vector length of a run in bits; 0 where the compiler chose it."""
+    return int(measurement["environment"].get(VECTORS) or 0)
 
 
 def amdahl(group: Group) -> float | None:
     """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; vectors of b₀ bits are the shortest."""
-    base = min(group.members, key=bits)
-    lost = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in group.members]
+    known = group.where(bits).members
+    base = min(known, key=bits, default=group.first)
+    lost = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in known]
     weight = sum(x * x for x, _ in lost)
     return sum(x * y for x, y in lost) / weight if weight else None
 
@@ -44,7 +45,7 @@ def _line(measurement: Measurement) -> Any:
 
 
 def _counted(kind: str, measurement: Measurement, group: Group) -> str:
-    count = measurement["instructions"]
+    count = measurement.get("instructions")
     return "" if count is None else f"{1e-9 * count[kind] * measurement['cells'] * STEPS:.3g}"
 
 
@@ -58,7 +59,7 @@ def _tables(group: Group) -> Iterator[Table]:
     compiler = Column("compiler", lambda m, g: _compiler(m))
     without = Column("of the peak\nwithout FMA", lambda m, g: q.percent(2.0 * (m["share_of_peak"] or 0.0)))
     columns = (
-        *(Column("bits", lambda m, g: f"{bits(m)}"), compiler),
+        *(Column("bits", lambda m, g: f"{bits(m)}" if bits(m) else "default"), compiler),
         *(c.LAYOUT, c.UPDATE, Column("over the\nshortest", _over_the_shortest)),
         *(Column(f"10⁹ {kind}\ninstructions", partial(_counted, kind)) for kind in ("scalar", "vector")),
         *(c.OF_PEAK, without),
@@ -89,8 +90,9 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def _figure(group: Group) -> Figure | None:
+    known = group.where(bits)
     panel = Panel(
-        group,
+        known,
         lambda m, g: q.seconds_of_update(m),
         "Time of an update",
         "seconds an update",
@@ -100,7 +102,7 @@ def _figure(group: Group) -> Figure | None:
         xlabel="bits of a vector",
         log=False,
     )
-    return draw([panel])
+    return draw([panel] if known.members else [])
 
 
 CONTENTS = Contents(_tables, _sentences, {"vectors.png": _figure})
