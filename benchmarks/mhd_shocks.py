@@ -5,19 +5,16 @@ as many cores at once (peers/fma_peak.c), the share of the bandwidth bound, and 
 WOMBAT updates 1.25e5 zones a second on each core of a full Broadwell node, 2.7e5 with one thread (Mendygral
 et al. 2017, Sections 3.1.1 and 3.2, Table 4).
 
-Then vectors of 64 to 512 bits, as in Figure 3 and Table 4 there: how much faster a step is than with scalars,
-and floating-point instructions for each zone, scalar and vector ones, with the share of vector ones (wanted:
-at least 90 %). They are counted in the disassembly: those in a loop along a row as often as it runs in rows
-of the grid and of stages around it, all others once a row. Loops of scalars have branches: what lies behind
-those is counted as if it ran once a row, so that their number is too low. At last the
-seconds from the equations to a first step, with an empty cache (wanted: below 60) and with the kernels in it.
+Shares are of a peak with multiply-adds. The 14.1 % of Table 4 there are of a peak without them: about 7 %.
+Then vectors of 64 to 512 bits, as in Figure 3 and Table 4 there (as `halocline study vectors`, in turn): how
+much faster a step is than with scalars, and floating-point instructions for each zone, scalar and vector,
+with the share of vector ones (wanted: at least 90 %). At last the seconds from the equations to a first step,
+with an empty cache (wanted: below 60) and with the kernels in it.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -31,14 +28,10 @@ from mhd import peak, start, stepping
 import halocline as hc
 from halocline.compile import driver
 from halocline.problems.problem import Problem
+from halocline.run.measurements.instructions import Instructions, instructions_of
 
 WANTED = {"mhdtvd": 1.2e6, "hlld": 1.8e6}  # zones a second on one core
 WOMBAT = 1.25e5
-WIDTHS = (64, 128, 256, 512)
-ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp]d$")
-LEAST = 4  # instructions in a loop of arithmetic
-AROUND = range(11)  # how much longer than the grid rows of stages are, about equally often
-LANES = {"zmm": 8, "ymm": 4, "xmm": 2}
 
 
 def simulation(n: int, flux: str, threads: int) -> hc.Simulation:
@@ -90,70 +83,27 @@ def shown(row: dict[str, Any], threads: list[int]) -> str:
 # -- lengths of vectors --------------------------------------------------------------------------------------
 
 
-def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, dict[str, float]]:
-    """The case with vectors of so many bits, and its instructions: see `counted`."""
-    scalar = "-fno-tree-vectorize -fno-tree-slp-vectorize -fno-openmp -fno-openmp-simd"
-    flags = scalar if bits == 64 else f"-mprefer-vector-width={bits}"
-    with tempfile.TemporaryDirectory() as folder:
-        compiler, cache = Path(folder) / f"g++-{bits}", Path(folder) / "cache"
-        compiler.write_text(f'#!/bin/sh\nexec {driver.find_compiler().path} "$@" {flags}\n')
-        compiler.chmod(0o700)
-        with patch.dict(os.environ, CXX=str(compiler), HALOCLINE_CACHE=str(cache)):
-            made = simulation(n, flux, 1)
-        return made, counted(max(cache.glob("*.so"), key=lambda library: library.stat().st_size), n)
-
-
-def counted(library: Path, n: int) -> dict[str, float]:
-    """Floating-point instructions for each of n cells of a row, scalar and vector ones."""
-    text = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
-    ).stdout
-    found = [line.split("\t") for line in text.splitlines() if line.startswith(" ") and "\t" in line]
-    code = [(int(address.rstrip(": "), 16), *[*what.split(maxsplit=1), ""][:2]) for address, what in found]
-    ends: dict[int, int] = {}  # of loops, by where they begin: a jump back is the end of one
-    lanes: dict[int, int] = {}  # of each instruction, by address
-    for address, name, given in code:
-        to = re.match(r"([0-9a-f]+) <", given) if name.startswith("j") else None
-        if to and int(to[1], 16) < address:
-            ends[int(to[1], 16)] = max(ends.get(int(to[1], 16), 0), address)
-        if ARITHMETIC.match(name):
-            wide = max((LANES[r] for r in LANES if r in given), default=1)
-            lanes[address] = wide if name.endswith("pd") else 1
-    # loops along rows are those without others in them; some jumps are no loops of arithmetic
-    inner: list[tuple[list[int], int]] = []
-    taken: set[int] = set()
-    for first, last in sorted(ends.items(), key=lambda loop: loop[1] - loop[0]):
-        inside = [address for address in lanes if first <= address <= last]
-        if len(inside) >= LEAST and not taken.intersection(inside):
-            taken.update(inside)
-            inner.append((inside, max(lanes[address] for address in inside)))
-    widest = max((step for _, step in inner), default=1)
-    rows = [n + more for more in AROUND]
-    total = {"scalar": 0.0, "vector": 0.0}
-    for inside, step in inner:
-        left = rows if step == widest else [length % widest for length in rows]
-        times = sum(length // step for length in left) / sum(rows)
-        for address in inside:
-            total["vector" if lanes[address] > 1 else "scalar"] += times
-    for address in lanes.keys() - taken:
-        total["vector" if lanes[address] > 1 else "scalar"] += len(rows) / sum(rows)
-    return total
+def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Instructions]:
+    """The case with vectors of so many bits, and its instructions for each cell."""
+    with patch.dict(os.environ, {driver.VECTORS: str(bits)}):
+        made = simulation(n, flux, 1)
+        return made, instructions_of(made.schedule.source, n)
 
 
 def vectors(n: int, flux: str, repeats: int) -> list[dict[str, Any]]:
     """A step with vectors of each length that the machine has, in turn."""
     has = "avx512f" in driver.cpu(), "avx2" in driver.cpu()
-    widths = [bits for bits in WIDTHS if bits <= (512 if has[0] else 256 if has[1] else 128)]
+    widths = [bits for bits in driver.VECTOR_BITS if bits <= (512 if has[0] else 256 if has[1] else 128)]
     made = {bits: with_vectors(bits, n, flux) for bits in widths}
     times = in_turn({str(bits): stepping(sim) for bits, (sim, _) in made.items()}, repeats)
     rows = []
     for bits, (_, counts) in made.items():
-        share = counts["vector"] / (counts["vector"] + counts["scalar"])
-        faster = ratio(times, str(bits), "64")
-        rows.append({"bits": bits, "flux": flux, "n": n, "faster": faster, **counts, "vector_share": share})
+        share, faster = counts.vector_share, ratio(times, str(bits), "64")
+        counted = {"scalar": counts.scalar, "vector": counts.vector, "vector_share": share}
+        rows.append({"bits": bits, "flux": flux, "n": n, "faster": faster, **counted})
         print(
-            f"  {bits:3} bits: {faster:.2f} times as fast as scalars; {counts['scalar']:.0f} scalar and "
-            f"{counts['vector']:.0f} vector instructions a zone, {share:.1%} vector",
+            f"  {bits:3} bits: {faster:.2f} times as fast as scalars; {counts.scalar:.0f} scalar and "
+            f"{counts.vector:.0f} vector instructions a zone, {share:.1%} vector",
             flush=True,
         )
     return rows

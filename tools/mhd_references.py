@@ -21,6 +21,10 @@ DATA = Path(tubes.__file__).parent / "data"
 TUBE, KEPT = 8192, 1024  # cells that are computed, and means that are kept
 TUBES = ("rj2a", "rj4a", "brio-wu")
 PLANES = {"orszag-tang": (768, 192), "rotor": (1600, 200)}
+QUANTITIES = {  # that are compared, or cut in a figure
+    "orszag-tang": ("rho", "p"),
+    "rotor": ("rho", "p", "B_x", "B_y"),
+}
 
 
 def tube(name: str) -> dict[str, np.ndarray]:
@@ -29,19 +33,17 @@ def tube(name: str) -> dict[str, np.ndarray]:
     found = tubes.profile(result.simulation)
     assert found is not None
     x, values = found
-    return {
-        f"{name}/{key}": v.reshape(KEPT, -1).mean(1).astype(np.float32)
-        for key, v in {"x": x, **values}.items()
-    }
+    values = {"x": x} | {quantity: values[quantity] for quantity in tubes.QUANTITIES}
+    return {f"{name}/{key}": v.reshape(KEPT, -1).mean(1).astype(np.float32) for key, v in values.items()}
 
 
 def plane(name: str) -> dict[str, np.ndarray]:
-    """Density and pressure of a problem in the plane, as means over squares of cells."""
+    """Quantities of a problem in the plane, as means over squares of cells."""
     n, kept = PLANES[name]
     problem = Problem(name, [n, n], {"flux": "hlld"})
     state = primitives(problem.run(threads=1).simulation, problem.values["gamma"])
     assert state is not None
-    return {q: restricted(state[q], (kept, kept)).astype(np.float32) for q in ("rho", "p")}
+    return {q: restricted(state[q], (kept, kept)).astype(np.float32) for q in QUANTITIES[name]}
 
 
 def main() -> None:

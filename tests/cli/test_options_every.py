@@ -96,6 +96,7 @@ VALUES = {
     **{"--submit": "slurm", "--repeat": "4", "--radius": "2", "--fields": "3", "--machine": "puhti"},
     **{"--placement": "trivial", "--picture": "a.png", "--traced": "0", "--timeline": "t.png"},
     **{"--measure": "12", "--file": "f.toml", "--orders": "4", "--patches": "8", "--schedules": "dynamic"},
+    **{"--vectors": "128", "--compilers": "g++"},
     **{
         "--pythons": f"{sys.executable},{sys.executable}",
         "--subdomains": "12",

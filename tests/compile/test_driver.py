@@ -6,7 +6,7 @@ import pytest
 
 import bitwise_programs
 from halocline.compile import driver
-from halocline.compile.driver import LEVEL, find_compiler, library_path
+from halocline.compile.driver import LEVEL, VECTOR_BITS, VECTORS, Compiler, find_compiler, library_path
 from halocline.errors import CompileError
 
 SAMPLE = ["heat", "fluxes", "holes", "cg-fused"]
@@ -58,3 +58,36 @@ def test_flags_change_no_results(level: str, monkeypatch: pytest.MonkeyPatch) ->
     assert not [
         f for f in flags if "fast-math" in f or "unsafe" in f or "reciprocal" in f or "associative" in f
     ]
+
+
+def test_vector_lengths_have_libraries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for bits in VECTOR_BITS:
+        monkeypatch.setenv(VECTORS, str(bits))
+        found.add(library_path("int x;"))
+        wide = [flag for flag in find_compiler().flags if "vector-width" in flag]
+        assert wide == ([] if bits == 64 else [f"-mprefer-vector-width={bits}"])
+    assert len(found) == len(VECTOR_BITS)
+
+
+def test_scalar_code_has_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VECTORS, "64")
+    assert "-fno-tree-vectorize" in Compiler("g++", "g++ 12").flags
+    assert "-fno-vectorize" in Compiler("clang++", "clang version 16").flags
+    assert "-fno-openmp-simd" in Compiler("clang++", "clang version 16").flags
+
+
+def test_other_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VECTORS, "96")
+    with pytest.raises(CompileError, match=f"{VECTORS} is '96'; set it to one of 64, 128, 256, 512"):
+        library_path("int x;")
+
+
+def test_no_bit_depends_on_the_vector_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    (heat,) = [p for p in bitwise_programs.PROBLEMS if p.__name__ == "heat"]
+    monkeypatch.setenv(LEVEL, "3")
+    results = []
+    for bits in ("64", "128"):
+        monkeypatch.setenv(VECTORS, bits)
+        results.append(heat(bitwise_programs.DTYPES[0], threads=1))
+    assert results[0] == results[1]

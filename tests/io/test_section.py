@@ -88,3 +88,14 @@ def test_an_expression_is_gathered() -> None:
 
 
 # -- from the command, and from Python -----------------------------------------------------------------------
+
+
+def test_a_section_is_limited_to_part_of_an_axis() -> None:
+    sim, f, values = numbered((6, 5))
+    whole = cut(sim, f)
+    assert whole is not None
+    part = whole.within("x", -1.0, 2.0)
+    np.testing.assert_array_equal(part.values, values[2:5])
+    np.testing.assert_array_equal(part.coordinates[0], [-0.5, 0.5, 1.5])
+    assert part.span == ((-1.0, 2.0), (-2.5, 2.5))
+    np.testing.assert_array_equal(whole.within("y", -3.0, 0.0).values, values[:, :3])

@@ -113,12 +113,14 @@ def apart(sim):
 
 
 def maps(sim):
-    """Draw B² at the start and now, in space in the middle of the z axis (Figure 21)."""
+    """Draw B² at the start and now: of the plane the middle square, in space the middle of the z axis (Figure
+    21)."""
     solution = exact(0.0)
     at_start = squared(at_cells(hc.Vector(solution[f] for f in gas.b), axes))
     before, after = (cut(sim, what) for what in (at_start, 2.0 * pictures()["p_magnetic"]))
     if before is None or after is None:
         return None
+    before, after = (each.within("x", -0.5, 0.5) for each in (before, after))
     limits = (0.0, amplitude**2)  # within the loop the field is as strong as that
     panels = [Map(before, "$B^2$ at t = 0", limits), Map(after, f"$B^2$ at t = {sim.time:.4g}", limits)]
     return Figure(panels, columns=2)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +104,7 @@ def run(
     line = progress(lambda: _heading(problem), lambda: f"{problem.unit}s") if has_line else nullcontext()
     checks: list[Check] | None = None
     try:
-        with _environment(environment), devices_in_use() as met, line as on_progress:
+        with process.environment(environment), devices_in_use() as met, line as on_progress:
             result = problem.run(
                 arguments, series=series, on_look=rows_of(problem) if has_rows else None,
                 on_progress=on_progress, share=world().bcast(has_line and terminal() is not None),
@@ -308,18 +307,3 @@ def _when(problem: Problem, result: Result) -> str:
     if outcome is not None and outcome.reason in (problem.names.ends or ()):
         return f"{outcome.reason} after {passes}"
     return f"after {passes}" if record.time is None else f"t = {record.time:.4g}"
-
-
-@contextmanager
-def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment during the block."""
-    before = {name: os.environ.get(name) for name in chosen}
-    os.environ.update(chosen)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

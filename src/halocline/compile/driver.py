@@ -50,6 +50,12 @@ GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
 # for faster register allocation, which takes most of the time at this level.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
+# Vector lengths in bits that the environment variable selects, to compare; 64 is scalar code. Results have
+# the same bits at all of them.
+VECTORS = "HALOCLINE_VECTORS"
+VECTOR_BITS = (64, 128, 256, 512)
+GCC_SCALAR = ("-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-openmp-simd")
+CLANG_SCALAR = ("-fno-vectorize", "-fno-slp-vectorize", "-fno-openmp-simd")
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
 
 
@@ -63,13 +69,15 @@ class Compiler:
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags of every kernel library."""
-        level = optimization_level()
-        flags = (f"-O{level}", *FLAGS)
-        if "clang" in self.version:
+        level, bits = optimization_level(), vector_bits()
+        is_clang = "clang" in self.version
+        flags = (f"-O{level}", *FLAGS, *(() if is_clang else GCC_LEVELS[level]))
+        if bits is None and not is_clang and "avx512f" in cpu():
+            bits = 512  # where the CPU has them: the loops are bound by loads, not by the clock
+        if bits is None:
             return flags
-        # 512-bit vectors where the CPU has them: the loops are bound by loads, not by the clock
-        wide = ("-mprefer-vector-width=512",) if "avx512f" in cpu() else ()
-        return (*flags, *GCC_LEVELS[level], *wide)
+        scalar = CLANG_SCALAR if is_clang else GCC_SCALAR
+        return (*flags, *(scalar if bits == 64 else (f"-mprefer-vector-width={bits}",)))
 
 
 def optimization_level() -> str:
@@ -84,6 +92,23 @@ def optimization_level() -> str:
     if level not in GCC_LEVELS:
         raise CompileError(f"{LEVEL} is {level!r}; set it to 3 (fast kernels) or g (fast compilation)")
     return level
+
+
+def vector_bits() -> int | None:
+    """Return the vector length of kernels that HALOCLINE_VECTORS selects; None for the default.
+
+    Raises
+    ------
+    CompileError
+        The variable has another value than 64, 128, 256 or 512.
+    """
+    text = os.environ.get(VECTORS)
+    if not text:
+        return None
+    if text not in map(str, VECTOR_BITS):
+        accepted = ", ".join(map(str, VECTOR_BITS))
+        raise CompileError(f"{VECTORS} is {text!r}; set it to one of {accepted}, the bits of a vector")
+    return int(text)
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -45,6 +45,17 @@ class Section:
     coordinates: tuple[NDArray[np.float64], ...]
     span: tuple[tuple[float, float], ...]
     at: tuple[tuple[str, float], ...]
+
+    def within(self, axis: str, low: float, high: float) -> Section:
+        """Return the points of the section between two coordinates of an axis."""
+        number = self.axes.index(axis)
+        line = self.coordinates[number]
+        inside = np.flatnonzero((low <= line) & (line <= high))
+        part = slice(inside[0], inside[-1] + 1)
+        coordinates, span = list(self.coordinates), list(self.span)
+        coordinates[number], span[number] = line[part], (low, high)
+        values = self.values[(slice(None),) * number + (part,)]
+        return replace(self, values=values, coordinates=tuple(coordinates), span=tuple(span))
 
 
 def cut(

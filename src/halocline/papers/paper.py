@@ -15,7 +15,7 @@ from halocline.papers.published import Published, published
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
-from halocline.study.reporting.report import Axis, Group, pivot_table
+from halocline.study.reporting.report import Axis, Group, Report, pivot_table
 from halocline.words import amount, clock, counted, duration, in_seconds, joined
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]  # n, nodes, ranks_per_node, threads; published, computed and predicted
 PREDICT = ("threads", "methods", "placement", "strategy")  # what a place may say of its prediction
-SHARES = ("share", "efficiency", "of_theory")
+SHARES = ("share", "peak_share", "efficiency", "of_theory")
 BOUNDS = {
     ("least", "most"): "{} to {}",
     ("least",): "at least {}",
@@ -96,6 +96,9 @@ class Paper:
     differs : str
         How the quantity that is measured here differs from that of the paper, a sentence; the rest of what
         differs follows from the measurements.
+    facts : callable, optional
+        ``facts(paper)`` gives the report of a table or figure that no study measures, such as facts of this
+        machine; its tables hold what is published too.
     """
 
     name: str
@@ -125,6 +128,7 @@ class Paper:
     compared: Callable[[Any, Any, Row], str] | None = None
     unit: str = "seconds"
     differs: str = ""
+    facts: Callable[[Paper], Report] | None = None
 
     @property
     def measured(self) -> list[tuple[str, dict[str, Any]]]:
@@ -282,8 +286,7 @@ class Paper:
         """Return the published table, then tables of each value of `by`."""
         data, tables = self.data, list[Table]()
         if self.value is None and data.rows:
-            named = [unit for unit in data.units.split("; ") if not unit.startswith(("bound:", "about "))]
-            tables.append(_as_printed(data, q.wrapped(*self._cited, f"Units: {'; '.join(named)}.")))
+            tables.append(self.printed())
         notes = {"published": q.wrapped(*self._cited), "computed": ""}
         if machine is not None:
             network = machine.network
@@ -300,6 +303,17 @@ class Paper:
                     tables.append(self._pivot(kind, key, shown, same, note, heading))
                     heading = ""
         return [replace(tables[0], heading=tables[0].heading or self.title), *tables[1:]] if tables else []
+
+    @property
+    def note(self) -> str:
+        """Text below the table of the published rows: their source, machine and units."""
+        every = self.data.units.split("; ")
+        named = "; ".join(unit for unit in every if not unit.startswith(("bound:", "about ", "none")))
+        return q.wrapped(*self._cited, *([f"Units: {named}."] if named else []))
+
+    def printed(self, here: Sequence[Row] = ()) -> Table:
+        """Return the table of the rows of the data file, then those of the same facts here."""
+        return _as_printed(self.data, self.note, here)
 
     @property
     def _kinds(self) -> dict[str, str | None]:
@@ -369,16 +383,19 @@ class Paper:
         return draw(panels, title=self.title, share_y=True)
 
 
-def _as_printed(data: Published, note: str) -> Table:
-    """Return the table of the rows of a data file, with both ends of a range in one."""
-    rows = list(_ranges(data.rows))
+def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:
+    """Return the table of the rows of a data file, with both ends of a range in one, and of rows here."""
+    rows = [*_ranges(data.rows), *here]
+    if here and not isinstance(next(iter(rows[0].values())), str):  # no column says where a row is from
+        rows = [{"": "here" if row in here else "paper", **row} for row in rows]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     words = [name for name in names if isinstance(rows[0][name], str)]
     return Table(
-        "Published",
+        "Published and here" if here else "Published",
         tuple(name.replace("_", " ") for name in names),
         tuple(tuple(_text(name, row[name]) for name in names) for row in rows),
         left=len(words) if names[: len(words)] == words else 0,
+        muted=tuple(range(len(rows) - len(here))) if here else (),
         note=note,
     )
 

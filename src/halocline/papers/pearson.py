@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from halocline.papers.facts import hardware_and_software, links_of_node
 from halocline.papers.paper import Paper, Row
 from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.words import duration
@@ -57,6 +58,18 @@ _ON_A_NODE: dict[str, Any] = {
     "compared": lambda value, first, row: f" ({first / value:.2f})",
 }
 PAPERS = (
+    Paper(
+        "pearson-table1",
+        "Hardware and software of a node",
+        "A node of Summit, and this one.",
+        facts=hardware_and_software,
+    ),
+    Paper(
+        "pearson-fig10",
+        "A node and its bandwidths",
+        "The drawing has no readable numbers: links as the machine file has them, and those of this machine.",
+        facts=links_of_node("summit"),
+    ),
     _figure(
         "pearson-fig11",
         "Placement",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from halocline.papers.meshes import solution_and_error
 from halocline.papers.paper import Paper, Row
 from halocline.papers.published import published
 from halocline.study.measurement import Measurement
@@ -98,6 +99,14 @@ PAPERS = (
         rows="n",
         columns="on",
         by="mesh",
+    ),
+    Paper(
+        "umbc-fig3.1",
+        "Solution and error",
+        "Mesh plots of the numerical solution and of its error (--pictures, --html).",
+        problem="poisson",
+        options={"method": "cg"},
+        facts=solution_and_error,
     ),
     _grid("umbc-4.1", "Strong scaling, threads bound close"),
     _grid("umbc-4.2", "Strong scaling, threads bound spread", here={**_GRID, "affinity": "close,spread"}),

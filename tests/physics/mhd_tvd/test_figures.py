@@ -149,6 +149,17 @@ def test_profiles_of_a_tube_across_the_grid() -> None:
     assert rho.span == tubes.LOOKED_AT
 
 
+def test_the_field_along_the_normal_is_drawn_in_space() -> None:
+    done = standing("rj2a", (12, 12, 12), time=0.2, start=True)
+    panels = figure_of(done, "rj2a", "profiles").panels
+    across = panels[6]
+    assert isinstance(across, Lines)
+    assert across.title == "$B_1$"
+    assert [panel.title for panel in panels[7:]] == ["$B_2$", "$B_3$"]
+    for curve in across.curves:
+        assert np.allclose(curve.y, 2 / math.sqrt(4 * math.pi))
+
+
 def test_maps_and_cuts_of_the_vortex() -> None:
     """On half the cells that the converged solution is kept on: each row lies between two of its rows."""
     n = 96
@@ -201,6 +212,9 @@ def test_maps_and_cuts_of_the_rotor() -> None:
     assert (B_y.coordinate, B_x.coordinate) == ("x", "y")
     assert np.allclose(B_y.curves[0].y, state["B_y"][:, 9])
     assert np.allclose(B_x.curves[0].y, state["B_x"][9])
+    with np.load(DATA / "rotor.npz") as kept:
+        assert np.allclose(B_y.curves[1].y, kept["B_y"].astype(float)[:, 94:96].mean(1), rtol=1e-6)
+        assert np.allclose(B_x.curves[1].y, kept["B_x"].astype(float)[94:96].mean(0), rtol=1e-6)
 
 
 def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
@@ -211,7 +225,9 @@ def test_a_loop_is_drawn_as_it_was_at_the_start_too() -> None:
     before, after = figure_of(done, "field-loop", "maps").panels
     assert isinstance(before, Map)
     assert isinstance(after, Map)
-    assert np.allclose(before.section.values, state["B_x"] ** 2 + state["B_y"] ** 2, rtol=1e-12, atol=1e-20)
+    squares = (state["B_x"] ** 2 + state["B_y"] ** 2)[6:18]  # of the middle square
+    assert np.allclose(before.section.values, squares, rtol=1e-12, atol=1e-20)
+    assert before.section.span == ((-0.5, 0.5), (-0.5, 0.5))
     assert before.section.values.max() > 5e-7
     assert not after.section.values.any()
     assert before.limits == after.limits == (0.0, pytest.approx(1e-6))

@@ -14,8 +14,10 @@ import pytest
 from halocline.compile.driver import described
 from halocline.run.host.machine import (
     LARGEST_SHARE,
+    clock_hertz,
     data_caches,
     last_level_cache,
+    os_release,
     parse_list,
     share_of_cores,
     this_machine,
@@ -89,6 +91,13 @@ def test_facts_agree_with_the_system():
     assert machine.mpi_version
     assert os.access(machine.compiler, os.X_OK)
     assert machine.compiler_version.split()[-1][0].isdigit()
+
+
+def test_clock_and_release_are_those_of_the_system():
+    hertz = clock_hertz()
+    assert hertz is None or 1e8 < hertz < 1e10
+    release = Path("/etc/os-release")
+    assert os_release() is None or f'"{os_release()}"' in release.read_text()
 
 
 @pytest.mark.skipif(shutil.which("getconf") is None, reason="getconf is not installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import sys
 
@@ -26,6 +27,16 @@ def test_the_command_line_can_be_given_again(
 ) -> None:
     monkeypatch.setattr(sys, "argv", words)
     assert process.command_line() == line
+
+
+def test_variables_of_the_environment_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HALOCLINE_A", "1")
+    monkeypatch.delenv("HALOCLINE_B", raising=False)
+    with process.environment({"HALOCLINE_A": None, "HALOCLINE_B": "2"}):
+        assert "HALOCLINE_A" not in os.environ
+        assert os.environ["HALOCLINE_B"] == "2"
+    assert os.environ["HALOCLINE_A"] == "1"
+    assert "HALOCLINE_B" not in os.environ
 
 
 def test_the_garbage_collector_has_its_thresholds_back() -> None:

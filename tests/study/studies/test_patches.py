@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from case_measurements import made
+from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement
+from halocline.study.reporting.report import Group
 from halocline.study.studies.patches import STUDY, edge, label
 
 
@@ -25,3 +29,21 @@ def test_a_run_is_named_by_its_patch(patch: str | None, schedule: str, name: str
 
 def test_the_study_varies_patches_and_schedules() -> None:
     assert [sweep.option for sweep in STUDY.sweeps] == ["patch", "schedule"]
+
+
+def test_all_splits_have_as_many_cores() -> None:
+    asked = SimpleNamespace(layouts=[Layout(1, 4)], given={"all_splits": True})
+    assert STUDY.layouts(asked) == [(1, 4, None), (2, 2, None), (4, 1, None)]  # type: ignore[arg-type]
+
+
+def test_the_figure_shows_the_rate_of_a_node() -> None:
+    runs = [
+        made(ns, patch=edge, schedule=name)
+        for ns, edge, name in ((50.0, "16", "guided"), (40.0, "32", "static"))
+    ]
+    (part,) = STUDY.contents
+    figure = part.figures["patches.png"](Group(runs))
+    assert figure is not None
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "million cells a second and node"
+    assert sorted(float(line.get_ydata()[0]) for line in axes.lines) == [20.0, 25.0]

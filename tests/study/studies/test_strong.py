@@ -25,7 +25,8 @@ def test_strong_scaling_stands_beside_the_paper():
         ("1 rank of 2 threads", "2", "4", "4", "4", "100%"),  # 1/π is of a rank
         ("2 ranks of 1 thread", "2", "5", "4", "4", "80%"),
     ]
-    assert [row[6] for row in small.rows] == ["100%", "100%", "80%"]
+    assert [row[6] for row in small.rows] == ["1.00", "2.00", "1.60"]  # speed-up
+    assert [row[7] for row in small.rows] == ["100%", "100%", "80%"]
     assert len(large.rows) == 2
     assert summary.rows[0] == ("256³", "here", "2 cores", "8", "4", "100%", "100%")
     assert summary.muted == (2, 3, 4)

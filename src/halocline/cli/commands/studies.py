@@ -236,6 +236,7 @@ def paper(
         refuse(chosen, f"{why}: leave it out")
     measurements: list[Measurement] = []
     reports: list[Report] = []
+    facts_here = paper.facts if here else None
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         every = [
             _of_paper(study, paper.problem, options, given, Path(scratch), values)
@@ -252,6 +253,8 @@ def paper(
             found, report = _measured(asked, {**values, "json": None}, options.get("repeat"))
             measurements += found
             reports.append(replace(report, tables=with_note(report.tables, paper.differences(found))))
+        if facts_here is not None:
+            reports.append(facts_here(paper))
 
     def figures() -> dict[str, Any]:
         picture = paper.draw(places)
@@ -264,7 +267,10 @@ def paper(
     cited = {"name": name, "source": paper.data.source, "place": paper.data.place}
     facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
     report = Report(
-        [*paper.tables(places, there), *(table for each in reports for table in each.tables)],
+        [
+            *([] if facts_here else paper.tables(places, there)),
+            *(table for each in reports for table in each.tables),
+        ],
         [*paper.said, *(text for each in reports for text in each.said)],
         figures,
         facts | {key: value for each in reports for key, value in each.facts.items()},
@@ -277,7 +283,7 @@ def paper(
         _leave(measurements, report, values, title=title, record=record)
     else:
         rows = as_rows(places or paper.data.rows or [{"n": ""}])
-        leave(report, values, title=title, lead=paper.data.source, record=facts, rows=rows)
+        leave(report, values, title=title, lead=paper.data.source, record=report.facts, rows=rows)
 
 
 def _of_paper(

@@ -70,7 +70,7 @@ def states(
     name : str
         Of the stages.
     limit : callable
-        What makes one slope of the differences to both neighbours; see `limiters`.
+        What makes one slope of the differences to both neighbours; see `LIMITERS`.
 
     Returns
     -------

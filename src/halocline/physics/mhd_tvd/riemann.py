@@ -186,7 +186,7 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
     name : str
         Of the stages.
     limit : callable
-        That of Equation A7; the paper's is `limiters.sweby`.
+        That of Equation A7; the paper's is `reconstruct.sweby`.
     """
     left, right = both(state, axis)
     waves = Waves.between(left, right, bn)

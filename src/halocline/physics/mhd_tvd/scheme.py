@@ -82,7 +82,7 @@ class IdealMHD:
     flux : {"mhdtvd", "hll", "hlld", "roe"}
         The fluxes: those of the paper, or of a Riemann solver between states reconstructed by straight lines.
     limiting : {"central", "sweby"}
-        How waves, or slopes, are limited; the paper's is "sweby". See `limiters`.
+        How waves, or slopes, are limited; the paper's is "sweby". See `reconstruct.LIMITERS`.
     boundary : mapping of str to what `Grid.field` takes, optional
         By field: "rho", "m", "E", "b"; for sides that are walls. A vector takes one condition, or one for
         each component.
@@ -151,7 +151,10 @@ class IdealMHD:
         )
 
     def time_step(self, courant: Any) -> Expr:
-        """Courant number times the least Δx / (|v| + c_f) of all cells and axes (Section 5)."""
+        """Courant number times the least Δx / (|v| + c_f) of all cells and axes.
+
+        The paper reduces the greatest speed over the grid (Section 4.1.1), and states no Courant number.
+        """
         w = self.state()
         safe = State(
             maximum(w.rho, parameter("density_floor")), w.v, w.B, maximum(w.p, parameter("pressure_floor"))

@@ -144,6 +144,29 @@ def _kibibytes(text: str | None) -> int | None:
     return int(text.removesuffix("kB")) * 1024 if text else None
 
 
+def clock_hertz() -> float | None:
+    """Return the nominal clock of the first core that this process may use, else its clock now; None where
+    neither is known."""
+    thread = min(cores())
+    base = _read(f"/sys/devices/system/cpu/cpu{thread}/cpufreq/base_frequency")  # kHz
+    if base:
+        return 1e3 * float(base)
+    megahertz = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0]).get("cpu MHz")
+    return 1e6 * float(megahertz) if megahertz else None
+
+
+def os_release() -> str | None:
+    """Return name and version of the operating system: "Debian GNU/Linux 12 (bookworm)"; None without one."""
+    with contextlib.suppress(OSError):
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    return None
+
+
+def interconnects() -> tuple[str, ...]:
+    """Return the names of the adapters of fast networks (InfiniBand, Omni-Path, RoCE) of this node."""
+    return tuple(sorted(path.name for path in Path("/sys/class/infiniband").glob("*")))
+
+
 def parse_list(text: str) -> set[int]:
     """The numbers of a list as the kernel writes it: "0-3,8" is 0, 1, 2, 3, 8."""
     numbers: set[int] = set()

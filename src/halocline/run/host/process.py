@@ -42,6 +42,25 @@ def restoring(signals: Iterable[signal.Signals]) -> Iterator[list[signal.Signals
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+@contextmanager
+def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables of the environment during the block; None removes one."""
+    before = {name: os.environ.get(name) for name in variables}
+
+    def put(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    put(variables)
+    try:
+        yield
+    finally:
+        put(before)
+
+
 USUAL = gc.get_threshold()
 SELDOM = (50_000, 20, 20)
 

@@ -37,14 +37,15 @@ MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
     *("compiler", "compiler_version", "mpi_library", "mpi_version", "version", "commit"),
 )
-ENVIRONMENT = (  # bindings of threads, and choices of networks
+ENVIRONMENT = (  # bindings of threads, choices of networks, and of code
     *("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY"),
     *("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES"),
+    *("CXX", "HALOCLINE_VECTORS"),
 )
 NESTED = (  # of a measurement, which a table leaves out
     *("machine", "environment", "times", "devices", "shape", "parts", "methods_used", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
-    *("automatic", "automatic_for", "extrapolated"),
+    *("automatic", "automatic_for", "extrapolated", "instructions"),
 )
 
 

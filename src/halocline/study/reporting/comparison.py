@@ -65,10 +65,11 @@ def comparison(
 
     def sentences(group: Group) -> Iterator[str]:
         for same in group.by(lambda m: (q.grid(m), layout(m))):
-            slowest = max(same.members, key=q.pace)
-            times = q.pace(slowest) / q.pace(reference(same))
+            slowest, against = max(same.members, key=q.pace), reference(same)
+            against = same.best if against is slowest else against
+            times = q.pace(slowest) / q.pace(against)
             fastest = f"{q.size(same.first)} on {q.layout(same.first)}: fastest with {label(same.best)}"
-            more = f"; with {label(slowest)} {times:.2f} times as long as with {label(reference(same))}"
+            more = f"; with {label(slowest)} {times:.2f} times as long as with {label(against)}"
             yield f"{fastest}{more if len(same.members) > 1 else ''}."
 
     return Contents(tables, sentences, figures or {})

@@ -64,6 +64,16 @@ def ns(measurement: Measurement) -> float:
     return float(measurement["ns_per_cell_step"])
 
 
+def seconds_of_update(measurement: Measurement) -> float:
+    """Return the seconds of a step of the whole grid."""
+    return 1e-9 * ns(measurement) * float(measurement["cells"])
+
+
+def rate_of_node(measurement: Measurement) -> float:
+    """Return the millions of cells that a node updates in a second."""
+    return 1e3 / (ns(measurement) * nodes(measurement))
+
+
 def of_a_rank(measurement: Measurement) -> float:
     """Return the nanoseconds of a step and a cell of one rank, which are constant in ideal weak scaling."""
     return ns(measurement) * subdomains(measurement)

@@ -1,4 +1,4 @@
-"""Patch sizes and schedules (WOMBAT: Mendygral et al. 2017, Figs. 4, 5 and 9)."""
+"""Patch sizes and schedules (WOMBAT: Mendygral et al. 2017, Figs. 5 and 9)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from halocline.run.domain.execution import SCHEDULES
+from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
@@ -13,7 +14,9 @@ from halocline.study.reporting.comparison import comparison
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.reference import with_notes
 from halocline.study.reporting.report import Group, by_layout
-from halocline.study.study import Study, Sweep
+from halocline.study.studies.hybrid import splits
+from halocline.study.study import Asked, Study, Sweep
+from halocline.words import joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,15 +36,20 @@ def label(measurement: Measurement) -> str:
     )
 
 
+def _label_of_line(line: Group) -> str:
+    schedule = line.first.get("schedule") or "guided"
+    return joined(q.size(line.first), q.layout(line.first), None if schedule == "guided" else schedule)
+
+
 def _figure(group: Group) -> Figure | None:
     chosen = group.where(edge)
     panel = Panel(
         chosen,
-        lambda m, g: q.ns(m),
-        "Time of a cell and step",
-        "ns a cell and step",
+        lambda m, g: q.rate_of_node(m),
+        "Throughput",
+        "million cells a second and node",
         line=lambda m: (q.grid(m), by_layout(m), m.get("schedule") or "guided"),
-        label=lambda line: f"{q.size(line.first)}, {q.layout(line.first)}",
+        label=_label_of_line,
         x=edge,
         xlabel="edge of a patch, in cells",
         log=False,
@@ -49,17 +57,27 @@ def _figure(group: Group) -> Figure | None:
     return draw([panel] if chosen.members else [])
 
 
-STUDY = Study(
+class Patches(Study):
+    """Study on given numbers of ranks and threads, or on all ways to share out the same cores."""
+
+    def layouts(self, asked: Asked) -> list[Layout]:
+        return splits(asked.layouts) if asked.given.get("all_splits") else asked.layouts
+
+
+STUDY = Patches(
     "patches",
     title="Patches",
     about="Edges of the patches that threads work on, and which thread takes which.",
-    help="Each patch on each number of ranks and threads, as Figs. 4, 5 and 9 of Mendygral et al. 2017.",
-    examples=("halocline study patches orszag-tang --n 192 --patches 16,32,64 --threads 1,2",),
+    help="Each patch on each number of ranks and threads, as Figs. 5 and 9 of Mendygral et al. 2017.",
+    examples=(
+        "halocline study patches orszag-tang --n 192 --patches 16,32,64 --threads 1,2",
+        "halocline study patches blast --n 64 --patches 16,32 --threads 2 --all-splits",
+    ),
     contents=(
         comparison(
             "patch",
             label,
-            c.OF_BANDWIDTH,
+            *(c.RATE, c.OF_BANDWIDTH),
             order=lambda m: (edge(m), label(m)),
             note=partial(with_notes, "patches"),
             figures={"patches.png": _figure},
@@ -68,6 +86,13 @@ STUDY = Study(
     sweeps=(
         Sweep("patch", "--patches B,B,...", "Edges of patches; with several along axes B,B;B,B.", "16,32,64"),
         Sweep("schedule", "--schedules S,S,...", "guided, static or dynamic.", "guided", words=SCHEDULES),
+    ),
+    options=(
+        (
+            "--all-splits",
+            "Each divisor of ranks times threads as a number of ranks, so that all runs have as many cores.",
+            False,
+        ),
     ),
     ranks="1",
     threads="1,2",

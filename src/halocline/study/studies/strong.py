@@ -138,7 +138,7 @@ def _constants(group: Group) -> str:
 def _tables_of_steps(group: Group) -> Iterator[Table]:
     for size in group.by(q.grid):
         columns = (
-            *(c.LAYOUT, c.units(size), c.NS, c.IDEAL, c.FORMULA, c.EFFICIENCY),
+            *(c.LAYOUT, c.units(size), c.NS, c.IDEAL, c.FORMULA, c.EFFICIENCY, c.SPEEDUP),
             *(c.OF_FORMULA, c.OF_BANDWIDTH, c.OF_PEAK, *c.where_known(size)),
         )
         heading, note = q.heading(size.base), _constants(size)

@@ -42,7 +42,7 @@ def _tables(group: Group) -> Iterator[Table]:
         yield row_table(
             "Time of a step",
             (
-                *(c.LAYOUT, c.SIZE, c.PER_RANK, c.NS, EFFICIENCY),
+                *(c.LAYOUT, c.SIZE, c.PER_RANK, c.NS, EFFICIENCY, c.UPDATE),
                 *(c.OF_FORMULA, c.OF_BANDWIDTH, *c.where_known(size)),
             ),
             in_order(size, lambda m: (m["threads"], q.units(m))),

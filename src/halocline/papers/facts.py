@@ -1,0 +1,226 @@
+"""Facts of this machine and of runs here, in the form of the set-up tables of papers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from halocline.compile.compiler import compile_program
+from halocline.compile.driver import find_compiler
+from halocline.errors import CompileError
+from halocline.io.table import Table
+from halocline.native import native
+from halocline.papers.paper import Paper, Row
+from halocline.plan.layout import lay_out
+from halocline.plan.machine import Machine as Node
+from halocline.plan.machine import load_machine
+from halocline.plan.rank import plan_rank
+from halocline.plan.traffic import Traffic
+from halocline.plan.transfer import Transfers
+from halocline.problems.problem import problem_of
+from halocline.run.devices.devices import label, present_devices
+from halocline.run.host.machine import Machine, clock_hertz, interconnects, os_release, this_machine
+from halocline.study.reporting.quantities import wrapped
+from halocline.study.reporting.report import Report
+from halocline.words import counted, joined
+
+HERE = "this machine"
+UNKNOWN = "not known"
+
+
+def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str]) -> Callable[[Paper], Report]:
+    """Return the function of a paper that shows its rows, with those of the same facts here below."""
+
+    def shown(paper: Paper) -> Report:
+        here = list(rows())
+        return Report([paper.printed(here)], [said() for said in sentences], facts={"here": here})
+
+    return shown
+
+
+# -- this machine --------------------------------------------------------------------------------------------
+
+
+def system_row() -> list[Row]:
+    """Return this machine as a row of Table 2 of Mendygral et al. 2017."""
+    machine, hertz = this_machine(), clock_hertz()
+    return [
+        {
+            "machine": HERE,
+            "architecture": machine.system,
+            "network": joined(*interconnects()) or "no adapter found",
+            "topology": "one node",
+            "processor": machine.cpu or UNKNOWN,
+            "ghz": None if hertz is None else round(1e-9 * hertz, 2),
+            "vector_bits": machine.simd_bits,
+            "cores_per_node": machine.cores,
+        }
+    ]
+
+
+def memory_in_words() -> str:
+    """Return a sentence on caches and memory nodes, which Section 3 of Mendygral et al. 2017 refers to."""
+    machine = this_machine()
+    nodes = UNKNOWN if machine.numa_nodes is None else counted(machine.numa_nodes, "NUMA node")
+    return f"Here: {nodes}; {_caches(machine)}."
+
+
+def _caches(machine: Machine) -> str:
+    return joined(
+        *(
+            f"L{cache.level} of {cache.bytes / 2**10:,.0f} KiB"
+            + (f" for {counted(cache.shared_by, 'thread')}" if cache.shared_by > 1 else "")
+            for cache in machine.caches
+        )
+    )
+
+
+def flags_row() -> list[Row]:
+    """Return compiler flags and placement here as a row of Table 3 of Mendygral et al. 2017."""
+    machine = this_machine()
+    chosen = " ".join(flag for flag in _flags() if flag.startswith(("-O", "-m")))
+    per_core = machine.hardware_threads // machine.cores
+    placement = f"one thread per core, which has {counted(per_core, 'hardware thread')}"
+    return [{"processor": machine.cpu or UNKNOWN, "flags": chosen or UNKNOWN, "placement": placement}]
+
+
+def _flags() -> tuple[str, ...]:
+    try:
+        return find_compiler().flags
+    except CompileError:
+        return ()
+
+
+def software_in_words() -> str:
+    """Return a sentence on compiler and MPI, as Section 3 of Mendygral et al. 2017 has it."""
+    machine = this_machine()
+    compiler, mpi = machine.compiler_version or "no compiler", machine.mpi_version or "no MPI"
+    return f"Here: {compiler}; {mpi}. All flags of kernels: {' '.join(_flags()) or UNKNOWN}."
+
+
+def hardware_and_software(paper: Paper) -> Report:
+    """Return Table I of Pearson et al. 2020 beside the same facts here."""
+    here = dict(_node_facts())
+    published = [(row["quantity"], f"{row['value']}") for row in paper.data.rows]
+    rows = tuple((name, value, here[name]) for name, value in published)
+    table = Table("Published and here", ("", "Summit", HERE), rows, left=3, note=paper.note)
+    return Report([table], [], facts={"here": here})
+
+
+def _node_facts() -> Iterator[tuple[str, str]]:
+    machine = this_machine()
+    yield "CPU", f"{machine.cpu or UNKNOWN}, {counted(machine.cores, 'core')}"
+    yield "OS", os_release() or UNKNOWN
+    yield "kernel", machine.system
+    devices = [device for interface in ("cuda", "opencl") for device in _devices(interface)]
+    yield "GPUs", joined(*dict.fromkeys(f"{label(device)}: {device.name}" for device in devices)) or "none"
+    yield "CUDA driver", joined(*{device.driver for device in _devices("cuda")}) or _why_none("cuda")
+    yield "MPI", machine.mpi_version or "none"
+    yield "nvcc", _nvrtc()
+    yield "cc", machine.compiler_version or "none"
+
+
+def _devices(interface: str) -> list[Any]:
+    try:
+        return present_devices(interface)
+    except RuntimeError:
+        return []
+
+
+def _why_none(interface: str) -> str:
+    return native().why_no_devices(interface) or "no devices"
+
+
+def _nvrtc() -> str:
+    """Return the version of NVRTC, which compiles kernels in the place of nvcc."""
+    from halocline.compile.nvrtc import find_nvrtc
+
+    try:
+        return f"NVRTC {'.'.join(map(str, find_nvrtc().version))}"
+    except CompileError:
+        return "no NVRTC"
+
+
+# -- links of a node -----------------------------------------------------------------------------------------
+
+
+def links_of_node(name: str) -> Callable[[Paper], Report]:
+    """Return the function of a paper that shows the links of a machine file, and those of this machine."""
+
+    def shown(paper: Paper) -> Report:
+        node, here = load_machine(name), _here()
+        tables = [_links(node), _between(node.devices, _rates(node), node.title)]
+        return Report([*tables, here], []) if isinstance(here, Table) else Report(tables, [here])
+
+    return shown
+
+
+def _rates(node: Node) -> list[list[float]]:
+    devices = range(node.device.count)
+    return [[node.bandwidth(a, b) for b in devices] for a in devices]
+
+
+def _links(node: Node) -> Table:
+    rows = tuple(
+        (
+            ", ".join(f"{a}-{b}" for a, b in link.ends),
+            f"{1e-9 * link.bandwidth:g}",
+            "yes" if link.duplex else "no",
+        )
+        for link in node.links
+    )
+    heads = ("links", "GB/s one way", "both ways at once")
+    return Table(
+        f"By the machine file of {node.title}",
+        heads,
+        rows,
+        note=wrapped(f"Sources: {' '.join(node.source.split())}"),
+    )
+
+
+def _between(names: Sequence[str], rates: Sequence[Sequence[float]], title: str) -> Table:
+    """Return the table of bandwidths between devices."""
+    rows = tuple(
+        (name, *("" if a == b else f"{1e-9 * rate:.1f}" for b, rate in enumerate(row)))
+        for a, (name, row) in enumerate(zip(names, rates, strict=True))
+    )
+    return Table(f"GB/s one way, where all devices send at once: {title}", ("", *names), rows)
+
+
+def _here() -> Table | str:
+    """Return the bandwidths between the devices here, or a sentence on why there are none."""
+    from halocline.run.devices.topology import bandwidths, read_topology
+
+    devices = _devices("cuda")
+    if len(devices) < 2:
+        count = counted(len(devices), "CUDA device") if devices else f"no CUDA device ({_why_none('cuda')})"
+        return f"Here: {count}, so no link between devices."
+    topology, why = read_topology([device.identity for device in devices])
+    if topology is None:
+        return f"Here: links between devices are not known: {why}."
+    return _between([label(device) for device in devices], bandwidths(topology), HERE)
+
+
+# -- patches of runs here ------------------------------------------------------------------------------------
+
+
+def patches_here(measured: Paper, ranks: int = 1) -> tuple[int, ...]:
+    """Return the patches along each axis of the first subdomain of what is measured here."""
+    (_, options), *_ = measured.measured
+    dim, n = options["dim"], int(options["n"])
+    ready = problem_of(measured.problem, (n,) * dim, dim=dim)
+    schedule = compile_program(ready.program, ready.grid)
+    traffic = Traffic.of_schedule(schedule)
+    layout = lay_out(ready.shape, ranks, traffic=traffic, periodic=tuple(ready.grid.periodic))
+    plan = plan_rank(schedule, Transfers(layout), 0, patch=int(measured.options["patch"]))
+    return tuple(len(edges) - 1 for edges in plan.subdomains[0].patches.edges)
+
+
+def patch_rows(measured: Paper, **more: int) -> Callable[[], list[Row]]:
+    """Return a function that gives the set-up of what is measured here as a row of Tables 5 to 7."""
+
+    def rows() -> list[Row]:
+        counts = dict(zip(("patches_1", "patches_2", "patches_3"), patches_here(measured), strict=True))
+        return [{"machine": HERE, **more, **counts, "patch": int(measured.options["patch"])}]
+
+    return rows

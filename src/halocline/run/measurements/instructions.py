@@ -1,0 +1,135 @@
+"""Floating-point instructions of compiled kernels, counted in the disassembly of their library."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from halocline.compile.driver import compile_library, library_path
+from halocline.errors import RunError
+
+ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp]d$")  # x86-64, float64
+LANES = {"zmm": 8, "ymm": 4, "xmm": 2}  # float64 numbers in a register
+LEAST = 4  # arithmetic instructions in a loop over cells
+AROUND = range(11)  # further cells in rows of stages around the grid, about equally often
+
+
+class Line(NamedTuple):
+    """Instruction of a disassembly: its address, name and operands."""
+
+    address: int
+    name: str
+    operands: str
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """Floating-point instructions for each cell.
+
+    Attributes
+    ----------
+    scalar, vector : float
+        Instructions on one number, and on vectors of numbers.
+    """
+
+    scalar: float
+    vector: float
+
+    @property
+    def vector_share(self) -> float:
+        """Vector instructions over all."""
+        return self.vector / (self.vector + self.scalar) if self.vector else 0.0
+
+
+def instructions(library: Path, row: int) -> Instructions:
+    """Count the floating-point instructions of all kernels of a library for each cell of rows of some length.
+
+    An instruction in a loop along a row counts as often as the loop runs in rows of the grid and of stages
+    around it, and any other once in a row. Loops of scalar code have branches. Code behind these counts once
+    in a row, so that the number of scalar instructions is a lower bound.
+
+    Parameters
+    ----------
+    library : Path
+    row : int
+        Cells of a row of the grid.
+
+    Raises
+    ------
+    RunError
+        There is no disassembler, or it does not read the library.
+    """
+    try:
+        text = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RunError(
+            f"instructions of {library.name} cannot be counted: {error}. Install objdump (Debian: apt-get "
+            "install binutils)"
+        ) from None
+    return count(_lines(text), row)
+
+
+def instructions_of(source: str, row: int) -> Instructions:
+    """Count the instructions of generated source, whose library is in the cache or compiled now.
+
+    Kernels that store past the cache have the same arithmetic: either library serves.
+    """
+    known = (
+        path for streaming in (False, True) if (path := library_path(source, streaming=streaming)).exists()
+    )
+    return instructions(next(known, None) or compile_library(source), row)
+
+
+def _lines(text: str) -> list[Line]:
+    split = (line.split("\t") for line in text.splitlines() if line.startswith(" ") and "\t" in line)
+    return [
+        Line(int(address.rstrip(": "), 16), *[*code.split(maxsplit=1), "", ""][:2])
+        for address, code, *_ in split
+    ]
+
+
+def count(code: list[Line], row: int) -> Instructions:
+    """Count the instructions of a disassembly for each cell, see `instructions`."""
+    lanes = {line.address: _lanes(line) for line in code if ARITHMETIC.match(line.name)}
+    loops = _loops_of_cells(code, lanes)
+    widths = [max(lanes[address] for address in loop) for loop in loops]
+    widest = max(widths, default=1)
+    rows = [row + more for more in AROUND]
+    totals = {True: 0.0, False: 0.0}  # vector and scalar
+    for loop, width in zip(loops, widths, strict=True):
+        # narrower loops take the rest of a row that the widest leave
+        cells = rows if width == widest else [length % widest for length in rows]
+        times = sum(length // width for length in cells) / sum(rows)
+        for address in loop:
+            totals[lanes[address] > 1] += times
+    for address in lanes.keys() - {address for loop in loops for address in loop}:
+        totals[lanes[address] > 1] += len(rows) / sum(rows)
+    return Instructions(scalar=totals[False], vector=totals[True])
+
+
+def _lanes(line: Line) -> int:
+    """Return the numbers that an arithmetic instruction computes."""
+    wide = max((lanes for register, lanes in LANES.items() if register in line.operands), default=1)
+    return wide if line.name.endswith("pd") else 1
+
+
+def _loops_of_cells(code: list[Line], lanes: dict[int, int]) -> list[list[int]]:
+    """Return the addresses of arithmetic in each innermost loop; a jump back is the end of a loop."""
+    ends: dict[int, int] = {}  # by where loops begin
+    for line in code:
+        to = re.match(r"([0-9a-f]+) <", line.operands) if line.name.startswith("j") else None
+        if to and (first := int(to[1], 16)) < line.address:
+            ends[first] = max(ends.get(first, 0), line.address)
+    loops: list[list[int]] = []
+    taken: set[int] = set()
+    for first, last in sorted(ends.items(), key=lambda loop: loop[1] - loop[0]):
+        inside = [address for address in lanes if first <= address <= last]
+        if len(inside) >= LEAST and not taken.intersection(inside):
+            taken.update(inside)
+            loops.append(inside)
+    return loops

@@ -1,0 +1,108 @@
+"""Report of a study of vector lengths: time and instructions of an update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from halocline.compile.driver import VECTORS
+from halocline.io.table import Table
+from halocline.study.measurement import Measurement
+from halocline.study.reporting import columns as c
+from halocline.study.reporting import quantities as q
+from halocline.study.reporting.plots import Panel, draw
+from halocline.study.reporting.reference import published_rows, with_notes
+from halocline.study.reporting.report import Column, Contents, Group, by_layout, in_order, row_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = 100  # that Table 4 counts instructions of
+
+
+def bits(measurement: Measurement) -> int:
+    """Return the vector length of a run in bits; 0 where the compiler chose it."""
+    return int(measurement["environment"].get(VECTORS) or 0)
+
+
+def amdahl(group: Group) -> float | None:
+    """Return p of T(b) = (1 - p + p b₀ / b) T(b₀) by least squares; vectors of b₀ bits are the shortest."""
+    known = group.where(bits).members
+    base = min(known, key=bits, default=group.first)
+    lost = [(1.0 - bits(base) / bits(m), 1.0 - q.ns(m) / q.ns(base)) for m in known]
+    weight = sum(x * x for x, _ in lost)
+    return sum(x * y for x, y in lost) / weight if weight else None
+
+
+def _over_the_shortest(measurement: Measurement, group: Group) -> str:
+    same = group.where(lambda m: _line(m) == _line(measurement))
+    return f"{q.ns(min(same.members, key=bits)) / q.ns(measurement):.2f}"
+
+
+def _line(measurement: Measurement) -> Any:
+    return q.grid(measurement), by_layout(measurement), measurement["machine"]["compiler_version"] or ""
+
+
+def _counted(kind: str, measurement: Measurement, group: Group) -> str:
+    count = measurement.get("instructions")
+    return "" if count is None else f"{1e-9 * count[kind] * measurement['cells'] * STEPS:.3g}"
+
+
+def _compiler(measurement: Measurement) -> str:
+    """Return name and version of the compiler, without the packager's text: "g++ 12.2.0"."""
+    words = str(measurement["machine"]["compiler_version"] or "unknown").split()
+    return " ".join(dict.fromkeys((words[0], words[-1])))
+
+
+def _tables(group: Group) -> Iterator[Table]:
+    compiler = Column("compiler", lambda m, g: _compiler(m))
+    without = Column("of the peak\nwithout FMA", lambda m, g: q.percent(2.0 * (m["share_of_peak"] or 0.0)))
+    columns = (
+        *(Column("bits", lambda m, g: f"{bits(m)}" if bits(m) else "default"), compiler),
+        *(c.LAYOUT, c.UPDATE, Column("over the\nshortest", _over_the_shortest)),
+        *(Column(f"10⁹ {kind}\ninstructions", partial(_counted, kind)) for kind in ("scalar", "vector")),
+        *(c.OF_PEAK, without),
+    )
+    note = q.wrapped(
+        f"Floating-point instructions of {STEPS} steps, counted in the disassembly; those of scalar loops "
+        "with branches are a lower bound. The peak is that of multiply-adds on the widest vectors, half of "
+        "it without them."
+    )
+    for size in group.by(q.grid):
+        rows = in_order(size, lambda m: (_line(m), bits(m)))
+        note_of_size, of_paper = with_notes("vectors", size, note), published_rows("vectors", size)
+        heading = q.heading(size.first)
+        yield row_table(
+            "Time of an update", columns, rows, note=note_of_size, heading=heading, published=of_paper, left=3
+        )
+
+
+def _sentences(group: Group) -> Iterator[str]:
+    for line in group.by(_line):
+        share, where = amdahl(line), f"{q.size(line.first)} on {q.layout(line.first)}"
+        if share is None:
+            continue
+        if 0.0 <= share <= 1.0:
+            yield f"{where}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
+        else:
+            yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
+
+
+def _figure(group: Group) -> Figure | None:
+    known = group.where(bits)
+    panel = Panel(
+        known,
+        lambda m, g: q.seconds_of_update(m),
+        "Time of an update",
+        "seconds an update",
+        line=_line,
+        label=lambda line: f"{q.size(line.first)}, {q.layout(line.first)}",
+        x=bits,
+        xlabel="bits of a vector",
+        log=False,
+    )
+    return draw([panel] if known.members else [])
+
+
+CONTENTS = Contents(_tables, _sentences, {"vectors.png": _figure})

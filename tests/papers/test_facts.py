@@ -1,0 +1,91 @@
+"""Set-up tables of papers beside the same facts here, and figures that no study measures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run as command
+from halocline.papers import facts, polarised_wave
+from halocline.papers.meshes import solution_and_error
+from halocline.papers.polarised_wave import after_five_periods
+from halocline.run.host.machine import this_machine
+from halocline.study.registry import papers
+
+
+def shown(name: str) -> list[tuple[str, ...]]:
+    """Return the rows of the first table of facts."""
+    own = papers()[name]
+    assert own.facts is not None
+    return list(own.facts(own).tables[0].rows)
+
+
+def test_this_machine_stands_below_those_of_the_paper() -> None:
+    *published, here = shown("wombat-table2")
+    assert [row[0] for row in published] == ["Blue Waters", "XEIL", "XCBDW", "XCKNL"]
+    machine = this_machine()
+    assert here[0] == facts.HERE
+    assert here[-2:] == (str(machine.simd_bits), str(machine.cores))
+    assert "NUMA node" in facts.memory_in_words()
+
+
+def test_flags_here_are_those_of_kernels() -> None:
+    *published, here = shown("wombat-table3")
+    assert len(published) == 3
+    assert "-march=native" in here[1]
+    assert "-ffp-contract=off" in facts.software_in_words()
+
+
+@pytest.mark.parametrize("name", ["wombat-table5", "wombat-table6", "wombat-table7"])
+def test_patches_here_are_those_of_the_plan(name: str) -> None:
+    *_, here = shown(name)
+    assert here[-4:] == ("2", "2", "2", "32")
+
+
+def test_each_fact_of_a_node_has_its_counterpart() -> None:
+    rows = shown("pearson-table1")
+    assert [row[0] for row in rows] == ["CPU", "OS", "kernel", "GPUs", "CUDA driver", "MPI", "nvcc", "cc"]
+    assert all(row[1] and row[2] for row in rows)
+    assert rows[0][1] == "22-core POWER9"
+
+
+def test_bandwidths_between_the_devices_of_a_node() -> None:
+    own = papers()["pearson-fig10"]
+    assert own.facts is not None
+    links, between = own.facts(own).tables[:2]
+    assert links.rows[0][1:] == ("50", "yes")
+    assert len(between.rows) == 6
+    assert between.rows[0][1:4] == ("", "50.0", "50.0")
+
+
+def test_the_mesh_plots_have_the_points_of_the_boundary(tmp_path: Path) -> None:
+    report = solution_and_error(papers()["umbc-fig3.1"])
+    assert report.tables[0].rows == (("paper", "31", "about 0.0032"), ("here", "31", "0.00322"))
+    assert "max u_h = 1.003 at (0.5, 0.5)." in report.said
+    left, right = report.figures()["umbc-fig3.1.png"].axes
+    assert (left.name, right.name) == ("3d", "3d")
+    low, high = right.get_zlim()  # type: ignore[attr-defined]
+    assert low < -3e-3 < 0.0 <= high < 5e-4, "u - u_h is negative"
+
+
+def test_what_is_published_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = tmp_path / "f.json"
+    assert command(["study", "paper", "pearson-table1", "--not-here", "--json", str(record)]) == 0
+    assert facts.HERE not in capsys.readouterr().out
+    assert command(["study", "paper", "wombat-table2", "--json", str(record)]) == 0
+    assert facts.HERE in capsys.readouterr().out
+    (here,) = json.loads(record.read_text())["here"]
+    assert here["cores_per_node"] == this_machine().cores
+
+
+def test_the_wave_has_a_curve_for_each_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polarised_wave, "SIDES", (8,))
+    monkeypatch.setattr(polarised_wave, "PERIODS", 1)
+    report = after_five_periods(papers()["wombat-fig23b"])
+    assert [row[1] for row in report.tables[0].rows] == ["16 x 8"] * 2
+    figure = report.figures()["wombat-fig23b.png"]
+    for axes in figure.axes[:2]:
+        assert [line.get_label() for line in axes.lines] == ["N = 8", "exact solution"]
+        assert len(axes.lines[0].get_xdata()) == 16 * 8  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""Floating-point instructions of kernels, counted in the disassembly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from halocline.compile.driver import LEVEL, VECTORS, compile_library
+from halocline.errors import RunError
+from halocline.run.measurements import instructions as counting
+from halocline.run.measurements.instructions import AROUND, Instructions, count, instructions, instructions_of
+
+ROW = 64
+SAXPY = """
+extern "C" void sums(long n, const double *a, const double *b, double *c) {
+#pragma omp simd
+  for (long i = 0; i < n; ++i) c[i] = a[i] * b[i] + 2.0 * a[i] + (b[i] - 1.0) * c[i];
+}
+"""
+
+
+def listing(*code: str) -> list[counting.Line]:
+    """Return lines of a disassembly, a byte each."""
+    return [counting.Line(address, *[*text.split(maxsplit=1), ""][:2]) for address, text in enumerate(code)]
+
+
+def test_loops_count_as_often_as_they_run() -> None:
+    code = listing(
+        "vaddsd xmm0",  # once in a row
+        *("vmulpd zmm0", "vaddpd zmm0", "vsubpd zmm1", "vfmadd213pd zmm2", "jne 1 <kernel>"),
+        *("vmulsd xmm0", "vaddsd xmm0", "vsubsd xmm1", "vfmadd213sd xmm2", "jne 6 <kernel>"),
+        *("vmovapd zmm0", "jmp 20 <kernel>", "mulps xmm0"),  # no arithmetic of float64
+    )
+    found = count(code, ROW)
+    cells = [ROW + more for more in AROUND]
+    assert found.vector == pytest.approx(4 * sum(n // 8 for n in cells) / sum(cells))
+    rest = 4 * sum(n % 8 for n in cells) + len(cells)
+    assert found.scalar == pytest.approx(rest / sum(cells))
+
+
+def test_the_share_of_vectors() -> None:
+    assert Instructions(scalar=1.0, vector=3.0).vector_share == 0.75
+    assert Instructions(scalar=0.0, vector=0.0).vector_share == 0.0
+
+
+def test_a_library_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LEVEL, "3")
+    found = {}
+    for bits in ("64", "128"):
+        monkeypatch.setenv(VECTORS, bits)
+        found[bits] = instructions_of(SAXPY, ROW)
+    assert found["64"].vector == 0.0
+    assert found["64"].scalar == pytest.approx(6.0, rel=0.1)  # operations of a cell
+    assert found["128"].vector == pytest.approx(3.0, rel=0.1)
+    assert found["128"].vector_share > 0.9
+    monkeypatch.setenv(VECTORS, "128")
+    assert instructions(compile_library(SAXPY), ROW) == found["128"]
+
+
+def test_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RunError, match=r"kernels\.so cannot be counted: .*Install objdump"):
+        instructions(tmp_path / "kernels.so", ROW)
