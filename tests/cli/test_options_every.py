@@ -106,9 +106,9 @@ VALUES = {
     },
     **{"--affinity": "close", "--directive": "--constraint=skx", "--gpudirect": "on"},
     **{"--watts": "300"},
-    **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float64", "--scaling": "weak"},
+    **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float32", "--scaling": "weak"},
 }
-OTHERWISE = {"float64": "float32", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
+OTHERWISE = {"float32": "float64", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}
 # other options that an option needs
 BESIDE = {
     "--output-every": "--output out.zarr",
@@ -132,7 +132,8 @@ class DispatchedError(BaseException):
 def plain(value: Any) -> Any:
     """Return the text of a value without the parts that differ from run to run."""
     if isinstance(value, Problem):
-        return type(value).__name__, value.name, value.shape, str(value.values), value.order, value.scheme
+        how = value.order, value.scheme, value.dtype_given
+        return type(value).__name__, value.name, value.shape, str(value.values), *how
     if isinstance(value, partial):
         return value.func, plain(value.args), plain(value.keywords)
     if isinstance(value, Mapping):

@@ -146,7 +146,7 @@ def test_all_attributes_that_the_compiler_may_read_are_known() -> None:
     }
     not_read = {
         "Program": {"name", "scheme", "notices", "meanings", "in_body"},
-        "Grid": {"shape", "extent", "origin", "ndim", "digest", "vectors"},
+        "Grid": {"shape", "extent", "origin", "ndim", "digest", "vectors", "dtype"},
         "Field": {"location"},
     }
     for value in (program, grid, grid.fields["u"]):

@@ -101,12 +101,6 @@ def test_grids_without_a_dtype_have_the_one_in_use() -> None:
     assert hc.Grid(8).dtype == "float64"
 
 
-def test_a_flag_has_the_precision_of_what_it_tells_about() -> None:
-    u = hc.Grid(8, dtype="float32").field("u")
-    assert hc.where(u > 0.0, 1.0, 0.0).precision == "float32"
-    assert hc.where(u > 0.0, u.grid.field("v", dtype="float64"), 0.0).precision == "float64"
-
-
 def test_dtypes_may_be_given_as_numpy_has_them() -> None:
     grid = hc.Grid(4)
     assert grid.field("a", dtype=np.float32).dtype == "float32"

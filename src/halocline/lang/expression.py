@@ -376,9 +376,7 @@ def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
         definition: Expr = attribute[0].definition
         return definition.precision
     chosen = args[1:] if op in SELECTIONS else args
-    known = {arg.precision for arg in chosen if arg.precision is not None}
-    if op in SELECTIONS and not known:  # of numbers: a flag has the precision of what it tells about
-        return args[0].precision
+    known = (arg.precision for arg in chosen if arg.precision is not None)
     return max(known, default=None)  # "float64" > "float32"
 
 

@@ -55,7 +55,7 @@ def test_methods_are_in_the_order_in_which_they_are_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "chosen"), [("v1", ("uniform", "last", False)), ("v3", ("read", "all", False))]
+    ("name", "chosen"), [("v1", ("faces", "last", False)), ("v3", ("read", "all", False))]
 )
 def test_a_named_communication_chooses_its_options(name: str, chosen: tuple[Any, ...]) -> None:
     execution = Execution(communication=name)

@@ -1,0 +1,32 @@
+"""Each command of the register of papers, reduced to small runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from halocline.cli.app import run as command
+from halocline.papers.register import REGISTER, Entry
+from reduced_papers import reduce, words_of
+
+COMMANDS = {entry.command: entry for entry in REGISTER if entry.command}
+
+
+@pytest.mark.parametrize("entry", COMMANDS.values(), ids=lambda entry: f"{entry.paper}-{entry.result}")
+def test_each_command_of_the_register_works(
+    entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reduce(monkeypatch)
+    assert command(words_of(entry, tmp_path)) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    if "study paper" not in entry.command:
+        assert any(path.suffix in (".png", ".json") for path in tmp_path.iterdir())
+        return
+    told = json.loads((tmp_path / "found.json").read_text())
+    assert told["paper"]["source"].split(",")[0] in (tmp_path / "page.html").read_text()
+    for m in told.get("measurements", ()):
+        assert m["seconds"] > 0
+    if told.get("measurements"):
+        assert "Not as in the paper: " in " ".join(out.split())
