@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]  # n, nodes, ranks_per_node, threads; published, computed and predicted
 PREDICT = ("threads", "methods", "placement", "strategy")  # what a place may say of its prediction
+NEAR = 1.5  # factor within which a prediction counts as near
 SHARES = ("share", "peak_share", "efficiency", "of_theory")
 BOUNDS = {
     ("least", "most"): "{} to {}",
@@ -232,6 +233,8 @@ class Paper:
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
+                if self.value is not None and row.get(self.value):
+                    row["ratio"] = row["predicted"] / row[self.value]
             rows.append(row)
             on_progress(number)
         return rows
@@ -293,6 +296,7 @@ class Paper:
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
             model = joined(machine.title, other if self.network else None)
             notes["predicted"] = q.wrapped(f"By the model, for {model}.")
+            notes["ratio"] = ""
         for value in dict.fromkeys(row.get(self.by) for row in rows):
             same = [row for row in rows if row.get(self.by) == value]
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
@@ -317,8 +321,8 @@ class Paper:
 
     @property
     def _kinds(self) -> dict[str, str | None]:
-        """Keys of the values of a place."""
-        return {"published": self.value, "computed": "computed", "predicted": "predicted"}
+        """Keys of the values of a place, by kind."""
+        return {"published": self.value} | {kind: kind for kind in ("computed", "predicted", "ratio")}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
         """Return an axis in the order of the rows; below numbers stands the name."""
@@ -336,11 +340,16 @@ class Paper:
         write = self.published_text if kind == "published" and self.published_text else self.text
 
         def cell(row: Row, group: Group) -> str:
+            if kind == "ratio":
+                return f"{row[key]:.2f}"
             first = next(m for m in shown if m.get(self.rows) == row.get(self.rows))
             return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
 
+        title = f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}"
+        if kind == "ratio":
+            title, note = "Predicted over published", _spread([row[key] for row in shown])
         return pivot_table(
-            f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}",
+            title,
             Group(shown),
             cell,
             rows=self._axis(rows, self.rows),
@@ -378,9 +387,16 @@ class Paper:
             panel(kind, key, group)
             for group in Group(rows).by(lambda m: m.get(self.by) or 0)
             for kind, key in self._kinds.items()
-            if key and any(isinstance(row.get(key), int | float) for row in rows)
+            if kind != "ratio" and key and any(isinstance(row.get(key), int | float) for row in rows)
         ]
         return draw(panels, title=self.title, share_y=True)
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    """Return a sentence on the least and greatest ratio of predicted to published values."""
+    near = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
+    least, most = min(ratios), max(ratios)
+    return f"{near} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
 
 
 def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:

@@ -39,6 +39,10 @@ class Device(_Part):
         Bytes.
     flops : float
         Double-precision operations a second, at most.
+    sustained : float
+        Share of `flops` that sweeps reach where arithmetic is the limit.
+    cores : int, optional
+        Cores of a processor. Without it threads are not told from cores.
     launch : float
         Seconds from one kernel to the next on an idle device.
     routes : bool
@@ -50,6 +54,10 @@ class Device(_Part):
         not given.
     core_bandwidth : float, optional
         Bytes a second between one core and memory, at most; as much as the device has where not given.
+    cache : float
+        Bytes of the cache that the cores of a processor share.
+    cache_bandwidth : float, optional
+        Bytes a second between one core and its caches. Without it fields in a cache are as far as memory.
     """
 
     kind: Literal["gpu", "cpu"]
@@ -58,11 +66,15 @@ class Device(_Part):
     bandwidth: float = Field(gt=0, allow_inf_nan=False)
     memory: float = Field(gt=0, allow_inf_nan=False)
     flops: float = Field(gt=0, allow_inf_nan=False)
+    sustained: float = Field(default=1.0, gt=0, le=1)
+    cores: int | None = Field(default=None, ge=1)
     launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     routes: bool = False
     latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     messages: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     core_bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    cache: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    cache_bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Link(_Part):
