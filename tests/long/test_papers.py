@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from halocline.study.registry import papers
-from published_ratios import ratios
+from published_ratios import quotients, ratios
 from step_measurements import found
 
 
@@ -45,3 +45,8 @@ def test_predicted_solves_take_what_is_published(name: str, sizes: tuple[int, ..
     found = ratios(name, sizes=sizes, least=3)
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.9 * len(found)
     assert all(0.5 <= ratio <= 2 for ratio in found)
+
+
+def test_the_speedup_of_many_nodes_is_that_of_the_text() -> None:
+    (found,) = quotients("pearson-fig12b", nodes=256)
+    assert 1 / 1.3 <= found <= 1.3

@@ -16,9 +16,9 @@ from modelled_machine import heat, machine
 def test_ranks_share_the_devices_of_a_node() -> None:
     of_node = machine(devices=4)
     assert Rates.of(of_node, 4) == Rates(1e9, 0.5e9, flops=1e9)
-    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.25e9, flops=0.5e9)
+    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.5e9, flops=0.5e9)
     assert Rates.of(of_node, 1) == Rates(1e9, 0.5e9, flops=1e9)
-    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 2e9, flops=4e9)
+    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 0.5e9, flops=4e9)
 
 
 def test_threads_draw_no_more_than_they_can() -> None:

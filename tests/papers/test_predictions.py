@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from published_ratios import ratios
+from published_ratios import predicted, quotients, ratios
 
 
 @pytest.mark.parametrize("name", ["umbc-4.1", "umbc-7.1"])
@@ -14,3 +14,20 @@ def test_predicted_solves_take_what_is_published(name: str) -> None:
     assert len(found) >= 12
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.75 * len(found)
     assert all(0.5 <= ratio <= 2 for ratio in found)
+
+
+@pytest.mark.parametrize(("name", "count"), [("pearson-fig11", 1), ("pearson-fig12a", 3)])
+def test_speedups_of_an_exchange_are_those_of_the_text(name: str, count: int) -> None:
+    found = quotients(name)
+    assert len(found) == count
+    assert all(1 / 1.3 <= ratio <= 1.3 for ratio in found)
+
+
+@pytest.mark.parametrize("name", ["cavity-table3", "cavity-table4"])
+def test_versions_of_the_cavity_are_as_efficient_as_published(name: str) -> None:
+    """Efficiencies of all nine rows, to 0.1."""
+    rows = predicted(name)
+    assert len(rows) == 9
+    for row in rows:
+        ends = [row[key] / row["single"] / row["devices"] for key in ("predicted", "ssspnt")]
+        assert ends[0] == pytest.approx(ends[1], abs=0.1), row["version"]

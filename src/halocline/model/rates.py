@@ -20,7 +20,7 @@ class Rates:
     bandwidth : float
         Bytes a second that its sweeps move.
     packing : float
-        Bytes a second that it packs, unpacks or copies.
+        Bytes a second that it packs, unpacks or copies, or that each of its GPUs does.
     begin : float
         Seconds that each sweep takes beside its patches: kernel launches, waking threads.
     per_flop, per_sum : float
@@ -64,7 +64,9 @@ class Rates:
         if device.kind == "gpu":
             share = min(ranks_per_node * subdomains_per_rank, device.count) / ranks_per_node
             moved = device.bandwidth * share
-            return cls(moved, moved / 2, device.launch, flops=device.flops * device.sustained * share)
+            return cls(
+                moved, device.bandwidth / 2, device.launch, flops=device.flops * device.sustained * share
+            )
         # threads have equally much to do, so that those of the fullest processor set the pace
         part = _fullest(machine, ranks_per_node, threads)
         bandwidth, flops = device.bandwidth, device.flops * device.sustained

@@ -144,6 +144,7 @@ PAPERS = (
             f"umbc-6.{number}",
             f"Networks: {name}",
             places=_cut(f"umbc-6.{number}"),
+            machine="dell-zenith",
             network=network,
             differs=f"One host has no network: these are the runs of Table 4.1. {GROUPS}",
         )
