@@ -15,10 +15,10 @@ from modelled_machine import heat, machine
 
 def test_ranks_share_the_devices_of_a_node() -> None:
     of_node = machine(devices=4)
-    assert Rates.of(of_node, 4) == Rates(1e9, 0.5e9, flops=1e9)
-    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.5e9, flops=0.5e9)
-    assert Rates.of(of_node, 1) == Rates(1e9, 0.5e9, flops=1e9)
-    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 0.5e9, flops=4e9)
+    assert Rates.of(of_node, 4) == Rates(1e9, 0.5e9, flops=1e12)
+    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.5e9, flops=0.5e12)
+    assert Rates.of(of_node, 1) == Rates(1e9, 0.5e9, flops=1e12)
+    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 0.5e9, flops=4e12)
 
 
 def test_threads_draw_no_more_than_they_can() -> None:
@@ -31,7 +31,9 @@ def test_threads_draw_no_more_than_they_can() -> None:
 def processors(**of_device: float) -> Machine:
     """Return a node of two processors of 4 cores, 1 GB/s and 1 Gflop/s each."""
     whole = machine(2, "cpu")
-    return whole.model_copy(update={"device": whole.device.model_copy(update={"cores": 4, **of_device})})
+    return whole.model_copy(
+        update={"device": whole.device.model_copy(update={"cores": 4, "flops": 1e9, **of_device})}
+    )
 
 
 def test_one_rank_has_the_whole_node_where_its_threads_span_it() -> None:

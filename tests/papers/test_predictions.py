@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from halocline.papers.astaroth import on_most, on_node
 from published_ratios import predicted, quotients, ratios
 
 
@@ -31,3 +32,15 @@ def test_versions_of_the_cavity_are_as_efficient_as_published(name: str) -> None
     for row in rows:
         ends = [row[key] / row["single"] / row["devices"] for key in ("predicted", "ssspnt")]
         assert ends[0] == pytest.approx(ends[1], abs=0.1), row["version"]
+
+
+def test_a_step_of_astaroth_scales_as_published() -> None:
+    """One device takes what is published; efficiencies on 64 devices to 0.1; a node of four to 10 %."""
+    times = {
+        (row["n"], row["devices"]): row["predicted"]
+        for row in predicted("astaroth-fig10", devices=(1, 4, 64))
+    }
+    for n in (256, 512, 1024):
+        assert times[n, 1] == pytest.approx(2.2)
+        assert times[n, 4] == pytest.approx(on_node(), rel=0.1)
+        assert times[n, 1] / times[n, 64] / 64 == pytest.approx(times[n, 1] / on_most(n) / 64, abs=0.1)

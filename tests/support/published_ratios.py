@@ -11,14 +11,17 @@ from halocline.study.registry import papers
 def predicted(
     name: str, *, sizes: Sequence[int] | None = None, least: float = 0.0, **where: Any
 ) -> list[dict[str, Any]]:
-    """Return the predicted places with some values, whose published value is `least` or more."""
+    """Return the predicted places with some values, one or several of each, whose published value is `least`
+    or more."""
+    known = {key: value if isinstance(value, tuple) else (value,) for key, value in where.items()}
     paper = papers()[name]
     machine = paper.there(None)
     assert machine is not None
     places = [
         row
         for row in paper.places_of(sizes, None)
-        if all(row[key] == where[key] for key in where) and (row.get(paper.value or "") or 0) >= least
+        if all(row[key] in values for key, values in known.items())
+        and (row.get(paper.value or "") or 0) >= least
     ]
     return paper.predict(places, machine)
 

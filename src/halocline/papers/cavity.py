@@ -164,19 +164,19 @@ PAPERS = (
     _study(
         "cavity-fig5",
         "Ranks of a node",
-        "Ranks of a node varied; predicted at a fixed number of ranks, for Stampede2 in the place of the "
-        "paper's clusters.",
+        "Ranks of a node varied; predicted at a fixed number of ranks, for the processors of NewRiver.",
         "strong",
         here=_both(_OF_NODES),
         differs="Nodes here are groups of ranks of one host, which exchange by MPI in its memory.",
-        machine="stampede2-skx",
+        machine="newriver-cpu",
         places=[
             {
-                **{"n": 256, "ranks": 192, "ranks_per_node": each, "nodes": 192 // each, "scaling": scaling},
-                **{"shape": shape, "strategy": "3d"},
+                **{"n": 256, "ranks": 32, "ranks_per_node": each, "nodes": 32 // each, "scaling": scaling},
+                **{"shape": shape, "strategy": "3d", "threads": 1},
+                **_as_run("v3"),
             }
-            for scaling, shape in (("strong", _shape(256)), ("weak", grown(_shape(256), 192)))
-            for each in (2, 4, 8, 16, 24, 48)
+            for scaling, shape in (("strong", _shape(256)), ("weak", grown(_shape(256), 32)))
+            for each in (2, 4, 8, 16)
         ],
         rows="ranks",
         columns="ranks_per_node",
