@@ -20,7 +20,7 @@ def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:
 
 def test_the_ranks_of_a_node_share_its_memory() -> None:
     times = [row["predicted"] for row in _predicted("cavity-fig5", scaling=("strong",))]
-    assert times == sorted(times)
+    assert max(times) == times[-1] > 1.2 * times[0], "of the most ranks on a node"
 
 
 def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
