@@ -1,7 +1,7 @@
 """Named ways of communicating, to be compared with each other.
 
-They are the versions of the buoyancy-driven cavity code of Virginia Tech (Sections 4.5, 4.7), each with one thing
-more than the one before.
+They are the versions of the buoyancy-driven cavity code of Virginia Tech (Sections 4.5, 4.7), each with one
+thing more than the one before.
 """
 
 from __future__ import annotations
