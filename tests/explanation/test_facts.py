@@ -12,6 +12,7 @@ import pytest
 import halocline as hc
 from halocline.errors import InputError
 from halocline.explanation.explain import explain_program
+from halocline.explanation.text import lines
 from halocline.problems.problem import Problem
 
 
@@ -58,10 +59,17 @@ def test_one_rank_of_many_costs_no_more():
     assert peak < 30e6
 
 
-def test_bound_is_bytes_over_bandwidth():
+def test_bound_is_bytes_over_bandwidth_or_operations_over_the_peak(monkeypatch):
     told = poisson(256, 2, ranks=4)
+    monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads: 1e15)
     bound = told.bound()
+    assert bound.limit == "memory"
     assert bound.seconds_per_pass == pytest.approx(64 * 128 * 128 / bound.bandwidth)
+    monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads: 1e6)
+    slow = told.bound()
+    assert slow.limit == "arithmetic"
+    assert slow.seconds_per_pass == pytest.approx(told.flops_per_cell * 128 * 128 / 1e6)
+    assert "bound by arithmetic" in "\n".join(lines(told, slow))
     assert json.loads(json.dumps(told.as_dict()))["pass"]["bytes_per_cell"] == 64
 
 

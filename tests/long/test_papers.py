@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from halocline.study.registry import papers
+from published_ratios import quotients, ratios
 from step_measurements import found
 
 
@@ -17,7 +20,7 @@ def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:
 
 def test_the_ranks_of_a_node_share_its_memory() -> None:
     times = [row["predicted"] for row in _predicted("cavity-fig5", scaling=("strong",))]
-    assert times == sorted(times)
+    assert max(times) == times[-1] > 1.2 * times[0], "of the most ranks on a node"
 
 
 def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
@@ -32,3 +35,18 @@ def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
     )
     assert {m["schedule"] for m in measured["measurements"]} == {"guided", "static"}
     assert "Mendygral" in (tmp_path / "w.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("umbc-4.1", (1024, 2048, 4096, 8192, 16384)), ("umbc-7.1", (4096, 8192))]
+)
+def test_predicted_solves_take_what_is_published(name: str, sizes: tuple[int, ...]) -> None:
+    """Of all times of 3 s and more 90 % are within a factor of 1.5, and all within 2."""
+    found = ratios(name, sizes=sizes, least=3)
+    assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.9 * len(found)
+    assert all(0.5 <= ratio <= 2 for ratio in found)
+
+
+def test_the_speedup_of_many_nodes_is_that_of_the_text() -> None:
+    (found,) = quotients("pearson-fig12b", nodes=256)
+    assert 1 / 1.3 <= found <= 1.3

@@ -9,22 +9,59 @@ import pytest
 from halocline.compile.schedule import Loop, Sweep
 from halocline.lang.dtype import ITEMSIZE
 from halocline.model.rates import Rates, memory_of_node
+from halocline.plan.machine import Machine
 from modelled_machine import heat, machine
 
 
 def test_ranks_share_the_devices_of_a_node() -> None:
     of_node = machine(devices=4)
-    assert Rates.of(of_node, 4) == Rates(1e9, 0.5e9)
-    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.25e9)
-    assert Rates.of(of_node, 1) == Rates(1e9, 0.5e9)
-    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 2e9)
+    assert Rates.of(of_node, 4) == Rates(1e9, 0.5e9, flops=1e12)
+    assert Rates.of(of_node, 8) == Rates(0.5e9, 0.5e9, flops=0.5e12)
+    assert Rates.of(of_node, 1) == Rates(1e9, 0.5e9, flops=1e12)
+    assert Rates.of(of_node, 1, subdomains_per_rank=4) == Rates(4e9, 0.5e9, flops=4e12)
 
 
 def test_threads_draw_no_more_than_they_can() -> None:
-    whole = machine()
+    whole = machine(1, "cpu")
     cores = whole.model_copy(update={"device": whole.device.model_copy(update={"core_bandwidth": 2e8})})
     assert [Rates.of(cores, 1, threads=n).bandwidth for n in (1, 3, 8)] == [2e8, 6e8, 1e9]
     assert Rates.of(cores, 1).bandwidth == 1e9
+
+
+def processors(**of_device: float) -> Machine:
+    """Return a node of two processors of 4 cores, 1 GB/s and 1 Gflop/s each."""
+    whole = machine(2, "cpu")
+    return whole.model_copy(
+        update={"device": whole.device.model_copy(update={"cores": 4, "flops": 1e9, **of_device})}
+    )
+
+
+def test_one_rank_has_the_whole_node_where_its_threads_span_it() -> None:
+    node = processors()
+    assert Rates.of(node, 1).bandwidth == 2e9
+    assert [Rates.of(node, 1, threads=n).bandwidth for n in (4, 6, 8)] == pytest.approx([1e9, 1.5e9, 2e9])
+    assert [Rates.of(node, n, threads=2).bandwidth for n in (1, 2, 4)] == [1e9, 1e9, 0.5e9]
+    assert [Rates.of(node, 1, threads=n).flops for n in (1, 4, 8)] == pytest.approx([0.25e9, 1e9, 2e9])
+    assert Rates.of(node, 1, threads=16).flops == 2e9, "two threads of a core are no faster than one"
+
+
+def test_fields_in_a_cache_are_nearer() -> None:
+    """Half of the fields stay in the cache: half of the bytes come from there."""
+    node = processors(cache=1e6, cache_bandwidth=0.5e9)
+    assert Rates.of(node, 2, memory=2e6, threads=4).bandwidth == pytest.approx(2e9)
+    assert Rates.of(node, 2, memory=4e6, threads=4).bandwidth == pytest.approx(2 / (1 / 1e9 + 1 / 2e9))
+    assert Rates.of(node, 2, threads=4).bandwidth == pytest.approx(1e9)
+    assert Rates.of(processors(cache=1e6), 2, memory=2e6).bandwidth == 1e9
+
+
+def test_arithmetic_bounds_sweeps_too() -> None:
+    schedule, _ = heat(8, 2, (2, 1))
+    (sweep,) = schedule.pass_sweeps()
+    rates = Rates.of(processors(sustained=0.125), 2)
+    assert rates.flops == 0.125e9
+    assert rates.per_cell(sweep) == pytest.approx(max(sweep.bytes / 1e9, sweep.flops / 0.125e9))
+    assert rates.per_cell(sweep) > sweep.bytes / 1e9
+    assert rates.slowed(2.0).per_cell(sweep) == pytest.approx(2 * rates.per_cell(sweep))
 
 
 def test_a_sweep_takes_what_its_bytes_operations_and_sums_take() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import halocline as hc
@@ -9,6 +11,7 @@ from halocline.compile.compiler import compile_program
 from halocline.errors import InputError
 from halocline.model import Rates, execute
 from halocline.plan.layout import lay_out
+from halocline.plan.machine import Aware, Host, Machine
 from halocline.plan.traffic import Traffic
 from modelled_machine import FREE, LATENCY, OVERHEAD, PACKING, line, machine, together
 
@@ -94,6 +97,77 @@ def test_what_is_inactive_costs_nothing() -> None:
     assert busy == pytest.approx([whole, whole, whole / 2, 0.0])
     sent = {(s.rank, s.name) for s in found.spans if s.kind == "message"}
     assert sent == {(a, f"u: from rank {b}") for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))}
+
+
+# -- devices -------------------------------------------------------------------------------------------------
+
+
+def gpus(count: int, *, launch: float = 0.0, host: Host | None = None, aware: Aware | None = None) -> Machine:
+    """Return nodes of devices whose links are 1 GB/s wide and no second long."""
+    there = machine(count, bandwidth=1e9)
+    (link,) = there.links
+    return Machine(
+        **{
+            **dict(there),
+            **{"host": host, "aware": aware},
+            "device": there.device.model_copy(update={"launch": launch}),
+            "links": (link.model_copy(update={"bandwidth": 1e9}),),
+        }
+    )
+
+
+def seconds(there: Machine, methods: str, ranks: int = 3, **options: Any) -> float:
+    """Return the seconds of a pass of devices that exchange rows, without the time of the work itself."""
+    packing = options.pop("packing", "all")
+    schedule, layout = line(ranks, **options)
+    rates = Rates(bandwidth=1e15, packing=1e15)
+    found = execute(schedule, layout, there, rates=rates, methods=methods, packing=packing, overlap=False)
+    return found.seconds
+
+
+def test_plain_mpi_goes_through_the_host_and_is_copied_by_the_receiver() -> None:
+    """A row goes down, is copied by the receiving rank, which has two of them, and goes up."""
+    host = Host(sockets=("hub",), copying=1e6, latency=1e-4)
+    row = ROWS / 2
+    times = seconds(gpus(3, host=host), "mpi")
+    assert times == pytest.approx(2 * 1e-4 + 2 * row / 1e9 + 2 * row / 1e6, rel=1e-2)
+    assert seconds(gpus(3), "mpi") == pytest.approx(2 * row / 1e9, rel=1e-2), "from device to device"
+    slow = host.model_copy(update={"staging": 1e5})
+    assert seconds(gpus(3, host=slow), "mpi") == pytest.approx(2e-4 + 3 * row / 1e5 + row / 1e6, rel=1e-2)
+
+
+def test_more_ranks_of_the_same_devices_copy_at_once() -> None:
+    host = Host(sockets=("hub",), copying=1e6)
+    one = seconds(gpus(4, host=host), "mpi", ranks=1, subdomains=4)
+    assert one == pytest.approx(4 * seconds(gpus(4, host=host), "mpi", ranks=4), rel=1e-2)
+
+
+def test_rows_that_are_not_packed_take_longer_through_the_host() -> None:
+    """Each side sends one row."""
+    host = Host(sockets=("hub",), copying=1e12, per_row=1e-3)
+    assert seconds(gpus(3, host=host), "mpi") < 1e-4
+    assert seconds(gpus(3, host=host), "mpi", packing="none") >= 2e-3
+
+
+def test_serial_messages_of_a_rank_follow_one_another() -> None:
+    setup = 1e-3
+    for serial, count in ((False, 1), (True, 2)):
+        aware = Aware(serial=serial, setup=setup)
+        assert seconds(gpus(3, aware=aware), "gpu_aware,mpi") == pytest.approx(count * setup, rel=0.05)
+
+
+def test_copies_between_the_devices_of_a_rank_cross_links_at_once() -> None:
+    times = seconds(gpus(4), "peer,mpi", ranks=1, subdomains=4)
+    row = ROWS / 2 / 1e9
+    assert 2 * row <= times < 4 * row, "a device receives two rows, and all do at once"
+
+
+def test_each_call_of_the_host_takes_a_launch() -> None:
+    """A message by peers of other ranks: pack, copy, unpack; each rank has two."""
+    launch = 1e-3
+    assert seconds(gpus(3, launch=launch), "colocated,mpi") == pytest.approx(6 * launch, rel=0.35)
+    alone = seconds(gpus(3, launch=launch), "peer,mpi", ranks=1, subdomains=3)
+    assert alone == pytest.approx(6 * launch, rel=1e-2)
 
 
 def test_unknown_methods() -> None:

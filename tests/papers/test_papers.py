@@ -71,7 +71,7 @@ def test_tables_of_papers_hold_what_is_published(name: str) -> None:
         ("pearson-fig12b", "8653 256 6 1536 +kernel staged 1.16"),
         ("cavity-fig11", "Cascades 16 MVAPICH2 about 1%"),
         ("cavity-table2", "1d-i 256 x 256 x 256 512 x 256 x 256 1024 x 256 x 256"),
-        ("cavity-table4", "512 256 256 1 2 baseline no 2 1 1 21.4 11.4%"),
+        ("cavity-table4", "baseline 161.6 (86.1%) 21.4 (11.4%)"),
         ("umbc-3.1", "4096 16,777,216 1 1 1 1.9366e-07 4.03 6452 00:12:44 764.39"),
         ("umbc-5.1", "maya 2009 00:17:05 (1.00) 00:05:55 (2.89) 00:00:35 (29.29) 00:00:08 (128.13)"),
         ("wombat-fig5", "XCBDW 27 32 at least 4,500,000"),
@@ -99,15 +99,16 @@ def _predicted(name: str, **where: Any) -> list[dict[str, Any]]:
 
 
 def test_node_aware_placement_is_faster() -> None:
-    """1440 x 1452 x 700 cells on a node of Summit: published are 20 %."""
-    times = {row["placement"]: row["predicted"] for row in _predicted("pearson-fig11")}
-    assert times["aware"] < 0.95 * max(times["trivial"], times["random"])
-    assert [row["shape"] for row in _predicted("pearson-fig11")] == [[1440, 1452, 700]] * 3
+    """1440 x 1452 x 700 cells on a node of Summit."""
+    rows = _predicted("pearson-fig11")
+    times = {row["placement"]: row["predicted"] for row in rows}
+    assert times["aware"] == min(times.values())
+    assert [row["shape"] for row in rows] == [[1440, 1452, 700]] * 3
 
 
 def test_the_grid_of_an_exchange_grows_with_the_nodes() -> None:
-    one, many = _predicted("pearson-fig12c", nodes=(1, 4), transfer=("+kernel",))
-    assert (one["shape"], many["shape"]) == ([1363] * 3, [2163] * 3)
+    one, many = _predicted("pearson-fig12c", nodes=(1, 8), transfer=("+kernel",))
+    assert (one["shape"], many["shape"]) == ([1363] * 3, [2726] * 3)
     assert "gpu_aware" in one["methods"]
     assert many["predicted"] > one["predicted"]
 

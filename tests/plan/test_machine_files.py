@@ -14,12 +14,16 @@ from halocline.plan.machine import known_machines, load_machine, parse_machine
 
 MACHINES = {
     # name: devices, bytes a second from device 0 to the others, network cards
-    "summit": (6, [50, 50, 64 / 6, 64 / 6, 64 / 6], 2),
+    "summit": (6, [47, 47, 58 / 3, 58 / 3, 58 / 3], 2),
     "puhti": (4, [49, 49, 49], 2),
     "stampede2-skx": (2, [62.4], 1),
     "blue-waters-xe": (2, [12.8], 1),
     "dgx-h100": (8, [450] * 7, 8),
     "dgx-h200": (8, [450] * 7, 8),
+    **{"newriver": (2, [12], 1), "cascades": (2, [12], 1)},
+    **{"newriver-cpu": (2, [38.4], 1), "cascades-cpu": (2, [62.4], 1), "dell-zenith": (2, [62.4], 1)},
+    **{"puhti-cpu": (2, [62.4], 1), "mahti": (2, [96], 1)},
+    **{"xeil": (2, [12.8], 1), "xcbdw": (2, [38.4], 1), "xcknl": (1, [], 1)},
     "lumi-g": (8, [200, 50, 50, 50, 50, 100, 100], 4),
 }
 

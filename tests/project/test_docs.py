@@ -52,9 +52,13 @@ def test_what_is_said_of_predictions(tmp_path):
     assert re.fullmatch(
         r"( *\d+ nodes, +\d+ ranks: .* ms a pass, efficiency \d\.\d\d\n){3}", run(program, 1, tmp_path)
     )
-    (machine,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    machine, of_gpus = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "mine.toml").write_text(machine)
     assert load_machine(tmp_path / "mine.toml").injection == 1.25e10
+    (tmp_path / "gpus.toml").write_text(machine.replace('"cpu" ', '"gpu" ') + of_gpus)
+    there = load_machine(tmp_path / "gpus.toml")
+    assert there.host is not None
+    assert there.aware is not None
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

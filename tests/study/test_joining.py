@@ -359,5 +359,5 @@ def test_one_core_draws_no_more_than_it_can() -> None:
     from halocline.model import Rates
 
     machine = load_machine("stampede2-skx")
-    assert Rates.of(machine, 1, threads=1).bandwidth == 1.25e10
-    assert Rates.of(machine, 1, threads=48).bandwidth == Rates.of(machine, 1).bandwidth
+    assert Rates.of(machine, 1, threads=1).bandwidth == pytest.approx(1.19e10)
+    assert Rates.of(machine, 1, threads=48).bandwidth == pytest.approx(Rates.of(machine, 1).bandwidth)

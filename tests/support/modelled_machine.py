@@ -27,7 +27,7 @@ model = "G"
 count = {devices}
 bandwidth = 1e9
 memory = 1e9
-flops = 1e9
+flops = 1e12
 
 [[links]]
 ends = [{ends}]

@@ -21,6 +21,7 @@ from halocline.run.devices.topology import DeviceLinks
 from halocline.run.host.machine import exceeds_cache
 from halocline.run.host.process import cores
 from halocline.run.measurements.bandwidth import device_bandwidth, triad_bandwidth
+from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 
 LATENCY = 2e-6  # seconds
@@ -40,7 +41,7 @@ UNABLE = {
 
 @dataclass(frozen=True)
 class Bound:
-    """The least time of a pass where memory is the limit, and the time that is to be expected.
+    """The least time of a pass where memory or arithmetic is the limit, and the time that is to be expected.
 
     Attributes
     ----------
@@ -49,8 +50,14 @@ class Bound:
         its devices.
     threads_measured : int
         How many threads were at work at once; 0 for devices.
+    flops : float or None
+        Operations a second of one rank: multiply-adds of vectors, measured here; None for devices, or where
+        that kernel cannot be compiled.
     seconds_per_pass : float
-        Of the largest subdomain, without messages and reductions.
+        Time of the largest subdomain, without messages and reductions: of its bytes, or of its operations
+        where these take longer.
+    limit : {"memory", "arithmetic"}
+        Whichever takes longer.
     latency : float or None
         Seconds from rank to rank that are taken for granted: those of shared memory and of good networks.
     predicted : float or None
@@ -63,7 +70,9 @@ class Bound:
 
     bandwidth: float
     threads_measured: int
+    flops: float | None
     seconds_per_pass: float
+    limit: str
     latency: float | None
     predicted: float | None
     exceeds_cache: bool | None
@@ -188,24 +197,28 @@ class Explained:
         plan, on = self.plan, self.on
         cut, ranks = plan.decomposition, plan.layout.ranks
         largest = math.prod(-(-n // parts) for n, parts in zip(cut.shape, cut.parts, strict=True))
-        bytes_per_pass = plan.layout.subdomains_per_rank * largest * self.bytes_per_cell
+        cells = plan.layout.subdomains_per_rank * largest
         if on is not None:
             if not on.present:
                 return None
             share = max(device["ranks"] for device in on.devices)
             bandwidth = device_bandwidth(Communicator(), on.present, plan.memory) / share
-            return Bound(bandwidth, 0, bytes_per_pass / bandwidth, None, None, None)
+            seconds = cells * self.bytes_per_cell / bandwidth
+            return Bound(bandwidth, 0, None, seconds, "memory", None, None, None)
         active = min(plan.threads * ranks, len(cores()))
         processes = -(-active // plan.threads)
         bandwidth = triad_bandwidth(Communicator(), active, plan.memory * processes) / active * plan.threads
-        seconds = bytes_per_pass / bandwidth
+        flops = multiply_add_peak(Communicator(), plan.threads)
+        memory, arithmetic = self.bytes_per_cell / bandwidth, self.flops_per_cell / (flops or math.inf)
+        seconds, limit = cells * max(memory, arithmetic), "memory" if memory >= arithmetic else "arithmetic"
         moved, waits = 0, math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)
         for number, peer, _, size in self._arrivals():
             method = plan.transfers.method(number, peer)
             moved += CROSSINGS[method] * size
             waits += LATENCIES[method]
         predicted = seconds + LATENCY * waits + moved / bandwidth
-        return Bound(bandwidth, active, seconds, LATENCY, predicted, exceeds_cache(plan, processes))
+        streams = exceeds_cache(plan, processes)
+        return Bound(bandwidth, active, flops, seconds, limit, LATENCY, predicted, streams)
 
     def total(self, name: str) -> int:
         """Return the sum of a number of the steps of one pass of the loop."""

@@ -322,9 +322,12 @@ def _bound(explanation: Explained, bound: Bound | None) -> Iterator[str]:
     if bound is None:
         yield "  bound by memory: not known, since this machine does not have the devices"
         return
+    rates = [f"{bound.bandwidth / 1e9:.1f} GB/s"]
+    if bound.flops is not None:
+        rates.append(f"{bound.flops / 1e9:.1f} Gflop/s")
     yield (
-        f"  bound by memory: {duration(bound.seconds_per_pass)} a pass of the largest subdomain, at "
-        f"{bound.bandwidth / 1e9:.1f} GB/s a rank"
+        f"  bound by {bound.limit}: {duration(bound.seconds_per_pass)} a pass of the largest subdomain, at "
+        f"{' and '.join(rates)} a rank"
     )
     if explanation.on is not None:
         names = ", ".join(device["device"] for device in explanation.on.devices)
@@ -334,7 +337,8 @@ def _bound(explanation: Explained, bound: Bound | None) -> Iterator[str]:
         return
     assert bound.predicted is not None
     assert bound.latency is not None
-    yield f"  (a += s * b, measured now with {counted(bound.threads_measured, 'thread')} at work)"
+    at_once = counted(bound.threads_measured, "thread")
+    yield f"  (a += s * b with {at_once} at work, and multiply-adds of vectors on one, measured now)"
     yield (
         f"  predicted: {duration(bound.predicted)} a pass, with {duration(bound.latency)} for each message "
         "and each hop of a reduction, as is usual"

@@ -2,10 +2,12 @@
 
 Every rank is a server that does one thing at a time, for all of its subdomains: it begins a sweep (packs,
 posts its messages, copies), takes what has come, and runs its patches, those that wait for the same
-messages as one piece of work, as soon as they are ready. What crosses between two ranks goes by the transfer
-method of the pair (`halocline.plan.transfer`): packed and sent, announced and fetched, or copied by the
-receiver straight out of the sender's cells, which the sender may not overwrite before; between GPUs that is
-packed, copied and unpacked without MPI. It queues at each link and card that it crosses, and holds it for as
+messages as one piece of work, as soon as they are ready. A rank of GPUs makes calls of the host, which take
+a launch each; every GPU is a server of its own for the kernels that pack, unpack and copy. What crosses
+between two ranks goes by the transfer method of the pair (`halocline.plan.transfer`): packed and sent,
+announced and fetched, or copied by the receiver straight out of the sender's cells, which the sender may not
+overwrite before; between GPUs that is packed, copied and unpacked without MPI. Messages of GPUs by plain MPI
+are copied to the host and from it. Each queues at each link and card that it crosses, and holds it for as
 long as its bytes take there; its first byte goes on to the next while the last has not yet come. A reduction
 ends when the last rank has come and the hops of a tree are done; ranks wait for it where the schedule says.
 For no latency and links that nobody shares this comes to the closed formula of `halocline.model.formula`.
@@ -18,13 +20,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
+from math import prod
 from typing import Any
 
 from halocline.compile.footprint import Direction
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.errors import InputError
 from halocline.model.rates import Rates, memory_of_node
-from halocline.model.routes import Routes, Travel
+from halocline.model.routes import COPIED, Routes, Travel
 from halocline.plan.exchange import Copy, Message
 from halocline.plan.layout import Layout
 from halocline.plan.machine import Machine
@@ -63,7 +66,8 @@ class _Share:
     sweep: Sweep
     sends: tuple[tuple[int, Message], ...]
     receives: tuple[tuple[int, Message], ...]
-    copying: float
+    copying: float  # seconds in which the rank itself copies
+    copies: tuple[tuple[int, int, int], ...]  # that its devices make: from device to device, bytes
     pieces: tuple[tuple[int, float], ...]  # needs (bits of received messages) and seconds
     in_place: bool
 
@@ -89,9 +93,10 @@ class _Share:
                 pieces[needs << first] = pieces.get(needs << first, 0.0) + seconds
             first += len(share.receives)
         one, copying = shares[0], sum(share.copying for share in shares)
+        copies = tuple(copy for share in shares for copy in share.copies)
         sends = tuple((local, m) for local, share in enumerate(shares) for _, m in share.sends)
         receives = tuple((local, m) for local, share in enumerate(shares) for _, m in share.receives)
-        return cls(one.sweep, sends, receives, copying, _in_order(pieces), one.in_place)
+        return cls(one.sweep, sends, receives, copying, copies, _in_order(pieces), one.in_place)
 
 
 def _in_order(pieces: dict[int, float]) -> tuple[tuple[int, float], ...]:
@@ -106,6 +111,7 @@ def execute(
     *,
     rates: Rates | None = None,
     methods: Iterable[str] | str | None = None,
+    packing: str = "all",
     passes: int = 3,
     overlap: bool = True,
     traced: Sequence[int] = (),
@@ -123,6 +129,8 @@ def execute(
         What a rank does in a second; from the machine by default.
     methods : str or iterable of str, optional
         The transfer methods that may be taken, as in a run; see `halocline.plan.chosen_methods`.
+    packing : str
+        Which messages by MPI are packed; see `halocline.plan.transfer.PACKING`.
     passes : int
         How many to run, two at least.
     overlap : bool
@@ -148,7 +156,7 @@ def execute(
     if rates is None:
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, layout.ranks_per_node, layout.subdomains_per_rank, memory)
-    transfers = Transfers(layout, chosen)
+    transfers = Transfers(layout, chosen, packing)
     plan = partial(plan_subdomain, schedule, transfers, patch=patch)
     work = _Work(schedule, transfers, machine, rates, plan)
     return _Run(work, Routes(machine, layout), overlap, frozenset(traced))(passes)
@@ -169,7 +177,7 @@ class _Work:
         self.plan = plan
         self.layout, self.cut = transfers.layout, transfers.layout.decomposition
         self.sweeps, self.waits = list(schedule.pass_sweeps()), schedule.pass_waits()
-        self.pulls = machine.device.kind == "cpu"  # the receiver of what is colocated
+        self.pulls = machine.device.kind == "cpu"  # ranks themselves copy, and pull what is colocated
         self.directions = sorted(
             {d for s in self.sweeps for footprint in s.exchange.values() for d, _ in footprint}
         )
@@ -218,9 +226,14 @@ class _Work:
             pieces[needs] = pieces.get(needs, 0.0) + size * seconds
         sends = tuple((0, message) for message in todo.sends)
         receives = tuple((0, message) for message in todo.receives)
-        number, copies = plan.number, todo.copies
-        copying = sum(_per_pass(copy, sweep) / self._copying(number, copy.subdomain) for copy in copies)
-        return _Share(sweep, sends, receives, copying, _in_order(pieces), todo.in_place)
+        copied: dict[tuple[int, int], int] = {}
+        for copy in todo.copies:
+            ends = self._device(copy.subdomain), self._device(plan.number)
+            copied[ends] = copied.get(ends, 0) + _per_pass(copy, sweep)
+        copying, copies = 0.0, tuple((*ends, size) for ends, size in copied.items())
+        if self.pulls:
+            copying, copies = sum(size / self._copying(a, b) for a, b, size in copies), ()
+        return _Share(sweep, sends, receives, copying, copies, _in_order(pieces), todo.in_place)
 
     def lent(self, message: Message) -> bool:
         """Return True where the receiver copies a message straight out of the sender's cells."""
@@ -235,13 +248,25 @@ class _Work:
             message.bytes / (rate or self.rates.packing) + calls * self.machine.network.overhead
         )
 
-    def _copying(self, to: int, source: int) -> float:
-        """Bytes a second that a rank copies between two of its subdomains."""
-        slots = self.layout.slots_per_node
-        a, b = (self.machine.device_of(self.layout.slot(s)[1], slots) for s in (source, to))
-        if a == b:
-            return self.rates.packing
-        return min(self.rates.packing, self.machine.bandwidth(a, b))
+    def _device(self, subdomain: int) -> int:
+        return self.machine.device_of(self.layout.slot(subdomain)[1], self.layout.slots_per_node)
+
+    def _copying(self, a: int, b: int) -> float:
+        """Return the bytes a second that a rank copies between subdomains on two processors."""
+        return self.rates.packing if a == b else min(self.rates.packing, self.machine.bandwidth(a, b))
+
+
+def _calls(message: Message) -> int:
+    """Return the calls on the host with which a device sends or takes a message: its kernel, and a copy where
+    MPI does not take it out of the device."""
+    return int(message.packed) + int(message.method != "gpu_aware")
+
+
+def _rows(message: Message) -> int:
+    """Return the rows of cells of a message that MPI or a copy takes out of the fields one by one."""
+    if message.packed:
+        return 0
+    return sum(prod(box.shape[:-1]) for _, box in message.parts)
 
 
 def _per_pass(moved: Message | Copy, sweep: Sweep) -> int:
@@ -267,6 +292,8 @@ class _Run:
         self.early: list[dict[int, list[int]]] = [{} for _ in ranks]  # those of later sweeps
         self.taken = [0] * len(ranks)
         self.left: list[list[tuple[int, float]]] = [[] for _ in ranks]
+        self.copying = [0] * len(ranks)  # copies between devices that have not ended
+        self.line: list[list[Travel]] = [[] for _ in ranks]  # messages that follow one another
         self.lent: list[dict[int, int]] = [{} for _ in ranks]  # cells that others have yet to copy, by sweep
         self.busy = [True] * len(ranks)
         self.reducing: list[int | None] = [None] * len(ranks)  # the sweep whose results are yet to be taken
@@ -303,12 +330,16 @@ class _Run:
     def _begin(self, rank: int, now: float) -> None:
         """Lend what others copy, pack and post the rest, and copy."""
         share, sweep = self._share(rank), self.at[rank]
-        rates, overhead = self.work.rates, self.routes.machine.network.overhead
+        rates, part = self.work.rates, share.sweep.share
+        overhead = part * self.routes.machine.network.overhead
         self.busy[rank] = True
         self.taken[rank] = 0
         self.come[rank] = self.early[rank].pop(sweep, [])
         self.left[rank] = list(share.pieces)
-        done = now + rates.begin
+        done = now + part * rates.begin
+        if not self.work.pulls:
+            self._at(self._launch(rank, done), self._next, rank)
+            return
         for n, (_, send) in enumerate(share.sends):
             if self.work.lent(send):
                 self.lent[rank][sweep] = self.lent[rank].get(sweep, 0) + 1
@@ -322,6 +353,51 @@ class _Run:
         self._note(rank, "copy", "copy", done, done + share.copying)
         self._at(done + share.copying, self._next, rank)
 
+    def _launch(self, rank: int, now: float) -> float:
+        """Let the devices of a rank pack and copy, in the order of the calls of the host; return when it has
+        made them."""
+        share, sweep, done = self._share(rank), self.at[rank], now
+        launch = share.sweep.share * self.routes.machine.device.launch
+        overhead = share.sweep.share * self.routes.machine.network.overhead
+        for n, (_, send) in enumerate(share.sends):
+            done += launch * _calls(send)
+            self._at(done, self._pack, rank, sweep, n)
+            done += 0.0 if send.method == "colocated" else overhead
+        self._note(rank, "pack", "launch", now, done)
+        self.copying[rank] = len(share.copies)
+        for copy in share.copies:
+            done += launch
+            self._at(done, self._copy, rank, copy)
+        return done
+
+    def _pack(self, rank: int, sweep: int, n: int, now: float) -> None:
+        """Let a device pack a message, which then leaves."""
+        share = self.shares[rank][sweep % self.sweeps]
+        local, send = share.sends[n]
+        end = now
+        if send.packed:
+            seconds = _per_pass(send, share.sweep) / self.work.rates.packing
+            _, end = self.routes.kernel(self.owned[rank][local], now, seconds)
+        self._at(end, self._send, rank, sweep, n)
+
+    def _copy(self, rank: int, copy: tuple[int, int, int], now: float) -> None:
+        """Let a kernel copy within a device, or read the memory of another."""
+        a, b, size = copy
+        home = self.owned[rank][0]
+        if a == b:
+            begin, end = self.routes.kernel(home, now, size / self.work.rates.packing, device=a)
+            self._note(rank, "copy", "copy", begin, end)
+            self._at(end, self._copied, rank)
+            return
+        hops = self.routes.within(a, b)
+        self._at(now, self._cross, Travel(home, home, self.at[rank], COPIED, size, hops, now, now, False))
+
+    def _copied(self, rank: int, now: float) -> None:
+        """End a copy between devices."""
+        self.copying[rank] -= 1
+        if not self.busy[rank]:
+            self._next(rank, now)
+
     def _send(self, rank: int, sweep: int, n: int, now: float) -> None:
         """Let a message leave; of cells that are lent, let the receiver know."""
         share = self.shares[rank][sweep % self.sweeps]
@@ -331,15 +407,22 @@ class _Run:
         there, local = self.home[peer]
         numbers = self.shares[there][sweep % self.sweeps].numbers
         number = numbers[local, tuple(-d for d in send.direction)]
-        hops, latency = self.routes.way(subdomain, peer)
+        hops, latency = self.routes.way(subdomain, peer, send.method)
         if self.work.lent(send):
             self._at(now + latency, self._arrive, there, sweep, number)
             return
         # before what is fetched, the signal goes there and the request comes back
         later = now + (2 * latency if send.method == "rma" else 0.0)
         size = _per_pass(send, share.sweep)
-        message = Travel(subdomain, peer, sweep, number, size, hops, now, later, False)
-        self._at(later, self._cross, message)
+        part = share.sweep.share
+        message = Travel(subdomain, peer, sweep, number, size, hops, now, later, False, part, _rows(send))
+        aware = self.routes.machine.aware if send.method == "gpu_aware" else None
+        if aware is not None and aware.serial:
+            message.follows = True
+            self.line[rank].append(message)
+            if len(self.line[rank]) > 1:
+                return
+        self._at(later + (0.0 if aware is None else part * aware.setup), self._cross, message)
 
     def _peer(self, subdomain: int, message: Message) -> int:
         """Return the other end of a message of a subdomain."""
@@ -354,6 +437,12 @@ class _Run:
             self._at(there, self._cross, message)
             return
         sender, receiver = self.home[message.sender][0], self.home[message.receiver][0]
+        if message.number == COPIED:
+            self._note(receiver, "copy", "copy", message.begin, message.least)
+            self._at(message.least, self._copied, receiver)
+            return
+        if message.follows:
+            self._at(message.least, self._follow, sender)
         if message.pulled:
             self._note(receiver, "unpack", f"from rank {sender}", message.begin, message.least)
             self._at(message.least, self._finish, receiver, message.number)
@@ -362,6 +451,16 @@ class _Run:
             name = f"{self.shares[receiver][message.sweep % self.sweeps].name}: from rank {sender}"
             self.spans.append(TraceEvent(receiver, 1, "message", name, message.begin, message.least))
         self._at(message.least, self._arrive, receiver, message.sweep, message.number)
+
+    def _follow(self, rank: int, now: float) -> None:
+        """Let the next message of a rank leave, after the one before has arrived."""
+        self.line[rank].pop(0)
+        if self.line[rank]:
+            aware = self.routes.machine.aware
+            assert aware is not None
+            message = self.line[rank][0]
+            message.begin, message.least = now, now + message.share * aware.setup
+            self._at(message.least, self._cross, message)
 
     def _arrive(self, rank: int, sweep: int, number: int, now: float) -> None:
         if sweep != self.at[rank]:
@@ -394,6 +493,15 @@ class _Run:
         """Unpack a message, or copy what is lent."""
         share = self._share(rank)
         local, message = share.receives[number]
+        if not self.work.pulls:
+            machine, is_mpi = self.routes.machine, message.method != "colocated"
+            calls = _calls(message) - (not is_mpi)  # the sender has made the copy
+            seconds = is_mpi * machine.network.overhead + calls * machine.device.launch
+            called = now + share.sweep.share * seconds
+            self._note(rank, "unpack", "launch", now, called)
+            self._at(called, self._unpack, rank, number)
+            self._at(called, self._next, rank)
+            return
         done, name = now + self.work.taking(message, share.sweep), "unpack"
         if self.work.lent(message):
             subdomain = self.owned[rank][local]
@@ -408,6 +516,18 @@ class _Run:
         self._note(rank, "unpack", name, now, done)
         self._at(done, self._finish, rank, number)
 
+    def _unpack(self, rank: int, number: int, now: float) -> None:
+        """Let a device unpack a message."""
+        local, message = self._share(rank).receives[number]
+        seconds = _per_pass(message, self._share(rank).sweep) / self.work.rates.packing
+        _, end = self.routes.kernel(self.owned[rank][local], now, seconds if message.packed else 0.0)
+        self._at(end, self._unpacked, rank, number)
+
+    def _unpacked(self, rank: int, number: int, now: float) -> None:
+        self.taken[rank] |= 1 << number
+        if not self.busy[rank]:
+            self._next(rank, now)
+
     def _next(self, rank: int, now: float) -> None:
         share = self._share(rank)
         self.busy[rank] = True
@@ -415,17 +535,18 @@ class _Run:
             self._take(rank, self.come[rank].pop(0), now)
             return
         have, all_taken = self.taken[rank], (1 << len(share.receives)) - 1
-        ready = self.overlap or have == all_taken
+        ready = not self.copying[rank] and (self.overlap or have == all_taken)
         # cells that are lent may not be overwritten: by a sweep in place not those that it lends itself
         if any(sweep < self.at[rank] or share.in_place for sweep in self.lent[rank]):
             ready = False
         for i, (needs, seconds) in enumerate(self.left[rank]):
             if ready and needs & ~have == 0:
                 del self.left[rank][i]
-                self._note(rank, "patch", "patches", now, now + seconds)
-                self._at(now + seconds, self._next, rank)
+                begin = now if self.work.pulls else self.routes.idle(self.owned[rank], now)
+                self._note(rank, "patch", "patches", begin, begin + seconds)
+                self._at(begin + seconds, self._next, rank)
                 return
-        if self.left[rank] or have != all_taken:
+        if self.left[rank] or have != all_taken or self.copying[rank]:
             self.busy[rank] = False
         elif share.sweep.reductions:
             self._reduce(rank, now)

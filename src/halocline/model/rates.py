@@ -1,4 +1,4 @@
-"""What a rank does in a second."""
+"""Rates of a rank: bytes and operations a second of its sweeps, and of packing."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from math import inf, prod
 from halocline.compile.schedule import Schedule, Sweep
 from halocline.lang.dtype import ITEMSIZE
 from halocline.plan.layout import Layout
-from halocline.plan.machine import Machine
+from halocline.plan.machine import Machine, Measured
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What one rank does in a second, and what it costs to begin.
+    """Rates of one rank, and its time to begin a sweep.
 
     Attributes
     ----------
     bandwidth : float
-        Bytes a second that its sweeps move through memory.
+        Bytes a second that its sweeps move.
     packing : float
-        Bytes a second that it packs, unpacks or copies.
+        Bytes a second that it packs, unpacks or copies, or that each of its GPUs does.
     begin : float
         Seconds that each sweep takes beside its patches: kernel launches, waking threads.
     per_flop, per_sum : float
-        Seconds of an operation, and of a summand of a sum over the grid, beside its bytes; 0 where memory
-        hides them.
+        Measured seconds of an operation, and of a summand of a sum over the grid, beside its bytes.
     copying : float, optional
         Bytes a second that it copies out of another rank's memory; those of packing by default.
     hop : float, optional
         Seconds that a reduction takes from one rank of a node to another and back; from links and overhead
         by default.
+    flops : float
+        Operations a second, at most; they are done while bytes are moved.
     """
 
     bandwidth: float
@@ -40,6 +41,7 @@ class Rates:
     per_sum: float = 0.0
     copying: float | None = None
     hop: float | None = None
+    flops: float = inf
 
     @classmethod
     def of(
@@ -50,42 +52,76 @@ class Rates:
         memory: float = inf,
         threads: int | None = None,
     ) -> Rates:
-        """As measured, where the machine knows, with `memory` bytes of fields on a node; ranks beyond those
-        measured take turns. Else of a rank with its share of the devices of a node, but no more than its
-        threads draw from memory, where their number is given; packing reads and writes memory."""
-        found = machine.measured
-        if found is not None:
-            pace = found.pace(ranks_per_node, memory)
-            rates = cls(
-                pace.bandwidth,
-                found.packing,
-                found.begin,
-                pace.per_flop,
-                pace.per_sum,
-                found.copying,
-                found.hop,
+        """Return the rates of a rank with `memory` bytes of fields on its node.
+
+        They are measured ones, where the machine file has some; ranks beyond those measured take turns. Else
+        a rank has its share of the devices of a node. On processors `threads` of a rank limit the bandwidth,
+        the arithmetic and the caches that it has; by default ranks have all cores.
+        """
+        if machine.measured is not None:
+            return cls._measured(machine.measured, ranks_per_node, memory)
+        device = machine.device
+        if device.kind == "gpu":
+            share = min(ranks_per_node * subdomains_per_rank, device.count) / ranks_per_node
+            moved = device.bandwidth * share
+            return cls(
+                moved, device.bandwidth / 2, device.launch, flops=device.flops * device.sustained * share
             )
-            return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
-        taken = min(ranks_per_node * subdomains_per_rank, machine.device.count)
-        each = machine.device.bandwidth * taken / ranks_per_node
-        core = machine.device.core_bandwidth
-        if threads is not None and core is not None:
-            each = min(each, threads * core)
-        return cls(each, each / 2, machine.device.launch)
+        # threads have equally much to do, so that those of the fullest processor set the pace
+        part = _fullest(machine, ranks_per_node, threads)
+        bandwidth, flops = device.bandwidth, device.flops * device.sustained
+        cores: float | None = device.cores
+        if threads is not None:
+            active = part * ranks_per_node * threads
+            cores = active if device.cores is None else min(active, device.cores)
+            if device.core_bandwidth is not None:
+                bandwidth = min(bandwidth, cores * device.core_bandwidth)
+            if device.cores is not None:
+                flops *= cores / device.cores
+        moved = bandwidth
+        if cores is not None and device.cache_bandwidth is not None:
+            near = min(1.0, device.cache / (part * memory))  # share of the fields that stays in the cache
+            moved = 1.0 / (near / max(bandwidth, cores * device.cache_bandwidth) + (1.0 - near) / bandwidth)
+        moved /= part * ranks_per_node
+        return cls(moved, moved / 2, device.launch, flops=flops / (part * ranks_per_node))
+
+    @classmethod
+    def _measured(cls, found: Measured, ranks_per_node: int, memory: float) -> Rates:
+        pace = found.pace(ranks_per_node, memory)
+        rates = cls(
+            *(pace.bandwidth, found.packing, found.begin, pace.per_flop, pace.per_sum),
+            *(found.copying, found.hop),
+        )
+        return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
 
     def per_cell(self, sweep: Sweep) -> float:
-        """Seconds that a sweep takes for a cell."""
+        """Return the seconds that a sweep takes for a cell: of its bytes, or of its operations where they
+        take longer."""
         sums = sum(reduction.kind == "sum" for reduction in sweep.reductions)
-        return sweep.bytes / self.bandwidth + sweep.flops * self.per_flop + sums * self.per_sum
+        moved = sweep.bytes / self.bandwidth + sweep.flops * self.per_flop + sums * self.per_sum
+        return max(moved, sweep.flops / self.flops)
 
     def slowed(self, factor: float) -> Rates:
-        """The same with sweeps that take `factor` times as long."""
+        """Return the rates with sweeps that take `factor` times as long."""
         return replace(
             self,
             bandwidth=self.bandwidth / factor,
             per_flop=self.per_flop * factor,
             per_sum=self.per_sum * factor,
+            flops=self.flops / factor,
         )
+
+
+def _fullest(machine: Machine, ranks_per_node: int, threads: int | None) -> float:
+    """Return the share of the threads of a node that the fullest processor has.
+
+    Each rank begins on a processor of its own, as long as there are some. The threads of a rank fill the
+    cores of one processor before those of the next.
+    """
+    count, cores = machine.device.count, machine.device.cores
+    if threads is None or cores is None or ranks_per_node >= count:
+        return 1.0 / count
+    return max(1.0 / count, min(threads, cores) / (threads * ranks_per_node))
 
 
 def memory_of_node(schedule: Schedule, layout: Layout) -> float:

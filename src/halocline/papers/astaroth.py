@@ -40,10 +40,11 @@ PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at i
 
 
 def _place(n: int, devices: int, **more: Any) -> Row:
-    """Return a place: Z-order over all devices, and devices in sequence."""
+    """Return a place: Z-order over all devices, devices in sequence, and MPI aware of devices."""
     nodes = max(1, devices // OF_A_NODE)
     own = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
-    return {**own, "strategy": "morton", "placement": "trivial", **more}
+    options = {"strategy": "morton", "placement": "trivial", "methods": "self,gpu_aware,mpi"}
+    return {**own, **options, **more}
 
 
 def _ns(seconds: float, row: Row) -> float:

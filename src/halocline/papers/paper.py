@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from halocline.errors import InputError
-from halocline.io.table import Table
+from halocline.io.table import Table, table_of
 from halocline.papers.published import Published, published
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import quantities as q
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from halocline.plan.machine import Machine
 
 Row = dict[str, Any]  # n, nodes, ranks_per_node, threads; published, computed and predicted
-PREDICT = ("threads", "methods", "placement", "strategy")  # what a place may say of its prediction
+PREDICT = (  # what a place may say of its prediction
+    *("threads", "subdomains_per_rank", "strategy", "placement"),
+    *("methods", "packing", "overlap", "passes"),
+)
+Quotient = tuple[str, float, float]
+LEAST_PACE = 0.01  # of sweeps, where launches and copies alone take as long as published
+NEAR = 1.5  # factor within which a prediction counts as near
 SHARES = ("share", "peak_share", "efficiency", "of_theory")
 BOUNDS = {
     ("least", "most"): "{} to {}",
@@ -73,6 +79,8 @@ class Paper:
         Which of the places are predicted.
     sizes : tuple of int
         Of `n`, those that are predicted by default.
+    nodes : tuple of int
+        Of the numbers of nodes, those that are predicted by default.
     passes : callable, optional
         ``passes(n)`` gives the passes of the loop that the value is of; 1 by default.
     scale : callable, optional
@@ -90,7 +98,12 @@ class Paper:
     text, published_text : callable
         How a value is written, predicted and published.
     compared : callable, optional
-        ``compared(value, first, row)`` stands behind a value: what it is, compared with the first of its row.
+        ``compared(value, first, row)`` stands behind a value: what it is, compared with the first of its row,
+        or of its column.
+    compared_along : {"rows", "columns"}
+        Of which it is the first.
+    quotients : callable, optional
+        ``quotients(rows)`` gives numbers that the text states: a name, the published and the predicted value.
     unit : str
         Of the values.
     differs : str
@@ -114,6 +127,7 @@ class Paper:
     places: Sequence[Row] = ()
     where: Callable[[Row], bool] = lambda row: True
     sizes: tuple[int, ...] = ()
+    nodes: tuple[int, ...] = ()
     passes: Callable[[int], float] = lambda n: 1.0
     scale: Callable[[float, Row], float] = lambda seconds, row: seconds
     on_one: float | None = None
@@ -126,6 +140,8 @@ class Paper:
     text: Callable[[Any], str] = seconds_text
     published_text: Callable[[Any], str] | None = None
     compared: Callable[[Any, Any, Row], str] | None = None
+    compared_along: str = "rows"
+    quotients: Callable[[Sequence[Row]], Iterable[Quotient]] | None = None
     unit: str = "seconds"
     differs: str = ""
     facts: Callable[[Paper], Report] | None = None
@@ -170,7 +186,7 @@ class Paper:
             No place has such a size, or so many nodes.
         """
         places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
-        for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, ())):
+        for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
             values = given or default
             if not values:
                 continue
@@ -219,25 +235,27 @@ class Paper:
         for number, place in enumerate(places, 1):
             row = {**place, "predicted": None}
             if self.where(row):
-                key = tuple(row.get(name) for name in ("n", "order", "nodes" if self.make else ""))
+                key = tuple(row.get(name) for name in ("n", "order", "halo", "nodes" if self.make else ""))
                 if key not in prepared:
                     schedule, shape = self._prepared(row)
                     prepared[key] = schedule, shape, self._pace(schedule, shape, machine)
                 schedule, shape, pace = prepared[key]
                 per_node = row.get("ranks_per_node") or machine.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
-                options = {name: row[name] for name in PREDICT if row.get(name)}
+                options = {name: row[name] for name in PREDICT if row.get(name) is not None}
                 (prediction,) = predict(
                     schedule, shape, machine, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
+                if self.value is not None and row.get(self.value):
+                    row["ratio"] = row["predicted"] / row[self.value]
             rows.append(row)
             on_progress(number)
         return rows
 
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine) -> float:
-        """Return the published time of sweeps on one device over the time that their bytes take.
+        """Return how many times as long sweeps take as predicted where one device takes the published time.
 
         It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too.
         """
@@ -245,8 +263,11 @@ class Paper:
 
         if self.on_one is None:
             return 1.0
-        (one,) = predict(schedule, shape, machine, [1], ranks_per_node=1)
-        return self.on_one * prod(shape) / one.seconds
+        times = [
+            predict(schedule, shape, machine, [1], ranks_per_node=1, pace=pace)[0].seconds for pace in (1, 2)
+        ]
+        sweeps, target = times[1] - times[0], self.on_one * prod(shape)  # without launches and copies
+        return max(1.0 + (target - times[0]) / sweeps, LEAST_PACE)
 
     def _prepared(self, row: Row) -> Any:
         """Return the schedule, and the shape of the grid of one rank or of all."""
@@ -259,7 +280,8 @@ class Paper:
         options |= {"order": row["order"]} if row.get("order") else {}
         settings = [*self.options.get("settings", ())]
         settings += [f"method={self.options['method']}"] if "method" in self.options else []
-        return prepared(self.problem, row["n"], settings=settings, **options)
+        halo = row.get("halo", "read")
+        return prepared(self.problem, row["n"], halo=halo, settings=settings, **options)
 
     # -- report ----------------------------------------------------------------------------------------------
 
@@ -293,6 +315,7 @@ class Paper:
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
             model = joined(machine.title, other if self.network else None)
             notes["predicted"] = q.wrapped(f"By the model, for {model}.")
+            notes["ratio"] = ""
         for value in dict.fromkeys(row.get(self.by) for row in rows):
             same = [row for row in rows if row.get(self.by) == value]
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
@@ -302,6 +325,9 @@ class Paper:
                 if shown:
                     tables.append(self._pivot(kind, key, shown, same, note, heading))
                     heading = ""
+        if self.quotients is not None and machine is not None:
+            stated = list(self.quotients(rows))
+            tables += [_compared(stated)] if stated else []
         return [replace(tables[0], heading=tables[0].heading or self.title), *tables[1:]] if tables else []
 
     @property
@@ -317,8 +343,8 @@ class Paper:
 
     @property
     def _kinds(self) -> dict[str, str | None]:
-        """Keys of the values of a place."""
-        return {"published": self.value, "computed": "computed", "predicted": "predicted"}
+        """Keys of the values of a place, by kind."""
+        return {"published": self.value} | {kind: kind for kind in ("computed", "predicted", "ratio")}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
         """Return an axis in the order of the rows; below numbers stands the name."""
@@ -336,11 +362,17 @@ class Paper:
         write = self.published_text if kind == "published" and self.published_text else self.text
 
         def cell(row: Row, group: Group) -> str:
-            first = next(m for m in shown if m.get(self.rows) == row.get(self.rows))
+            if kind == "ratio":
+                return f"{row[key]:.2f}"
+            same = self.rows if self.compared_along == "rows" else self.columns
+            first = next(m for m in shown if m.get(same) == row.get(same))
             return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
 
+        title = f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}"
+        if kind == "ratio":
+            title, note = "Predicted over published", _spread([row[key] for row in shown])
         return pivot_table(
-            f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}",
+            title,
             Group(shown),
             cell,
             rows=self._axis(rows, self.rows),
@@ -378,9 +410,27 @@ class Paper:
             panel(kind, key, group)
             for group in Group(rows).by(lambda m: m.get(self.by) or 0)
             for kind, key in self._kinds.items()
-            if key and any(isinstance(row.get(key), int | float) for row in rows)
+            if kind != "ratio" and key and any(isinstance(row.get(key), int | float) for row in rows)
         ]
         return draw(panels, title=self.title, share_y=True)
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    """Return a sentence on the least and greatest ratio of predicted to published values."""
+    near = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
+    least, most = min(ratios), max(ratios)
+    return f"{near} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
+
+
+def _compared(quotients: Sequence[Quotient]) -> Table:
+    """Return the table of stated and predicted numbers."""
+    columns: dict[str, Callable[[Quotient], str]] = {
+        "stated": lambda quotient: quotient[0],
+        "published": lambda quotient: f"{quotient[1]:.3g}",
+        "predicted": lambda quotient: f"{quotient[2]:.3g}",
+        "predicted over\npublished": lambda quotient: f"{quotient[2] / quotient[1]:.2f}",
+    }
+    return table_of("Numbers of the text", quotients, columns)
 
 
 def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:

@@ -59,6 +59,13 @@ _GRID = {
     **{"n": "512,1024", "nodes": "1,2,4,8,16", "per_node": "1,2,4,8,16,32", "threads": "1"},
     **{"decomposition": "1d", "methods": "mpi", "affinity": "close"},
 }
+
+
+def _cut(name: str) -> list[Row]:
+    """Return the places of a table, whose grid is cut along one axis (Section 2)."""
+    return [{**row, "strategy": "1d"} for row in published(name).rows]
+
+
 # processes of a node in rows, and nodes in columns
 _grid = partial(
     Paper,
@@ -108,11 +115,17 @@ PAPERS = (
         options={"method": "cg"},
         facts=solution_and_error,
     ),
-    _grid("umbc-4.1", "Strong scaling, threads bound close"),
-    _grid("umbc-4.2", "Strong scaling, threads bound spread", here={**_GRID, "affinity": "close,spread"}),
+    _grid("umbc-4.1", "Strong scaling, threads bound close", places=_cut("umbc-4.1")),
+    _grid(
+        "umbc-4.2",
+        "Strong scaling, threads bound spread",
+        places=_cut("umbc-4.2"),
+        here={**_GRID, "affinity": "close,spread"},
+    ),
     _grid(
         "umbc-4.3",
         "Strong scaling, threads bound by KMP scatter",
+        places=_cut("umbc-4.3"),
         here={**_GRID, "affinity": "close,scatter"},
         differs=f"The OpenMP library here may not read KMP_AFFINITY (libgomp does not). {GROUPS}",
     ),
@@ -130,12 +143,24 @@ PAPERS = (
         _grid(
             f"umbc-6.{number}",
             f"Networks: {name}",
+            places=_cut(f"umbc-6.{number}"),
+            machine="dell-zenith",
             network=network,
             differs=f"One host has no network: these are the runs of Table 4.1. {GROUPS}",
         )
         for number, (name, network) in enumerate(NETWORKS.items(), 1)
     ),
-    _hybrid("umbc-7.1", "Hybrid runs, one thread a core", here={**_HYBRID, "threads": "1"}),
-    _hybrid("umbc-7.2", "Hybrid runs, two threads a core", here={**_HYBRID, "threads": "2"}),
+    _hybrid(
+        "umbc-7.1",
+        "Hybrid runs, one thread a core",
+        places=_cut("umbc-7.1"),
+        here={**_HYBRID, "threads": "1"},
+    ),
+    _hybrid(
+        "umbc-7.2",
+        "Hybrid runs, two threads a core",
+        places=_cut("umbc-7.2"),
+        here={**_HYBRID, "threads": "2"},
+    ),
 )
 REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

@@ -8,6 +8,7 @@ narrowest link carries most, and of equally wide ones the shortest.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -39,6 +40,10 @@ class Device(_Part):
         Bytes.
     flops : float
         Double-precision operations a second, at most.
+    sustained : float
+        Share of `flops` that sweeps reach where arithmetic is the limit.
+    cores : int, optional
+        Cores of a processor. Without it threads are not told from cores.
     launch : float
         Seconds from one kernel to the next on an idle device.
     routes : bool
@@ -50,6 +55,10 @@ class Device(_Part):
         not given.
     core_bandwidth : float, optional
         Bytes a second between one core and memory, at most; as much as the device has where not given.
+    cache : float
+        Bytes of the cache that the cores of a processor share.
+    cache_bandwidth : float, optional
+        Bytes a second between one core and its caches. Without it fields in a cache are as far as memory.
     """
 
     kind: Literal["gpu", "cpu"]
@@ -58,11 +67,15 @@ class Device(_Part):
     bandwidth: float = Field(gt=0, allow_inf_nan=False)
     memory: float = Field(gt=0, allow_inf_nan=False)
     flops: float = Field(gt=0, allow_inf_nan=False)
+    sustained: float = Field(default=1.0, gt=0, le=1)
+    cores: int | None = Field(default=None, ge=1)
     launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     routes: bool = False
     latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     messages: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     core_bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    cache: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    cache_bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
 class Link(_Part):
@@ -108,6 +121,51 @@ class Network(_Part):
     bandwidth: float = Field(gt=0, allow_inf_nan=False)
     latency: float = Field(ge=0, allow_inf_nan=False)
     overhead: float = Field(ge=0, allow_inf_nan=False)
+
+
+class Host(_Part):
+    """Processors of a node of GPUs: messages by the method "mpi" go through their memory.
+
+    Attributes
+    ----------
+    sockets : list of str
+        Parts of the node; each device has its buffers at the nearest one.
+    copying : float
+        Bytes a second that a rank copies out of the memory of another process of its node, or of its own.
+    staging : float, optional
+        Bytes a second of a copy between a device and its host, where it is slower than the links.
+    latency : float
+        Seconds of such a copy of next to nothing.
+    per_row : float
+        Seconds of each row of cells in a copy of a message that is not packed.
+    """
+
+    sockets: tuple[str, ...] = Field(min_length=1)
+    copying: float = Field(gt=0, allow_inf_nan=False)
+    staging: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    latency: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    per_row: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+
+class Aware(_Part):
+    """MPI that takes messages out of the memory of devices: method "gpu_aware".
+
+    Attributes
+    ----------
+    bandwidth : float, optional
+        Bytes a second between one device and other nodes; as much as the links have where not given.
+    within : float, optional
+        Bytes a second of one device to and from others of its node, likewise.
+    setup : float
+        Seconds before each message.
+    serial : bool
+        Whether the messages of a rank follow one another: each begins when the one before has arrived.
+    """
+
+    bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    within: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    setup: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    serial: bool = False
 
 
 class Throughput(_Part):
@@ -183,6 +241,10 @@ class Machine(_Part):
     device : Device
     links : tuple of Link
     network : Network
+    host : Host, optional
+        Of a node of GPUs. Without it messages by MPI go from device to device.
+    aware : Aware, optional
+        Where MPI takes messages out of the memory of devices. Without it such messages follow the links.
     measured : Measured, optional
     """
 
@@ -193,6 +255,8 @@ class Machine(_Part):
     device: Device
     links: tuple[Link, ...] = ()
     network: Network
+    host: Host | None = None
+    aware: Aware | None = None
     measured: Measured | None = None
 
     @model_validator(mode="after")
@@ -208,6 +272,8 @@ class Machine(_Part):
                     raise ValueError(f"no links lead from {a!r} to {b!r}")
             if not any(self.route(a, card) for card in self.network.cards):
                 raise ValueError(f"no links lead from {a!r} to a network card")
+            if self.host is not None and not any(self.route(a, socket) for socket in self.host.sockets):
+                raise ValueError(f"no links lead from {a!r} to a socket of the host")
         return self
 
     @property
@@ -226,10 +292,12 @@ class Machine(_Part):
 
     @cached_property
     def _routes(self) -> dict[str, dict[str, Route]]:
-        return {start: self._widest(start) for start in (*self.devices, *self.network.cards)}
+        sockets = () if self.host is None else self.host.sockets
+        return {start: self._widest(start) for start in (*self.devices, *self.network.cards, *sockets)}
 
     def route(self, start: str, end: str) -> Route:
-        """Return the links from a device or card to another, each with its two ends; empty without links."""
+        """Return the links between two devices, cards or sockets of the host, each with its two ends; empty
+        without links."""
         return self._routes[start].get(end, ())
 
     def _widest(self, start: str) -> dict[str, Route]:
@@ -289,11 +357,18 @@ class Machine(_Part):
 
     def card(self, device: int) -> str:
         """The network card that a device is nearest to; devices that are equally near take turns."""
-        name = f"device{device}"
+        return self._nearest(device, self.network.cards)
 
-        reached = [card for card in self.network.cards if self.route(name, card)]
-        least = min(len(self.route(name, card)) for card in reached)
-        near = [card for card in reached if len(self.route(name, card)) == least]
+    def socket(self, device: int) -> str:
+        """Return the socket of the host that a device is nearest to."""
+        assert self.host is not None
+        return self._nearest(device, self.host.sockets)
+
+    def _nearest(self, device: int, parts: Iterable[str]) -> str:
+        name = f"device{device}"
+        routes = {part: self.route(name, part) for part in parts}
+        least = min(len(route) for route in routes.values() if route)
+        near = [part for part, route in routes.items() if len(route) == least]
         return near[device % len(near)]
 
     @property

@@ -57,6 +57,15 @@ def test_the_model_predicts_what_it_was_calibrated_by(calibrated: Machine, name:
     assert found.seconds == pytest.approx(SEEN[name], rel=0.05)
 
 
+def test_the_fields_of_a_device_are_those_of_one_rank_and_of_all(calibrated: Machine) -> None:
+    """One rank is at work in the first measurement; caches are four times as fast as memory."""
+    device = calibrated.device
+    assert device.core_bandwidth == pytest.approx(1 / 4e-11)
+    assert device.cache_bandwidth == pytest.approx(1 / 2e-11)
+    assert device.flops * device.sustained * device.count == pytest.approx(2 / 3e-11)
+    assert device.cache > 0
+
+
 def test_a_reduction_takes_what_was_measured(calibrated: Machine) -> None:
     assert calibrated.measured is not None
     assert calibrated.measured.hop == pytest.approx(SEEN["sum"] - SEEN["sum alone"])

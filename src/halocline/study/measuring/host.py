@@ -21,6 +21,7 @@ from halocline.plan.machine import Device, Link, Machine, Measured, Network, Thr
 from halocline.plan.traffic import Traffic
 from halocline.run.host.machine import last_level_cache, sockets, this_machine
 from halocline.run.measurements.bandwidth import triad_bandwidth
+from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.launch import run_on_ranks
 from halocline.study.measuring.command import failed
@@ -29,6 +30,7 @@ from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
 
 HOST = "host"
+FLOPS = 3.2e10  # operations a second of a core where none were measured: 16 a cycle of 2 GHz
 
 
 def calibration_file() -> Path:
@@ -55,9 +57,10 @@ def detected() -> Machine:
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(
-        "Detected; the bandwidth is that of a += s * b on all cores. Latencies are round figures.",
+        "Detected; the bandwidth is that of a += s * b on all cores, the operations are multiply-adds of "
+        "vectors. Latencies are round figures.",
         bandwidth=bandwidth,
-        flops=16 * 2e9 * facts.cores,
+        flops=multiply_add_peak(Communicator(), facts.cores) or FLOPS * facts.cores,
         latency=2e-7,
         messages=bandwidth / 2,
         overhead=5e-7,
@@ -74,8 +77,10 @@ def _machine(
     messages: float,
     overhead: float,
     measured: Measured | None,
+    **of_device: Any,
 ) -> Machine:
-    """One node of sockets, joined by a board; numbers are of all of them."""
+    """Return one node of sockets, joined by a board; numbers are of all of them, `of_device` of one or of a
+    core."""
     facts, count = this_machine(), sockets()
     device = Device(
         kind="cpu",
@@ -84,8 +89,11 @@ def _machine(
         bandwidth=bandwidth / count,
         memory=(facts.memory_bytes or 2**30) / count,
         flops=flops / count,
+        cores=max(1, facts.cores // count),
         latency=latency,
         messages=messages / count,
+        cache=last_level_cache() / count,
+        **of_device,
     )
     ends = tuple((f"device{n}", "board") for n in range(count))
     title = f"This host ({facts.cores} cores in {count} socket{'s' if count > 1 else ''}, {device.model})"
@@ -163,11 +171,16 @@ def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
     # packing and unpacking hide behind the messages of the other rank
     through = 0.0 if large is None else large - begin
     hops = math.ceil(math.log2(ranks))
-    outside = paces[-1]
+    alone, inside, outside = paces[1], paces[-2], paces[-1]
+    reached = ranks / outside.per_flop if outside.per_flop else FLOPS * ranks
+    flops = max(reached, found[-1].get("flops") or 0.0)
     return _machine(
         f"Measured on {' and '.join(str(each['ranks']) for each in found)} ranks of this host.",
         bandwidth=outside.bandwidth * ranks,
-        flops=ranks / outside.per_flop if outside.per_flop else 16 * 2e9 * ranks,
+        flops=flops,
+        sustained=reached / flops,
+        core_bandwidth=alone.bandwidth,
+        cache_bandwidth=max(inside.bandwidth, outside.bandwidth),
         latency=latency,
         messages=ranks * moved / max(through, ranks * moved / 1e12),
         overhead=overhead,

@@ -19,6 +19,7 @@ from halocline.problems.problem import problem_of
 from halocline.problems.step_bench import StepBench
 from halocline.run.engine.prepared import PassTimer
 from halocline.run.host.machine import last_level_cache
+from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.ranks.mpi import world
 from halocline.run.simulation.simulation import Simulation
@@ -197,6 +198,7 @@ def host(comm: Communicator) -> dict[str, Any]:
     return {
         "cache": cache,
         "ranks": comm.size,
+        "flops": multiply_add_peak(comm, 1),
         "kernels": {where: kernels(memory, comm) for where, memory in sizes.items()},
         "between": between(comm),
     }

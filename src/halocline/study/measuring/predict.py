@@ -23,7 +23,7 @@ from halocline.plan.trace import TraceEvent
 from halocline.plan.traffic import Traffic
 from halocline.plan.transfer import chosen_methods
 from halocline.problems.problem import problem_of
-from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE
+from halocline.ranges import MODELLED_RANKS, NODES, RANKS_PER_NODE, SUBDOMAINS
 from halocline.words import counted, duration
 
 if TYPE_CHECKING:
@@ -70,17 +70,19 @@ class Predicted:
 Case = tuple[Schedule, tuple[int, ...]]
 
 
-def prepared(name: str, n: int, **options: Any) -> Case:
+def prepared(name: str, n: int, *, halo: str = "read", **options: Any) -> Case:
     """The schedule of a case with n points or cells along the first axis, and the shape of its grid.
 
     Parameters
     ----------
+    halo : str
+        See `halocline.compile.compiler.compile_program`.
     **options
         ``settings``, ``dim``, ``order``, ``scheme`` and ``dtype``; see
         `halocline.problems.problem.problem_of`.
     """
     ready = problem_of(name, [n], **options)
-    return compile_program(ready.program, ready.grid), ready.shape
+    return compile_program(ready.program, ready.grid, halo=halo), ready.shape
 
 
 def predict(
@@ -90,12 +92,15 @@ def predict(
     nodes: Sequence[int],
     *,
     ranks_per_node: int | None = None,
+    subdomains_per_rank: int = 1,
     threads: int | None = None,
     scaling: str = "strong",
     strategy: str = "optimal",
     placement: str = "aware",
     methods: Iterable[str] | str | None = None,
+    packing: str = "all",
     overlap: bool | str = True,
+    passes: int = 3,
     traced: Sequence[int] = (),
     pace: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
@@ -112,6 +117,8 @@ def predict(
         How many nodes, in ascending order.
     ranks_per_node : int, optional
         One for each device by default.
+    subdomains_per_rank : int
+        Each on a device of its own, as long as the node has some.
     threads : int, optional
         Of a rank, where they limit what it draws from memory; as many as it has cores by default.
     scaling : {"strong", "weak"}
@@ -121,8 +128,12 @@ def predict(
         Which rank of a node takes which of its subdomains; see `halocline.plan.place`.
     methods : str or iterable of str, optional
         The transfer methods that may be taken; see `halocline.plan.chosen_methods`.
+    packing : str
+        Which messages by MPI are packed; see `halocline.plan.transfer.PACKING`.
     overlap : bool or "auto"
         "auto" takes whichever is faster, as a run does.
+    passes : int
+        How many to execute, the first of which is not counted.
     traced : sequence of int
         Ranks whose events on the last number of nodes are kept.
     pace : float
@@ -139,6 +150,8 @@ def predict(
         raise unknown("scaling", scaling, SCALINGS)
     per_node = machine.device.count if ranks_per_node is None else ranks_per_node
     RANKS_PER_NODE.check("ranks per node", per_node)
+    SUBDOMAINS.check("subdomains per rank", subdomains_per_rank)
+    slots = per_node * subdomains_per_rank
     if overlap not in (True, False, "auto"):
         raise InputError(f"overlap is {overlap!r}; expected True, False or 'auto'")
     if not (math.isfinite(pace) and pace > 0):
@@ -176,23 +189,26 @@ def predict(
             whole,
             count * per_node,
             ranks_per_node=per_node,
+            subdomains_per_rank=subdomains_per_rank,
             thickness=least_thickness(schedule),
             placement=placement,
-            distance=machine.distance(per_node),
+            distance=machine.distance(slots),
             **cutting,
         )
         cut = layout.decomposition
         memory = memory_of_node(schedule, layout)
-        rates = Rates.of(machine, per_node, memory=memory, threads=threads).slowed(pace)
+        rates = Rates.of(machine, per_node, subdomains_per_rank, memory, threads).slowed(pace)
         ways = (True, False) if overlap == "auto" else (bool(overlap),)
         shown = traced if count == counts[-1] else ()
-        executed = partial(execute, schedule, layout, machine, rates=rates, methods=methods, traced=shown)
+        options: dict[str, Any] = {"methods": methods, "packing": packing, "passes": passes, "traced": shown}
+        executed = partial(execute, schedule, layout, machine, rates=rates, **options)
         found = min((executed(overlap=way) for way in ways), key=lambda prediction: prediction.seconds)
         formula = step_time(
             whole,
             count,
-            per_node,
-            per_cell=sum(rates.per_cell(sweep) * sweep.share for sweep in schedule.pass_sweeps()),
+            slots,
+            per_cell=subdomains_per_rank
+            * sum(rates.per_cell(sweep) * sweep.share for sweep in schedule.pass_sweeps()),
             per_halo_cell=1.0 / machine.injection,
             per_halo_cell_within=1.0 / rates.packing,
             **cutting,
