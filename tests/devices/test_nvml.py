@@ -17,7 +17,7 @@ from gpu_nodes import DGX_1, DGX_H100, MACHINES, PCIE_BOX, SUMMIT, Error, StandI
 from halocline.plan import place
 from halocline.plan.devices import distance_between
 from halocline.plan.machine import load_machine
-from halocline.run.devices.topology import LANE, SOCKETS, Topology, bandwidths, link, read_topology
+from halocline.run.devices.topology import LANE, SOCKETS, X_BUS, Topology, bandwidths, link, read_topology
 
 GB = 1e9
 
@@ -139,7 +139,7 @@ def test_gpus_are_found_by_uuid_whatever_a_process_counts_them_with() -> None:
         assert [gpu.uuid for gpu in found.gpus] == wanted
         assert found.ancestors[0] == ("board", "system", "node")
         # two of them share what leads between the processors
-        assert bandwidths(found)[0][1] == SOCKETS / 2
+        assert bandwidths(found)[0][1] == X_BUS / 2
         assert bandwidths(found)[0][2] == 50 * GB
 
 

@@ -55,9 +55,9 @@ def test_bandwidths_between_the_devices_of_a_node() -> None:
     own = papers()["pearson-fig10"]
     assert own.facts is not None
     links, between = own.facts(own).tables[:2]
-    assert links.rows[0][1:] == ("47", "yes")
+    assert links.rows[0][1:] == ("50", "yes")
     assert len(between.rows) == 6
-    assert between.rows[0][1:4] == ("", "47.0", "47.0")
+    assert between.rows[0][1:4] == ("", "50.0", "50.0")
 
 
 def test_the_mesh_plots_have_the_points_of_the_boundary(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from halocline.plan.machine import known_machines, load_machine, parse_machine
 
 MACHINES = {
     # name: devices, bytes a second from device 0 to the others, network cards
-    "summit": (6, [47, 47, 58 / 3, 58 / 3, 58 / 3], 2),
+    "summit": (6, [50, 50, 64 / 3, 64 / 3, 64 / 3], 2),
     "puhti": (4, [49, 49, 49], 2),
     "stampede2-skx": (2, [62.4], 1),
     "blue-waters-xe": (2, [12.8], 1),

@@ -39,9 +39,9 @@ LANE = {
 PCIE = (3, 16)  # generation and lanes, where NVML does not say
 
 # Bytes a second from one processor to another in one direction, all GPUs together, which NVML does not
-# report: half of Power9's X-Bus of 64 GB/s (Vazhkudai et al., SC 2018); two UPI links of 10.4 GT/s and 2
-# bytes are 42 GB/s.
-SOCKETS = 32e9
+# report: between Power9, which NVLink joins with GPUs, 4 bytes of 16 GT/s (X-Bus; Vazhkudai et al., SC 2018);
+# else a round figure below two UPI links of 10.4 GT/s and 2 bytes, which are 42 GB/s.
+X_BUS, SOCKETS = 64e9, 32e9
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def link(topology: Topology, a: int, b: int) -> Link:
             sharing = max((_near(topology, place, at) for at in above), default=1)
             rates.append(_pcie(gpu) / sharing)
         if LEVELS.index(level) == SYSTEM:
-            rates.append(SOCKETS / _near(topology, place, NODE))
+            between = X_BUS if gpu.nvlinks.get("processor", 0) else SOCKETS
+            rates.append(between / _near(topology, place, NODE))
     both = all("processor" in gpu.nvlinks for gpu in (one, other))
     way = {
         "board": "on one board",
