@@ -28,7 +28,7 @@ def test_each_way_is_run_on_each_layout_and_one_subdomain_once() -> None:
         *((1, "baseline", "1d-x"), (2, "baseline", "1d-x"), (2, "baseline", "1d-y")),
         *((2, "v3", "1d-x"), (2, "v3", "1d-y")),
     ]
-    assert all("v3" in r.words for r in runs[-2:])
+    assert all("communication v3" in r.words for r in runs[-2:])
 
 
 def test_bindings_are_compared_on_one_subdomain_too() -> None:
@@ -91,6 +91,12 @@ def test_a_binding_has_the_name_of_its_option(name: str) -> None:
     group = Group(made)
     assert labels(group)[id(made[0])] == f"binding {name}"
     assert varied(group) == ["environment"]
+
+
+def test_other_variables_stand_beside_the_binding() -> None:
+    close = dict(AFFINITIES["close"])
+    made = [step(ranks=2, environment={**close, "FI_PROVIDER": provider}) for provider in (None, "tcp")]
+    assert list(labels(Group(made)).values()) == ["binding close", "binding close FI_PROVIDER=tcp"]
 
 
 def test_other_contents_are_left_out_where_ways_are_compared() -> None:

@@ -131,7 +131,7 @@ class Run:
         part += {"faces": ", all faces", "edges": ", with all edges", "uniform": ", with corners"}.get(
             command.halo, ""
         )
-        ways = [f"{command.options[name]}" for name in BETWEEN[::2] if command.options.get(name)]
+        ways = [f"{name} {value}" for name in BETWEEN if (value := command.options.get(name))]
         bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
         how = method(command.order, None, command.dtype)
         return joined(cells, *command.settings, how, where, *ways, bound) + part

@@ -74,12 +74,14 @@ WAYS = (
 )
 
 
-def _binding(measurement: Measurement) -> str:
+def _environment(measurement: Measurement) -> str:
+    """Return the name of the binding, then other variables that are set."""
     given = {name: value for name, value in measurement["environment"].items() if value is not None}
-    names = (
-        name for name, variables in AFFINITIES.items() if given == {k: v for k, v in variables.items() if v}
-    )
-    return next(names, " ".join(f"{name}={value}" for name, value in given.items()))
+    bound = {name: given.pop(name) for name in AFFINITIES["none"] if name in given}
+    known = {name: {k: v for k, v in each.items() if v} for name, each in AFFINITIES.items()}
+    names = [name for name, variables in known.items() if variables == bound]
+    others = bound | given if not names else given
+    return " ".join((*(f"binding {name}" for name in names), *(f"{k}={v}" for k, v in others.items())))
 
 
 def _growth(measurement: Measurement) -> str:
@@ -91,7 +93,7 @@ WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
     "decomposition": lambda m: str(m["decomposition"]),
     "mpi": lambda m: mpi_library(m)[:40],
-    "environment": lambda m: f"binding {_binding(m)}",
+    "environment": _environment,
     "growth": _growth,
 }
 
@@ -223,5 +225,5 @@ COMPARED = Contents(
     _tables,
     _sentences,
     {"ways.png": _figure},
-    of=lambda group: c.whole(group) if varied(c.whole(group)) else Group([]),
+    of=lambda group: whole if varied(whole := c.whole(group)) else Group([]),
 )

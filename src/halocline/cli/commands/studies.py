@@ -87,7 +87,7 @@ class Nodes:
 
     nodes: Annotated[str | None, where("--nodes K,K,...")] = None
     per_node: Annotated[str | None, where("--per-node R,R,...")] = None
-    affinity: Annotated[str | None, where("--affinity " + "|".join(AFFINITIES))] = None
+    affinity: Annotated[str | None, where("--affinity " + "|".join(AFFINITIES), one_of(*AFFINITIES))] = None
 
 
 @dataclass
@@ -235,32 +235,29 @@ def paper(
         why = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
         refuse(chosen, f"{why}: leave it out")
     measurements: list[Measurement] = []
-    reports: list[Report] = []
-    facts_here = paper.facts if here else None
+    reports: list[Report] = [] if paper.facts is None or not here else [paper.facts(paper)]
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         every = [
-            _of_paper(study, paper.problem, options, given, Path(scratch), values)
+            (_of_paper(study, paper.problem, options, given, Path(scratch), values), options.get("repeat"))
             for study, options in paper.measured
             if here
         ]
-        for asked in every:
+        for asked, _ in every:
             engine.plan(asked)
         check_files(values["json"], values["csv"], values["html"])
         if there is not None and places:
             with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
                 places = paper.predict(places, there, on_progress)
-        for asked, (_, options) in zip(every, paper.measured, strict=False):
-            found, report = _measured(asked, {**values, "json": None}, options.get("repeat"))
+        for asked, repeat in every:
+            found, report = _measured(asked, {**values, "json": None}, repeat)
             measurements += found
             reports.append(replace(report, tables=with_note(report.tables, paper.differences(found))))
-        if facts_here is not None:
-            reports.append(facts_here(paper))
 
     def figures() -> dict[str, Any]:
         picture = paper.draw(places)
         drawn = {} if picture is None else {f"{name}.png": picture}
-        for asked, report in zip(every, reports, strict=True):
-            prefix = f"{asked.study.name}-" if len(reports) > 1 else ""
+        for number, report in enumerate(reports, 1):
+            prefix = f"{number}-" if len(reports) > 1 else ""
             drawn |= {prefix + file: figure for file, figure in report.figures().items()}
         return drawn
 
@@ -268,7 +265,7 @@ def paper(
     facts = {"paper": {**cited, "settings": list(paper.options.get("settings", ()))}, "places": places}
     report = Report(
         [
-            *([] if facts_here else paper.tables(places, there)),
+            *([] if paper.facts and here else paper.tables(places, there)),
             *(table for each in reports for table in each.tables),
         ],
         [*paper.said, *(text for each in reports for text in each.said)],
