@@ -84,7 +84,7 @@ def shown(row: dict[str, Any], threads: list[int]) -> str:
 
 
 def with_vectors(bits: int, n: int, flux: str) -> tuple[hc.Simulation, Instructions]:
-    """The case with vectors of so many bits, and its instructions for each cell."""
+    """Return the case compiled with vectors of so many bits, and its instructions for each cell."""
     with patch.dict(os.environ, {driver.VECTORS: str(bits)}):
         made = simulation(n, flux, 1)
         return made, instructions_of(made.schedule.source, n)

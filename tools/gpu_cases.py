@@ -218,7 +218,7 @@ def graphs(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def trace(options: argparse.Namespace) -> Iterator[Row]:
-    """Whether nothing overlaps in a queue of a device, by the times that it reports."""
+    """Check that commands of one queue do not overlap, by the times of the device."""
     rows: list[Row] = []
 
     def check(domain: Domain) -> None:
@@ -241,7 +241,7 @@ def trace(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def reach(options: argparse.Namespace) -> Iterator[Row]:
-    """How halos go from each device to each other one within a process."""
+    """Report the way of halos between each two devices of a process."""
     found = chosen(options.device)
     pairs = [(a, b) for a in found for b in found if a is not b]
     for a, b in pairs:

@@ -63,7 +63,7 @@ def joined(*parts: str | None) -> str:
 
 
 def method(order: int | None, scheme: str | None, dtype: str | None = None) -> str:
-    """How a case is solved: "order 6, rk3, float32"; each may be missing, as float64 is."""
+    """Return order, scheme and precision in words, without None and float64: "order 6, rk3, float32"."""
     precision = None if dtype == "float64" else dtype
     return joined(None if order is None else f"order {order}", scheme, precision)
 

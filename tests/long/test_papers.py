@@ -41,7 +41,7 @@ def test_a_paper_is_measured_here_too(tmp_path: Path) -> None:
     ("name", "sizes"), [("umbc-4.1", (1024, 2048, 4096, 8192, 16384)), ("umbc-7.1", (4096, 8192))]
 )
 def test_predicted_solves_take_what_is_published(name: str, sizes: tuple[int, ...]) -> None:
-    """Of all times of 3 s and more 90 % are within a factor of 1.5, and all within 2."""
+    """Published times of 3 s and more: 90 % within a factor of 1.5, all within 2."""
     found = ratios(name, sizes=sizes, least=3)
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.9 * len(found)
     assert all(0.5 <= ratio <= 2 for ratio in found)

@@ -52,7 +52,7 @@ def execution_of(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_on(text: str) -> bool:
-    """The choice that --gpudirect names."""
+    """Return True for on and False for off."""
     if text not in ("on", "off"):
         raise InputError(f"--gpudirect {text}: expected on or off")
     return text == "on"

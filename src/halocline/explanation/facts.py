@@ -41,7 +41,7 @@ UNABLE = {
 
 @dataclass(frozen=True)
 class Bound:
-    """The least time of a pass where memory or arithmetic is the limit, and the time that is to be expected.
+    """Bound of a pass by memory or arithmetic, and its predicted time.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ def _middle(events: Sequence[TraceEvent]) -> tuple[float, float]:
 
 
 def _share(events: Sequence[TraceEvent], share: float) -> tuple[float, float]:
-    """Return the time in the middle of all events that is a share of theirs."""
+    """Return the interval in the middle of all events that covers this share of their time."""
     begin, end = min(event.begin for event in events), max(event.end for event in events)
     middle, half = (begin + end) / 2, share * (end - begin) / 2
     return middle - half, middle + half

@@ -1,4 +1,4 @@
-"""The precisions there are, and that of fields which name none."""
+"""Precisions, and the default precision of grids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def default_dtype() -> str:
 
 @contextmanager
 def using_dtype(name: str | None) -> Iterator[None]:
-    """Let grids that name no precision have this one during the block; None: float64."""
+    """Set the default precision of grids during the block; None: float64."""
     _default.append(name or _default[0])
     try:
         yield

@@ -1,4 +1,4 @@
-"""How a grid grows with the ranks of a weak scaling study (the cavity code, Section 4.3).
+"""Growth of a grid with the ranks of a weak scaling study (the cavity code, Section 4.3).
 
 With growth 1 each rank has a cube where the grid of one is a cube and ranks are in Z-order, as for Fig. 13 of
 Pekkilä et al. 2022, which does not say how grids grow.

@@ -71,7 +71,7 @@ def lanes_of_host(threads: int) -> tuple[Lane, ...]:
 
 @dataclass(frozen=True)
 class TraceShares:
-    """What the time of a traced run consists of, on the rank with the greatest share of packing.
+    """Shares of the time of a traced run, of the rank with the greatest share of packing.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class TraceShares:
     launching : float
         Share of the time in which its first thread queues work of devices; 0 on the CPU.
     at_once : float
-        How many threads and queues work at the same time, while any does.
+        Mean number of threads and queues that work at the same time, while at least one works.
     """
 
     packing: float

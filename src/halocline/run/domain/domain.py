@@ -92,8 +92,7 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
 def available_methods(
     comm: Communicator, how: Execution, devices: Sequence[Any] = ()
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the transfer methods for fields on these devices, or on the host, and why others are not
-    available; all ranks call this."""
+    """Return the available transfer methods, and the reasons against the others; all ranks call this."""
     methods, reasons = how.allowed_methods, dict[str, str]()
     if comm.mpi is None:
         return methods_without_ranks(methods), reasons

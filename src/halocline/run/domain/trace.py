@@ -1,4 +1,4 @@
-"""What each thread, message and device did in a run, in the format of Perfetto and chrome://tracing."""
+"""Trace of threads, messages and devices, in the format of Perfetto and chrome://tracing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A step and its parts: whole, computing, exchanges and synchronisation timed alone (Pekkilä et al. 2022,
-Fig. 12)."""
+"""Parts of a step: computing, exchanges and synchronisation timed alone (Pekkilä et al. 2022, Fig. 12)."""
 
 from __future__ import annotations
 
