@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,9 @@ def test_each_command_of_the_register_works(
     reduce(monkeypatch)
     assert command(words_of(entry, tmp_path)) == 0, capsys.readouterr().err
     out = capsys.readouterr().out
+    if entry.command.startswith("explain "):
+        assert re.search(r"48 ranks of 1 thread on 12 nodes: 4 x 12 x 1 subdomains", out)
+        return
     if "study paper" not in entry.command:
         assert any(path.suffix in (".png", ".json") for path in tmp_path.iterdir())
         return

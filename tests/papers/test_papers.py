@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
+from halocline.cli.app import run as command
+from halocline.errors import InputError
 from halocline.papers.paper import SHARES
 from halocline.papers.published import FOLDER, published
 from halocline.study.registry import papers
@@ -159,3 +162,30 @@ def test_a_slower_network_takes_longer() -> None:
         for own in (fast, slow)
     ]
     assert times[1] > 1.5 * times[0]
+
+
+def test_what_a_paper_measures_here_fits_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options other than --ranks leave the bound on ranks times threads."""
+    from halocline.run.host.process import cores
+    from halocline.study import engine
+
+    planned: list[int] = []
+    monkeypatch.setattr("halocline.papers.paper.Paper.predict", lambda self, places, *rest: places)
+
+    def plan(asked: Any) -> Any:
+        planned.extend(layout.ranks * layout.threads for layout in asked.study.layouts(asked))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "plan", plan)
+    for more in ([], ["--threads", "1"], ["--device", "cpu"]):
+        with pytest.raises(KeyboardInterrupt):
+            command(["study", "paper", "umbc-4.1", *more])
+    assert len(planned) >= 3
+    assert max(planned) <= len(cores())
+
+
+def test_options_without_effect_on_a_paper_are_rejected() -> None:
+    with pytest.raises(InputError, match="study convergence compares no MPI libraries"):
+        command(["study", "paper", "umbc-3.1", "--pythons", sys.executable])
+    with pytest.raises(InputError, match=r"--nodes 1,3: umbc-4\.1 has 1, 2, 4, 8, 16"):
+        command(["study", "paper", "umbc-4.1", "--nodes", "1,3", "--not-here"])

@@ -73,5 +73,5 @@ def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["study", "papers"]) == 0
     out = capsys.readouterr().out
     for entry in REGISTER:
-        assert entry.what.split()[0] in out
+        assert (entry.command or entry.reason) in out
     assert f"of {len(REGISTER)} have a command" in out

@@ -44,7 +44,7 @@ FORMS = {  # the directive of each option
     "slurm": {name: f"#SBATCH --{name}={{}}" for name in ("partition", "account", "time")},
     "pbs": {"partition": "#PBS -q {}", "account": "#PBS -A {}", "time": "#PBS -l walltime={}"},
 }
-DIRECTIVES = {"slurm": 7, "pbs": 5}  # lines without partition and account
+DIRECTIVES = {"slurm": 7, "pbs": 6}  # lines without partition and account
 
 
 def asked_of(problem: str, sizes: Sequence[int] | None = None) -> Asked:

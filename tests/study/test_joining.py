@@ -337,6 +337,7 @@ def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
         *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
         *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
         *("events", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
+        "ranks_of_node",  # the observed value of `ranks_per_node`, which conditions have instead
         *("parameters", "devices"),  # `settings` and the source of a measurement hold them
     }
     keys = {field.name for field in fields(Record)}
@@ -361,3 +362,34 @@ def test_one_core_draws_no_more_than_it_can() -> None:
     machine = load_machine("stampede2-skx")
     assert Rates.of(machine, 1, threads=1).bandwidth == pytest.approx(1.19e10)
     assert Rates.of(machine, 1, threads=48).bandwidth == pytest.approx(Rates.of(machine, 1).bandwidth)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"machine": "0123456789ab"}, {"machine": "0123456789ab+"}),
+        ({}, {"python": "/other/bin/python"}),
+        ({"environment": {"FI_PROVIDER": "tcp"}}, {"environment": {"FI_PROVIDER": None}}),
+        ({"decomposition": "1d-x"}, {"decomposition": "1d-y"}),
+        ({"methods_used": ["mpi"]}, {"methods_used": ["peer"]}),
+        ({"nodes": 2, "hosts": 1}, {"nodes": 2, "hosts": 2}),
+        ({"ranks_of_node": 2}, {"ranks_of_node": 1}),
+    ],
+)
+def test_other_runs_are_no_repeats(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """A modified tree, another MPI of the same version, another network or cut."""
+
+    def made(facts: dict[str, Any]) -> dict[str, Any]:
+        base = step(ranks=2)
+        if "machine" in facts:
+            return {**base, "machine": {**base["machine"], "commit": facts["machine"]}}
+        return {**base, **facts}
+
+    assert len(joined_repeats([made(one), made(other)])) == 2
+    assert len(joined_repeats([made(one), made(one)])) == 1
+
+
+def test_ranks_of_a_node_count_as_observed() -> None:
+    """Ranks of one host are the same run, whether --per-node gave them or not."""
+    asked = [step(ranks=4, ranks_of_node=4, ranks_per_node=each) for each in (None, 4)]
+    assert len(joined_repeats(asked)) == 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from halocline.errors import InputError
 from halocline.study.engine import plan
 from halocline.study.layout import AFFINITIES
 from halocline.study.measuring.command import Command
@@ -102,3 +104,49 @@ def test_other_variables_stand_beside_the_binding() -> None:
 def test_other_contents_are_left_out_where_ways_are_compared() -> None:
     assert unless_varied(COMPARED).of(Group(ways())).members == []
     assert COMPARED.of(Group(ways()[:2])).members == []
+
+
+def test_efficiency_has_a_base_of_the_same_binding() -> None:
+    rates = {"close": (4.0, 4.0), "spread": (8.0, 4.0)}
+    made = [
+        step(ranks=ranks, ssspnt=rate, environment=dict(AFFINITIES[name]))
+        for name, both in rates.items()
+        for ranks, rate in zip((1, 2), both, strict=True)
+    ]
+    _, table, _ = COMPARED.tables(Group(made))
+    assert [row[1:] for row in table.rows] == [("4 (100%)", "4 (100%)"), ("8 (100%)", "4 (50%)")]
+
+
+def test_orders_are_not_compared_as_ways() -> None:
+    made = [
+        step(ranks=2, order=order, communication=name, ns_per_cell_step=100.0 * order)
+        for order in (2, 4)
+        for name in ("v2", "v3")
+    ]
+    for table in COMPARED.tables(COMPARED.of(Group(made))):
+        assert not any(";" in cell for row in table.rows for cell in row)
+
+
+def test_devices_are_ways_of_their_own() -> None:
+    made = [step(ranks=2, device=device) for device in ("cpu", "opencl:0")]
+    assert list(labels(Group(made)).values()) == ["cpu", "opencl"]
+
+
+def test_subdomains_of_a_rank_exchange_too() -> None:
+    """One rank of four subdomains is no base of an efficiency."""
+    made = [step(ranks=1, parts=[2, 2], decomposition=cut, ssspnt=1.0) for cut in ("1d-x", "2d")]
+    _, rates, _ = COMPARED.tables(Group(made))
+    assert [row[:2] for row in rates.rows] == [("1d-x", "1"), ("2d", "1")]
+
+
+def test_what_excludes_each_other_is_found_before_any_run() -> None:
+    with pytest.raises(InputError, match="gpudirect needs communication"):
+        plan(asked("strong", {"gpudirect": "off,on"}))
+    with pytest.raises(InputError, match="--communication v3,v3: a value is given twice"):
+        plan(asked("strong", {"communication": "v3,v3"}))
+
+
+def test_a_file_that_is_no_program_is_no_python(tmp_path: Path) -> None:
+    (tmp_path / "python").write_text("")
+    with pytest.raises(InputError, match="is no program; expected the Pythons of environments"):
+        plan(asked("strong", {"pythons": str(tmp_path / "python")}))

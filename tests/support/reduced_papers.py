@@ -45,6 +45,8 @@ def words_of(entry: Entry, folder: Path) -> list[str]:
     words = shlex.split(entry.command)
     if words[:2] == ["study", "paper"]:
         return [*words, "--json", str(folder / "found.json"), "--html", str(folder / "page.html")]
+    if words[0] == "explain":
+        return words
     kept: list[str] = []
     taken = iter(words)
     for word in taken:

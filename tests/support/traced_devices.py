@@ -43,7 +43,7 @@ def read(file: Path) -> list[Span]:
 
 
 def check(spans: list[Span]) -> None:
-    """Assert that nothing overlaps in a queue, and that pack, copy, send and unpack of a message are in order."""
+    """Assert that no queue overlaps itself, and that messages are packed, sent and unpacked in order."""
     by_lane = defaultdict(list)
     for span in spans:
         assert span.begin <= span.end

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -258,6 +259,10 @@ def test_jobs_on_two_nodes_make_the_grid_of_nodes_and_their_ranks(two_nodes: Slu
     assert places == {(1, 1, 1, 1), (1, 1, 2, 2), (2, 2, 1, 2), (2, 2, 2, 4)}
     assert len({m["checksum"] for m in made}) == 1
     assert {tuple(m["methods_used"]) for m in made if m["nodes"] == m["ranks"] == 2} == {("mpi",)}
-    rows = [line.split("  ") for line in report_of(tmp_path, files).splitlines() if " a node  " in line]
-    assert len(rows[0][0]) > 0
+    printed = report_of(tmp_path, files)
+    assert re.search(r"\n +1 node +2 nodes\n", printed)
+    rows = re.findall(r"\n(\d ranks? a node) +(\S+) +(\S+) +(\S+) +(\S+)\n", printed)
     assert [row[0] for row in rows[:2]] == ["1 rank a node", "2 ranks a node"]
+    assert all(
+        ":" in row[1] and float(row[2]) > 0 and ":" in row[3] and float(row[4]) > 0 for row in rows[:2]
+    )

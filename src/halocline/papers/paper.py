@@ -160,13 +160,14 @@ class Paper:
         most = max(measurements, key=lambda m: int(m["cores_or_devices"]))
         places = counted(most["cores_or_devices"], "device" if most["devices"] else "core")
         what = most["devices"][0]["name"] if most["devices"] else most["machine"]["cpu"]
-        machine = re.split("[;:]", self.data.machine)[0]
+        stated = re.split("[;:]", self.data.machine)[0]
+        machine = "" if stated in ("none", "not stated") else f", instead of {stated}"
         sizes = [q.size(m) for m in sorted(measurements, key=q.grid)]
         published = sorted({row["n"] for row in self.data.rows if row.get("n")})
         there = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
         return " ".join(
             [
-                f"Not as in the paper: {what}, {places} at most, instead of {machine};",
+                f"Not as in the paper: {what}, {places} at most{machine};",
                 f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{there}.",
                 *([self.differs] if self.differs else []),
             ]
@@ -183,7 +184,7 @@ class Paper:
         Raises
         ------
         InputError
-            No place has such a size, or so many nodes.
+            A size or number of nodes is that of no place.
         """
         places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
         for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
@@ -192,12 +193,12 @@ class Paper:
                 continue
             known = sorted({row[name] for row in places if name in row})
             places = [row for row in places if row.get(name) in set(values)]
-            if given is not None and not places:
+            if given is not None and not set(given) <= set(known):
                 text = ",".join(map(str, given))
                 if not known:
                     raise InputError(f"--{name} {text}: {self.name} is not over {name}: leave it out")
                 raise InputError(
-                    f"--{name} {text}: {self.name} has {', '.join(map(str, known))}: give one of them"
+                    f"--{name} {text}: {self.name} has {', '.join(map(str, known))}: give some of them"
                 )
         if self.formula is None:
             return places

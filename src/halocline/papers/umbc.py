@@ -85,9 +85,8 @@ _hybrid = partial(
     _grid,
     about="Processes times threads of a node varied, on more and more nodes.",
     study="hybrid",
-    differs=f"Measured on one node. {OF_THE_SOLVE}",
 )
-_HYBRID = {"n": "512,1024", "ranks": "2", "decomposition": "1d", "methods": "mpi"}
+_HYBRID = {"n": "512,1024", "decomposition": "1d", "methods": "mpi"}
 PAPERS = (
     Paper(
         "umbc-3.1",
@@ -154,13 +153,14 @@ PAPERS = (
         "umbc-7.1",
         "Hybrid runs, one thread a core",
         places=_cut("umbc-7.1"),
-        here={**_HYBRID, "threads": "1"},
+        here={**_HYBRID, "nodes": "1,2", "per_node": "1,2", "threads": "1"},
     ),
     _hybrid(
         "umbc-7.2",
         "Hybrid runs, two threads a core",
         places=_cut("umbc-7.2"),
-        here={**_HYBRID, "threads": "2"},
+        here={**_HYBRID, "ranks": "2", "threads": "2"},
+        differs=f"Measured on one node. {OF_THE_SOLVE}",
     ),
 )
 REFERENCES = {"convergence": Reference(note=_note, result=published_for)}

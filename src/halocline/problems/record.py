@@ -34,6 +34,8 @@ class Record:
         Which halos were exchanged.
     packing : {"all", "last", "none"}
         Which messages by MPI were packed.
+    gpudirect : {"on", "off"}
+        Whether MPI was to take messages out of the memory of devices.
     communication : str or None
         The name of the way of communicating, where it was given one.
     only : {"compute", "exchange", "synchronisation"} or None
@@ -88,6 +90,8 @@ class Record:
         Threads are those of one rank.
     nodes : int
         Number of nodes of the run. With `ranks_per_node`, every group of that many ranks counts as a node.
+    ranks_of_node : int
+        Greatest number of ranks of a node.
     hosts : int
         Number of machines that the ranks are on, as MPI sees them.
     parts : tuple of int
@@ -153,6 +157,7 @@ class Record:
     ranks: int
     threads: int
     nodes: int
+    ranks_of_node: int
     hosts: int
     parts: tuple[int, ...]
     methods_used: tuple[str, ...]

@@ -326,6 +326,7 @@ def result_of(observer: Any) -> Result:
         ranks=domain.comm.size,
         threads=domain.threads,
         nodes=domain.nodes,
+        ranks_of_node=domain.comm.most_of_node,
         hosts=hosts(domain.comm),
         parts=domain.parts,
         methods_used=_methods_used(problem.prepared),

@@ -26,6 +26,8 @@ def plan(asked: Asked) -> list[Run]:
     different settings or numbers of axes are different problems. Each problem has its own values.
     """
     runs = asked.study.runs(asked)
+    for run in runs:
+        run.command.check()
     if asked.command.verb != "run" or not asked.has_settings or asked.is_linear:
         return runs
 

@@ -52,9 +52,7 @@ PBS = """#!/bin/bash
 {%- if account %}
 #PBS -A {{ account }}
 {%- endif %}
-{%- if exclusive %}
-#PBS -l place=scatter:excl
-{%- endif %}
+#PBS -l place=scatter{{ ":excl" if exclusive }}
 {%- for line in directive %}
 #PBS {{ line }}
 {%- endfor %}

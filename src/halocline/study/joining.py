@@ -14,7 +14,7 @@ from typing import Any
 from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.study.engine import reported
-from halocline.study.measurement import Measurement, conditions, joined_repeats, source
+from halocline.study.measurement import Measurement, conditions, joined_repeats, ranks_of_node, source
 from halocline.study.measuring.command import EXECUTION, RUN, common
 from halocline.study.records import read
 from halocline.study.reporting import columns as c
@@ -22,7 +22,7 @@ from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import Column, Group, Report, by_layout, in_order, row_table
 from halocline.study.reporting.theory import Exchanged, Theory
 from halocline.study.study import Study, studies
-from halocline.study.ways import labels, varied
+from halocline.study.ways import WORDS, labels, varied
 from halocline.words import counted
 from halocline.words import joined as joined_words
 
@@ -76,7 +76,7 @@ def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement
     for held, group in problems.items():
         study = by_name[group.first["study"]]
         report = _of_problem(study, group.members, exchanges.get(held))
-        names = differing[_kind(group)]
+        names = differing[_kind(group)] - {"order", "scheme", "dtype"}  # which `q.named` has
         values = [f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in held if name in names]
         prefix = joined_words(f"{study.title}: {q.named(group.first)}", *values)
         if len(problems) > 1:
@@ -179,8 +179,9 @@ def _case_and_size(measurement: Measurement) -> Any:
 
 def _place(measurement: Measurement) -> Any:
     """Return the key of what sources are compared at: problem, layout and way."""
-    names = ("study", "growth", "communication", "gpudirect", "decomposition")
-    return by_layout(measurement), q.grid(measurement), *(str(measurement.get(name)) for name in names)
+    names = ("study", "order", *(name for name in WORDS if name != "mpi"))
+    ways = (WORDS[name](measurement) if name in WORDS else str(measurement.get(name)) for name in names)
+    return by_layout(measurement), ranks_of_node(measurement), q.grid(measurement), *ways
 
 
 def _of_sources(group: Group) -> Iterator[Table]:

@@ -13,12 +13,12 @@ Measurement = dict[str, Any]
 PROBLEM = (
     *("study", "case", "settings", "dim", "order", "scheme", "method", "rtol", "max_iterations"),
     *("steps", "warm_up", "growth", "scaling", "fields", "dtype", "radius", "corners"),
-    *("panel", "line", "expected_order", "automatic"),
+    *("panel", "line", "expected_order", "automatic", "watts"),
 )
 EXECUTION = (
     *("decomposition", "patch", "schedule", "methods", "methods_asked", "overlap", "packing"),
     *("communication", "gpudirect", "subdomains_per_rank", "placement", "mailboxes", "kernels", "device"),
-    *("io_ranks", "environment"),
+    *("io_ranks", "environment", "python"),
 )
 PLACE = (  # axes of all tables
     *("n", "shape", "ranks", "threads", "nodes", "ranks_per_node", "hosts", "parts", "methods_used"),
@@ -37,6 +37,12 @@ def is_solve(measurement: Measurement) -> bool:
     return "dof" in measurement
 
 
+def ranks_of_node(measurement: Measurement) -> int:
+    """Return the greatest number of ranks of a node, as observed where the record has it."""
+    seen = measurement.get("ranks_of_node") or measurement.get("ranks_per_node")
+    return int(seen or -(-measurement["ranks"] // int(measurement.get("nodes") or 1)))
+
+
 def mpi_library(measurement: Measurement) -> str:
     """Return the MPI library of a run: "MPICH Version: 5.0"."""
     version = str(measurement["machine"]["mpi_version"] or "no MPI")
@@ -51,7 +57,7 @@ def source(measurement: Measurement) -> str:
     machine = measurement["machine"]
     what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
     version = machine.get("version") or "unknown"
-    code = f"commit {machine['commit'][:12]}" if machine["commit"] else f"Halocline {version}"
+    code = f"commit {machine['commit']}" if machine["commit"] else f"Halocline {version}"
     return ", ".join(filter(None, (measurement.get("label"), what, mpi_library(measurement), code)))
 
 
@@ -78,6 +84,7 @@ def conditions(
     values["dtype"] = values["dtype"] or "float64"  # records of earlier versions lack it
     values["settings"] = " ".join(sorted(str(values["settings"] or "").split()))
     values["axes"] = len(measurement["shape"])
+    values["ranks_per_node"] = ranks_of_node(measurement)  # observed, whether or not it was asked for
     return {name: _text(value) for name, value in values.items() if name not in without}
 
 

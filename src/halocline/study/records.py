@@ -96,7 +96,14 @@ class RunFacts(_Part):
     threads: Annotated[int, _of(THREADS)]
     nodes: Annotated[int, _of(NODES)] | None = None
     hosts: Annotated[int, _of(NODES)] | None = None
+    ranks_of_node: Count | None = None
     parts: list[Count] = Field(default=[])
+    methods_used: list[str] = Field(default=[])
+    decomposition: str | None = None
+    communication: str | None = None
+    gpudirect: str | None = None
+    device: str | None = None
+    python: str | None = None
     ranks_per_node: Count | None = None
     cores_or_devices: Count = 1
     devices: list[Place]

@@ -83,6 +83,8 @@ class Sweep:
         if self.numbers is not None:
             return whole_numbers(text, flag, self.numbers)
         values = [value.strip() for value in text.split(";" if ";" in text else ",")]
+        if len({*values}) < len(values):
+            raise InputError(f"{flag} {text}: a value is given twice; leave one out")
         for value in values:
             if self.words and value not in self.words:
                 raise InputError(

@@ -6,6 +6,7 @@ compare them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -16,12 +17,12 @@ from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.plan.communication import COMMUNICATIONS
 from halocline.study.layout import AFFINITIES
-from halocline.study.measurement import Measurement, is_solve, mpi_library
+from halocline.study.measurement import Measurement, is_solve, mpi_library, ranks_of_node
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
 from halocline.study.reporting.report import NODES, RANKS, Axis, Contents, Group, by_layout, pivot_table
-from halocline.study.study import Sweep
+from halocline.study.study import BETWEEN, Sweep
 from halocline.words import joined
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 def _python(text: str) -> str:
     if not Path(text).is_file():
         raise InputError(f"--pythons: there is no file {text}; expected the Pythons of environments")
+    if not os.access(text, os.X_OK):
+        raise InputError(f"--pythons: {text} is no program; expected the Pythons of environments")
     return text
 
 
@@ -91,17 +94,30 @@ def _growth(measurement: Measurement) -> str:
 WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "communication": lambda m: m.get("communication") or "as it is",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
-    "decomposition": lambda m: str(m["decomposition"]),
+    "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
     "mpi": lambda m: mpi_library(m)[:40],
+    "python": lambda m: str(m.get("python") or "this Python"),
+    "device": lambda m: str(m["device"]).partition(":")[0],
     "environment": _environment,
     "growth": _growth,
 }
 
 
+OF_ALL = ("mpi", "python", "device", "environment")  # ways of one subdomain too
+
+
 def varied(group: Group) -> list[str]:
-    """Return the keys of WORDS in which measurements of a group on several subdomains differ."""
+    """Return the keys of WORDS in which measurements of a group differ.
+
+    What acts between subdomains counts on several subdomains alone, and Pythons where they have one library.
+    """
     several = group.where(lambda m: q.subdomains(m) > 1).members or group.members
-    return [name for name, say in WORDS.items() if len(set(map(say, several))) > 1]
+    names = [
+        name
+        for name, say in WORDS.items()
+        if len(set(map(say, several if name in (*BETWEEN, "growth") else group.members))) > 1
+    ]
+    return [name for name in names if name != "python" or "mpi" not in names]
 
 
 def unless_varied(contents: Contents) -> Contents:
@@ -117,16 +133,16 @@ def labels(group: Group) -> dict[int, str]:
     names = varied(group)
     ways = {id(m): joined(*(WORDS[name](m) for name in names)) for m in group.members}
     single = [m for m in group.members if q.subdomains(m) == 1]
-    if len({ways[id(m)] for m in single}) == 1 and not {"mpi", "environment"} & set(names):
+    if len({ways[id(m)] for m in single}) == 1 and {*names} <= {*BETWEEN, "growth"}:
         ways |= {id(m): "one subdomain" for m in single}
     return ways
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
-    """Return the measurement of one subdomain with as many threads and the same library and binding."""
+    """Return the measurement of one subdomain with as many threads, the same library, binding and device."""
     one = group.same_threads(measurement).where(lambda m: q.subdomains(m) == 1)
-    alike = [m for m in one.members if mpi_library(m) == mpi_library(measurement)]
-    return min(alike or one.members, key=q.pace, default=None)
+    alike = (m for m in one.members if all(WORDS[k](m) == WORDS[k](measurement) for k in OF_ALL))
+    return min(alike, key=q.pace, default=None)
 
 
 def _time(measurement: Measurement, group: Group) -> str:
@@ -145,7 +161,7 @@ def _rows(group: Group, named: dict[int, str]) -> Axis:
     order = list(dict.fromkeys(named.values()))
 
     def per_node(m: Measurement) -> int:
-        return q.per_node(m) if len(group.by(q.nodes)) > 1 else 0
+        return ranks_of_node(m) if len(group.by(q.nodes)) > 1 else 0
 
     return Axis(
         lambda m: (order.index(named[id(m)]), per_node(m)),
@@ -225,5 +241,5 @@ COMPARED = Contents(
     _tables,
     _sentences,
     {"ways.png": _figure},
-    of=lambda group: whole if varied(whole := c.whole(group)) else Group([]),
+    of=lambda group: whole if varied(whole := c.own_order(c.whole(group))) else Group([]),
 )

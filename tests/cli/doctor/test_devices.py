@@ -137,11 +137,11 @@ def test_links_are_a_matrix(drivers: SimpleNamespace) -> None:
     assert found["NVML"].as_dict()["facts"]["gpus"][0]["nvlinks"]["processor"] == 2
     _, head, *rows = found["links"].text.splitlines()
     assert head.split() == [f"cuda:{n}" for n in range(6)]
-    assert rows[1].split() == ["cuda:1", "50.0", "–", "50.0", "10.7", "10.7", "10.7"]
+    assert rows[1].split() == ["cuda:1", "50.0", "–", "50.0", "21.3", "21.3", "21.3"]
     assert len(rows[1]) == len(head)
     assert rows[6:] == [
         "50.0: 2 NVLinks between them",
-        "10.7: NVLink to processors, from one processor to another",
+        "21.3: NVLink to processors, from one processor to another",
         "subdomains lie on devices by these links",
     ]
     facts = found["links"].as_dict()["facts"]

@@ -298,11 +298,15 @@ def _of_paper(
     given.pop("repeat", None)
     if "ranks" in chosen:
         given |= {"nodes": None, "per_node": None}
+    if "pythons" in chosen and not any(keyword(sweep.form) == "pythons" for sweep in declared.sweeps):
+        raise InputError(
+            f"--pythons {chosen['pythons']}: study {study} compares no MPI libraries: leave it out"
+        )
     for option in ("ranks", "threads") if declared.to_the_end else ():
         if "," in given[option]:
             raise InputError(f"--{option} {given[option]}: study {declared.name} takes one number: give one")
     asked = _asked(declared, problem, given, scratch, results)
-    return asked if chosen else replace(asked, cores=len(cores()))
+    return asked if "ranks" in chosen else replace(asked, cores=len(cores()))
 
 
 @command(app, "papers")
@@ -318,8 +322,7 @@ def papers() -> None:
     rows = tuple((own.paper, own.result, own.kind, own.what, own.command or own.reason) for own in entries)
     heads = ("paper", "", "kind", "what it shows", "command of halocline, or why there is none")
     commands = sum(bool(own.command) for own in entries)
-    missing = sum(own.reason.startswith("not yet") for own in entries)
-    note = f"{commands} of {len(rows)} have a command; {missing} are not measured yet."
+    note = f"{commands} of {len(rows)} have a command."
     say(Table("Tables and figures of papers", heads, rows, left=5, note=note).text().rstrip())
 
 

@@ -8,6 +8,7 @@ import pickle
 import time
 import weakref
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -94,6 +95,12 @@ class Communicator:
     def __post_init__(self) -> None:
         if self.mpi is not None:
             _of_mpi[id(self)] = self
+
+    @property
+    def most_of_node(self) -> int:
+        """Greatest number of ranks of a node."""
+        counts = Counter(self.nodes_of_ranks).values()
+        return max(counts, default=min(self.ranks_per_node, self.size))
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
         """The same ranks, as if `ranks_per_node` consecutive ones were on a node; all ranks call this.

@@ -90,6 +90,13 @@ class Command:
         own = {name: options.pop(name) for name in ("environment", "python", "device") if name in options}
         return replace(self, options={**self.options, **options}, **own)
 
+    def check(self) -> None:
+        """Raise InputError for ways of communicating that exclude each other."""
+        given = {
+            name: self.options[name] for name in ("communication", "halo", "packing") if name in self.options
+        }
+        Execution(**given, gpudirect=self.gpudirect == "on")
+
     def words(self) -> dict[str, str]:
         """Return its options as those of the command line, without those at their defaults.
 
@@ -118,7 +125,8 @@ class Command:
         """Return the facts for the record that the command does not report."""
         if self.verb == "bench":
             return {"case": self.name, "methods_asked": self.methods}
-        return {"settings": " ".join(self.settings)}
+        python = {} if self.python == sys.executable else {"python": self.python}
+        return {"settings": " ".join(self.settings), **python}
 
     def execution(self) -> dict[str, Any]:
         """Return the execution options of a case, which records of older versions do not have."""
@@ -206,10 +214,13 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="halocline-") as folder:
         file = Path(folder, "record.json")
         command = [case.python, "-m", "halocline.cli", *words, "--json", str(file)]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            env=case.variables(),
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                env=case.variables(),
+            )  # fmt: skip
+        except OSError as error:
+            raise InputError(f"{case.python} cannot be started as a Python: {error.strerror}") from None
         if done.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
             if "run" not in record:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from halocline.study.measurement import Measurement, is_solve
@@ -29,11 +30,6 @@ def nodes(measurement: Measurement) -> int:
     return int(measurement.get("nodes") or 1)
 
 
-def per_node(measurement: Measurement) -> int:
-    """Return the ranks of each node; on the last one may be fewer."""
-    return int(measurement.get("ranks_per_node") or -(-measurement["ranks"] // nodes(measurement)))
-
-
 def of_hosts(measurement: Measurement, before: str = " ") -> str:
     """Return on how many machines the nodes of a run are, in words; "" where each node is one."""
     hosts = measurement.get("hosts")
@@ -47,6 +43,11 @@ def grid(measurement: Measurement) -> tuple[int, tuple[int, ...]]:
 
 def subdomains(measurement: Measurement) -> int:
     """Return the number of subdomains of the grid."""
+    return prod(measurement.get("parts") or (_workers(measurement),))
+
+
+def _workers(measurement: Measurement) -> int:
+    """Return the number of devices, or of ranks without devices."""
     return len(measurement["devices"]) or int(measurement["ranks"])
 
 
@@ -76,7 +77,7 @@ def rate_of_node(measurement: Measurement) -> float:
 
 def of_a_rank(measurement: Measurement) -> float:
     """Return the nanoseconds of a step and a cell of one rank, which are constant in ideal weak scaling."""
-    return ns(measurement) * subdomains(measurement)
+    return ns(measurement) * _workers(measurement)
 
 
 def pace(measurement: Measurement) -> float:

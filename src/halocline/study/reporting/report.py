@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halocline.io.table import Table
-from halocline.study.measurement import Measurement, grouped
-from halocline.study.reporting.quantities import Key, layout, nodes, of_hosts, pace, per_node, units, wrapped
+from halocline.study.measurement import Measurement, grouped, ranks_of_node
+from halocline.study.reporting.quantities import Key, layout, nodes, of_hosts, pace, units, wrapped
 from halocline.words import counted
 
 if TYPE_CHECKING:
@@ -142,10 +142,10 @@ THREADS = Axis(lambda m: m["threads"], lambda m: f"{counted(m['threads'], 'threa
 NODES = Axis(
     lambda m: (nodes(m), m.get("hosts") or 1), lambda m: counted(nodes(m), "node") + of_hosts(m, "\n")
 )
-PER_NODE = Axis(per_node, lambda m: f"{counted(per_node(m), 'rank')} a node")
+PER_NODE = Axis(ranks_of_node, lambda m: f"{counted(ranks_of_node(m), 'rank')} a node")
 SPLIT = Axis(
-    lambda m: (per_node(m), m["threads"]),
-    lambda m: f"{counted(per_node(m), 'rank')} a node, {counted(m['threads'], 'thread')} each",
+    lambda m: (ranks_of_node(m), m["threads"]),
+    lambda m: f"{counted(ranks_of_node(m), 'rank')} a node, {counted(m['threads'], 'thread')} each",
 )
 LAYOUTS = Axis(by_layout, lambda m: layout(m).replace(" of ", "\nof ").replace(" on ", "\non "))
 

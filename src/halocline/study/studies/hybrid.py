@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halocline.io.table import Table
 from halocline.study.layout import Layout
+from halocline.study.measurement import Measurement, ranks_of_node
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
@@ -25,16 +26,21 @@ def hybrid_table(group: Group, heading: str = "") -> Table:
     return row_table(f"Hybrid runs: equal {q.unit(group.first)}s", columns, rows, heading=heading)
 
 
+def alike(measurement: Measurement) -> Any:
+    """Return the key of nodes, hosts and cores, of which splits are compared."""
+    return q.nodes(measurement), measurement.get("hosts") or 1, q.units(measurement)
+
+
 def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
     """Yield tables of splits in rows and nodes in columns: times, and those over the fastest of a column."""
-    bests = {q.nodes(nodes.first): nodes.best for nodes in group.by(q.nodes)}
+    bests = {alike(equals.first): equals.best for equals in group.by(alike)}
     yield pivot_table(
         "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
     )
     yield pivot_table(
-        "Over the fastest on as many nodes",
+        "Over the fastest on as many nodes and cores",
         group,
-        lambda m, g: f"{q.pace(m) / q.pace(bests[q.nodes(m)]):.2f}",
+        lambda m, g: f"{q.pace(m) / q.pace(bests[alike(m)]):.2f}",
         rows=SPLIT,
         columns=NODES,
     )
@@ -56,7 +62,7 @@ def _figure(group: Group) -> Figure | None:
         "time over the fastest on as many cores",
         line=lambda m: (q.grid(m), q.nodes(m), q.units(m)),
         label=lambda line: f"{c.size_label(line, line)}, {q.units(line.first)} cores",
-        x=q.per_node,
+        x=ranks_of_node,
         xlabel="ranks of a node",
         log=False,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from halocline.errors import InputError
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
@@ -24,10 +25,16 @@ def way(measurement: Measurement) -> str:
 
 def _in_one(run: Run) -> Run:
     """Return the run with the subdomains of all ranks in one process, which drives all devices if any."""
+    from halocline.run.domain.execution import chosen_devices
+
     if run.command.methods != COPIES["methods"]:
         return run
-    on_devices = run.command.device not in (None, "cpu")
-    ranks, threads, *_ = run.layout
+    on_devices = chosen_devices(run.command.device).interface != "cpu"
+    ranks, threads, per_node = run.layout
+    if per_node not in (None, ranks):
+        raise InputError(
+            f"--nodes {run.layout.nodes}: the processes that are compared are on one node: give 1"
+        )
     more = {"subdomains_per_rank": 1 if on_devices else ranks}
     facts = {**run.facts, "varied": {**run.facts["varied"], **more}}
     layout = Layout(1, 1 if on_devices else ranks * threads)

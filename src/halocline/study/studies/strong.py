@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from halocline.errors import InputError
 from halocline.io.table import Table
 from halocline.study.layout import Layout
-from halocline.study.measurement import Measurement, is_solve
+from halocline.study.measurement import Measurement, is_solve, ranks_of_node
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.plots import Panel, draw
@@ -91,10 +91,10 @@ def _figure_of_solves(group: Group) -> Figure | None:
     over_nodes = len(group.by(q.nodes)) > 1
 
     def per_node(m: Measurement) -> int:
-        return q.per_node(m) if over_nodes else 0
+        return ranks_of_node(m) if over_nodes else 0
 
     def _on(line: Group) -> str:
-        return f", {counted(q.per_node(line.first), 'rank')} a node" if over_nodes else ""
+        return f", {counted(ranks_of_node(line.first), 'rank')} a node" if over_nodes else ""
 
     bases = {size.first["n"]: size.base for size in group.by(lambda m: m["n"])}
     panel = Panel(
