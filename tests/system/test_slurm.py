@@ -261,7 +261,7 @@ def test_jobs_on_two_nodes_make_the_grid_of_nodes_and_their_ranks(two_nodes: Slu
     assert {tuple(m["methods_used"]) for m in made if m["nodes"] == m["ranks"] == 2} == {("mpi",)}
     printed = report_of(tmp_path, files)
     assert re.search(r"\n +1 node +2 nodes\n", printed)
-    rows = re.findall(r"\n(\d ranks? a node) +(\S+) +(\S+) +(\S+) +(\S+)\n", printed)
+    rows = re.findall(r"(?m)^(\d ranks? a node) +(\S+) +(\S+) +(\S+) +(\S+)$", printed)
     assert [row[0] for row in rows[:2]] == ["1 rank a node", "2 ranks a node"]
     assert all(
         ":" in row[1] and float(row[2]) > 0 and ":" in row[3] and float(row[4]) > 0 for row in rows[:2]

@@ -235,7 +235,7 @@ def paper(
         why = "--not-here measures nothing" if paper.measured else f"{name} has nothing to measure"
         refuse(chosen, f"{why}: leave it out")
     measurements: list[Measurement] = []
-    reports: list[Report] = [] if paper.facts is None or not here else [paper.facts(paper)]
+    reports: list[Report] = []
     with tempfile.TemporaryDirectory(prefix="halocline-") as scratch:
         every = [
             (_of_paper(study, paper.problem, options, given, Path(scratch), values), options.get("repeat"))
@@ -245,6 +245,8 @@ def paper(
         for asked, _ in every:
             engine.plan(asked)
         check_files(values["json"], values["csv"], values["html"])
+        if paper.facts and here:
+            reports.append(paper.facts(paper))
         if there is not None and places:
             with progress(f"{paper.title} on {there.name}", f"of {len(places)} places") as on_progress:
                 places = paper.predict(places, there, on_progress)
