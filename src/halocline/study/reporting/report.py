@@ -235,8 +235,13 @@ class Contents:
 
 
 def with_note(tables: Iterable[Table], note: str) -> list[Table]:
-    """Return tables, of which those with a heading have a further note below."""
-    return [replace(t, note=f"{t.note}\n{wrapped(note)}".strip()) if t.heading else t for t in tables]
+    """Return tables, of which those with a heading, or else the first, have a further note below."""
+    every = list(tables)
+    noted = [n for n, table in enumerate(every) if table.heading] or [0]
+    return [
+        replace(table, note=f"{table.note}\n{wrapped(note)}".strip()) if n in noted else table
+        for n, table in enumerate(every)
+    ]
 
 
 def report(contents: Iterable[Contents], group: Group) -> Report:
