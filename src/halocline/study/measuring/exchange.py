@@ -238,6 +238,12 @@ def measure(
     }
 
 
+def check_exchange_alone(name: str) -> None:
+    """Raise InputError for a problem other than the exchange alone, in studies that have no other."""
+    if name != "exchange":
+        raise InputError(f"{name}: this study is of the exchange alone; say exchange")
+
+
 def shared_out(
     subdomains: int | None, ranks: int, device: str | None, per_node: int | None = None
 ) -> tuple[int, int]:
