@@ -34,7 +34,7 @@ TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # of the 
 UNABLE = {
     "opencl": {
         "colocated": "OpenCL processes share no memory of devices",
-        "gpu_aware": "MPI knows nothing of OpenCL devices",
+        "gpu_aware": "MPI libraries cannot read the memory of OpenCL devices",
     }
 }
 

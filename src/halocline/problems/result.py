@@ -329,7 +329,7 @@ def result_of(observer: Any) -> Result:
         ranks_of_node=domain.comm.most_of_node,
         hosts=hosts(domain.comm),
         parts=domain.parts,
-        methods_used=_methods_used(problem.prepared),
+        methods_used=problem.prepared.methods_used(),
         cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=memory_bytes,
@@ -366,16 +366,6 @@ def _speed(
         "joules_of": energy.of if energy and updates else (),
     }
     return speed, reference, peak
-
-
-def _methods_used(prepared: Prepared) -> tuple[str, ...]:
-    """Return the transfer methods by which any rank receives; all ranks call this."""
-    plan, mine = prepared.plan, dict[str, None]()
-    for own in plan.subdomains:
-        for sweep in own.sweeps:
-            mine |= {message.method: None for message in sweep.receives}
-            mine |= {plan.transfers.method(own.number, copy.subdomain): None for copy in sweep.copies}
-    return tuple(dict.fromkeys(name for each in prepared.domain.comm.allgather([*mine]) for name in each))
 
 
 def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:

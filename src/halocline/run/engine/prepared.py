@@ -283,6 +283,15 @@ class Prepared:
         loop; inner loops count once, and what runs every few steps by its share."""
         return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
+    def methods_used(self) -> tuple[str, ...]:
+        """Return the transfer methods by which any rank receives; all ranks call this."""
+        mine, transfers = dict[str, None](), self.plan.transfers
+        for own in self.plan.subdomains:
+            for sweep in own.sweeps:
+                mine |= {message.method: None for message in sweep.receives}
+                mine |= {transfers.method(own.number, copy.subdomain): None for copy in sweep.copies}
+        return tuple(dict.fromkeys(name for each in self.domain.comm.allgather([*mine]) for name in each))
+
     def run(
         self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None
     ) -> Outcome:

@@ -30,6 +30,7 @@ from halocline.run.domain.execution import Execution, chosen_devices
 from halocline.run.engine.prepare import prepare_schedule
 from halocline.run.engine.prepared import PassTimer, Prepared
 from halocline.run.memory.store import FieldStore
+from halocline.run.ranks.communicator import hosts
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.tuning.patches import in_turn
 from halocline.words import amount, counted
@@ -188,8 +189,9 @@ def measure(
     -------
     dict
         `parts`: subdomains along each axis. `threads`: those of one rank. `cores_or_devices`: threads that
-        computed, of all ranks, or devices, each counted once. `radius`: the largest. `methods`: the transfer
-        methods that are allowed, and `unavailable` why others of those are not. `placement`: as asked for;
+        computed, of all ranks, or devices, each counted once. `hosts`: machines that the ranks are on.
+        `radius`: the largest. `methods`: the transfer methods that are allowed, `unavailable` why others of
+        those are not, and `methods_used` those by which any rank receives. `placement`: as asked for;
         `links`: what is known of the links between devices, and `link_time` see `halocline.plan.layout`;
         None where the subdomains are in order. `messages`: those that the busiest rank sends in one exchange.
         `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method. `devices`: the
@@ -224,7 +226,9 @@ def measure(
         "corners": bench.corners,
         "subdomains_per_rank": plan.layout.subdomains_per_rank,
         "nodes": plan.layout.nodes,
+        "hosts": hosts(domain.comm),
         "methods": plan.transfers.methods,
+        "methods_used": bench.prepared.methods_used(),
         "unavailable": dict(domain.unavailable),
         "placement": domain.how.placement,
         "links": domain.device_links.why,
