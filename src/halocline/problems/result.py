@@ -25,7 +25,6 @@ from halocline.problems.files import PLACES
 from halocline.problems.names import Names, returned
 from halocline.problems.record import Record, Timing
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth, duration_beside

@@ -91,7 +91,8 @@ def carry_out(
 ) -> list[Measurement]:
     """Return all measurements.
 
-    All runs are fitted to the devices of this machine before the first one begins. `note` takes lines of text before and after each run, and `keep` the measurements so far.
+    All runs are fitted to the devices of this machine before the first one begins. `note` takes lines of text
+    before and after each run, and `keep` the measurements so far.
     """
     runs = [run.here for run in runs]
     measurements: list[Measurement] = []
