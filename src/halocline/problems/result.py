@@ -113,7 +113,8 @@ class Result:
     bandwidth : float or None
         Bytes per second of a += s * b on all ranks at once, or of copies within their devices.
     peak : float or None
-        Operations per second of multiply-adds on as many cores.
+        Operations per second of multiply-adds on as many cores, in the precision of the arithmetic; see
+        `halocline.compile.schedule.Schedule.dtype_of`.
     observer : Following
         Observer of the run.
     names : Names
@@ -349,7 +350,8 @@ def _speed(
     domain, cells = fields.domain, fields.grid.size
     duration = duration_beside(max(domain.comm.allgather(timing.seconds)))
     reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
-    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
+    dtype = schedule.dtype_of(*schedule.pass_sweeps())
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration, dtype=dtype)
     flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
     seconds, energy, updates = timing.loop_seconds, timing.energy, cells * timing.steps
     rate = updates / seconds if seconds and only in (None, "compute") else None
