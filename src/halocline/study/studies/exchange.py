@@ -8,7 +8,7 @@ from dataclasses import replace
 from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.ranges import SUBDOMAINS
 from halocline.run.domain.execution import chosen_devices
-from halocline.study.measuring.exchange import check_exchange_alone, shared_out, weak_shape
+from halocline.study.measuring.exchange import SHARED, check_exchange_alone, shared_out, weak_shape
 from halocline.study.reporting import transfers
 from halocline.study.reporting.report import Contents
 from halocline.study.study import Asked, Run, Study
@@ -51,7 +51,7 @@ STUDY = Exchange(
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
         ("--scaling weak|strong", "Whether N belongs to a subdomain, or is that of the grid.", "weak"),
-        ("--subdomains S", "In all, which the ranks of each run share; by default one of each rank.", None),
+        ("--subdomains S", f"{SHARED}; by default one for each rank or device.", None),
     ),
     verb="bench",
     compares=("methods", "methods_asked", "subdomains_per_rank"),

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 
 from halocline.ranges import SUBDOMAINS
-from halocline.study.measuring.exchange import check_exchange_alone, shared_out
+from halocline.study.measuring.exchange import SHARED, check_exchange_alone, shared_out
 from halocline.study.reporting.report import Contents
 from halocline.study.reporting.transfers import placement_tables
 from halocline.study.study import Asked, Run, Study
@@ -39,12 +39,12 @@ class Placement(Study):
 STUDY = Placement(
     "placement",
     title="Placement",
-    about="The exchange alone, with subdomains on the devices of a node in order, and as the links demand.",
+    about="The exchange alone, with subdomains in order and placed by the links between devices.",
     help="The worst case of Pearson et al. 2020, with N cells along the first axis; say exchange for the "
     "problem. `halocline study paper pearson-fig11` predicts a node of Summit.",
     examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
     contents=(Contents(placement_tables),),
-    options=(("--subdomains S", "In all, which the ranks of a run share.", "6"),),
+    options=(("--subdomains S", f"{SHARED}.", "6"),),
     verb="bench",
     compares=("placement", "subdomains_per_rank"),
     ranks="1",
