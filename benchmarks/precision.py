@@ -14,7 +14,7 @@ from halocline.problems.problem import Problem
 from halocline.problems.step_bench import StepBench
 
 PRECISIONS = ("float64", "float32")
-UPDATES = 4e7  # cells that a measurement updates, at least once each
+UPDATES = 4e7  # cells that a measurement updates; at least two passes
 CASES = {"heat": (512, 512, 512), "mhd-benchmark": (192, 192, 192), "poisson": (4096, 4096)}
 
 

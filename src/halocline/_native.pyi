@@ -607,6 +607,7 @@ class Engine:
                 begin and end in seconds of the run.
             lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',
                 'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.
+            clock_error : seconds by which times of devices may differ from those of the host.
 
         Raises
         ------

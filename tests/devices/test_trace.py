@@ -48,6 +48,7 @@ def test_everything_that_devices_did_is_there(tmp_path: Path) -> None:
     patches = comm.gather(sum(len(own.patches.table) * len(own.sweeps) for own in sim.plan.subdomains))
     if comm.rank != 0:
         return
+    assert 0 < json.loads(file.read_text())["otherData"]["device_clock_error_us"] < 1e6
     spans = read(file)
     check(spans)
     kinds = Counter(span.kind for span in spans if span.lane.startswith("subdomain"))

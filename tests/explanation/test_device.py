@@ -30,7 +30,8 @@ def test_explain_tells_which_methods_devices_lack(opencl: Devices, told: pytest.
     told.clear()
     explained("opencl", ranks=2, methods="gpu_aware")
     assert told.messages == [
-        "transfer method gpu_aware is not taken between devices: MPI knows nothing of OpenCL devices"
+        "transfer method gpu_aware is not taken between devices: MPI libraries cannot read the memory of "
+        "OpenCL devices"
     ]
 
 

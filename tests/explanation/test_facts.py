@@ -61,11 +61,11 @@ def test_one_rank_of_many_costs_no_more():
 
 def test_bound_is_bytes_over_bandwidth_or_operations_over_the_peak(monkeypatch):
     told = poisson(256, 2, ranks=4)
-    monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads: 1e15)
+    monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads, dtype: 1e15)
     bound = told.bound()
     assert bound.limit == "memory"
     assert bound.seconds_per_pass == pytest.approx(64 * 128 * 128 / bound.bandwidth)
-    monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads: 1e6)
+    monkeypatch.setattr("halocline.explanation.facts.multiply_add_peak", lambda comm, threads, dtype: 1e6)
     slow = told.bound()
     assert slow.limit == "arithmetic"
     assert slow.seconds_per_pass == pytest.approx(told.flops_per_cell * 128 * 128 / 1e6)

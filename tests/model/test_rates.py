@@ -64,6 +64,19 @@ def test_arithmetic_bounds_sweeps_too() -> None:
     assert rates.slowed(2.0).per_cell(sweep) == pytest.approx(2 * rates.per_cell(sweep))
 
 
+def test_sweeps_of_singles_do_twice_as_many_operations() -> None:
+    schedule, _ = heat(8, 2, (2, 1))
+    (sweep,) = schedule.pass_sweeps()
+    first, *others = (replace(info, dtype="float32") for info in schedule.fields)
+    singles = replace(schedule, fields=(first, *others))
+    mixed = replace(schedule, fields=(first, *schedule.fields[1:]))
+    assert len(set(sweep.operands)) > 1
+    assert [each.dtype_of(sweep) for each in (schedule, mixed, singles)] == ["float64", "float64", "float32"]
+    assert singles.dtype_of() == "float64"
+    rates = Rates(bandwidth=1e30, packing=1.0, flops=1e9)
+    assert rates.per_cell(sweep, "float32") == rates.per_cell(sweep) / 2 == sweep.flops / 2e9
+
+
 def test_a_sweep_takes_what_its_bytes_operations_and_sums_take() -> None:
     schedule, layout = heat(8, 2, (2, 1))
     (loop,) = [operation for operation in schedule.operations if isinstance(operation, Loop)]

@@ -74,13 +74,31 @@ def test_results_have_the_keys_that_they_always_had(tmp_path: Path) -> None:
     assert sorted(json.loads(path.read_text())) == keys["cases"]
 
 
+MIXED = """
+import halocline as hc
+
+grid = hc.Grid(8, periodic=True, dtype="float64")
+u, v = grid.field("u", dtype="float32"), grid.field("v")
+sim = hc.Simulation(grid, lambda u, v: {u: -u, v: -v}, scheme=hc.Euler(), dt=1e-3)
+sim.run(steps=1)
+"""
+
+
 # -- precision -----------------------------------------------------------------------------------------
 
 
 def test_a_dtype_that_no_field_takes_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN.replace('"u"', '"u", dtype="float64"'))
-    with pytest.raises(InputError, match="gives its grid or all its fields dtype float64, which stays"):
+    with pytest.raises(
+        InputError, match=r"--dtype float32 has no effect: .* sets float64 for its grid or all"
+    ):
         Problem(str(tmp_path / "own.py"), dtype="float32").run()
+    (tmp_path / "own.py").write_text(MIXED)
+    for dtype in ("float32", "float64"):
+        with pytest.raises(InputError, match=rf"--dtype {dtype} has no effect: .* sets float32 and float64"):
+            Problem(str(tmp_path / "own.py"), dtype=dtype).run()
+    (tmp_path / "own.py").write_text(MIXED.replace(', dtype="float64"', ""))
+    assert Problem(str(tmp_path / "own.py"), dtype="float32").dtype == "float32"
     with pytest.raises(InputError, match="dtype 'float16' is unknown"):
         Problem("heat", dtype="float16")
 

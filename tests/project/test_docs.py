@@ -19,6 +19,7 @@ import pytest
 
 import halocline as hc
 from documented_blocks import BLOCK, ROOT, run
+from halocline.plan.trace import TRACE_EVENTS
 from halocline.problems.names import Names
 from halocline.problems.problem import Problem
 from hang import HANG
@@ -117,6 +118,12 @@ def test_the_architecture_names_all_layers_in_their_order():
         assert (SOURCE / layer.strip("`") / first.strip("`")).is_file(), first
     sections = re.findall(r"^## (.+)$", (ARCHITECTURE.parent / "modules.md").read_text(), re.MULTILINE)
     assert sections == [*layers, "engine"]
+
+
+def test_the_guide_of_devices_names_every_event_of_a_trace():
+    rows = rows_of((ROOT / "docs/how-to/devices.md").read_text(), "Trace devices")
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+    assert sorted(named) == sorted(TRACE_EVENTS)
 
 
 def test_files_to_change_exist():

@@ -30,3 +30,18 @@ def test_job_scripts(system: str, end: str, head: str, tmp_path: Path) -> None:
         in text
     )
     assert f"halocline study report {stem}-1-node.json {stem}-4-nodes.json" in done.stdout
+
+
+@pytest.mark.parametrize("study", ["exchange", "placement"])
+def test_scripts_for_devices_need_no_devices(study: str, tmp_path: Path) -> None:
+    words = f"study {study} exchange --n 16 --device cuda:7 --nodes 1,2 --per-node 1 --submit slurm"
+    done = halocline(*words.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for path in tmp_path.iterdir():
+        assert "--device cuda:7" in path.read_text()
+    assert len(list(tmp_path.iterdir())) == 2
+    here = words.partition(" --nodes")[0]
+    done = halocline(*here.split(), "--ranks", "1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "device 'cuda:7': there is no" in done.stderr
+    assert "[1/" not in done.stderr

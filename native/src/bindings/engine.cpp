@@ -166,6 +166,7 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool
     lanes.append(nb::make_tuple(lane.subdomain, lane.role, lane.direction));
   }
   report["lanes"] = lanes;
+  report["clock_error"] = result.clock_error;
   return report;
 }
 
@@ -300,7 +301,8 @@ void bind_engine(nb::module_& m) {
           "message,\n"
           "        begin and end in seconds of the run.\n"
           "    lanes : of a traced run, the queues of devices: number of the subdomain, role ('computing',\n"
-          "        'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.\n\n"
+          "        'packing', 'outgoing' or 'incoming'), and the direction of its messages or -1.\n"
+          "    clock_error : seconds by which times of devices may differ from those of the host.\n\n"
           "Raises\n------\nRuntimeError\n"
           "    On one rank. On several a failure ends all ranks, with 'rank R: reason' on standard error.")
       .def("progress", &BoundEngine::progress,

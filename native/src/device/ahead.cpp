@@ -98,7 +98,7 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
   const bool all = run(0, operations_.size());
   where_.forget();
   char* const last = units_.front().notes->data();
-  of_scalars();
+  mark_scalars();
   queue.download(last, where_.control(), 0, sizeof(hc_control));
   queue.finish();
   hc_control control;
@@ -142,8 +142,10 @@ void Ahead::launch(const Kernel& kernel, std::span<const Argument> arguments) {
   of_scalars().launch(kernel, {1, 1, 1}, {1, 1, 1}, arguments);
 }
 
+void Ahead::mark_scalars() const { where_.computing().mark(Doing::kScalars); }
+
 Queue& Ahead::of_scalars() const {
-  where_.computing().mark(Doing::kScalars);
+  mark_scalars();
   return where_.computing();
 }
 

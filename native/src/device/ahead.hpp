@@ -102,7 +102,9 @@ class Ahead {
   size_t period_of(const Loop& loop) const;
   std::vector<const Buffer*> buffers() const;
   void launch(const Kernel& kernel, std::span<const Argument> arguments);
-  // The queue of all work, for what belongs to scalars.
+  // Marks the next commands of the computing queue as work on scalars.
+  void mark_scalars() const;
+  // Returns the computing queue, marked for work on scalars.
   Queue& of_scalars() const;
 
   Subdomain& where_;

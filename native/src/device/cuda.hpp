@@ -136,8 +136,8 @@ class CudaQueue : public Queue {
   const Stream stream;
 
  private:
-  // Of a trace. Times are those between events: `zero` is one at `since` seconds of the clock. A command
-  // whose times are not read yet has an event before and after it.
+  // State of a trace: times are differences between events, of which `zero` is at `since` seconds of the
+  // clock. A command whose times are not read yet has an event before and after it.
   struct Timed {
     EventOfStream before, after;
     TraceEvent traced;

@@ -221,7 +221,7 @@ class Device {
   virtual std::unique_ptr<Pinned> pinned(size_t bytes) = 0;
   // What is in urgent queues runs before what other queues have ready.
   virtual std::unique_ptr<Queue> queue(bool urgent) = 0;
-  // By which queues of this device are traced. It must not outlive the device.
+  // Clock for traces of the queues of this device; must not outlive the device.
   virtual std::shared_ptr<Clock> clock() = 0;
   // CUDA: a cubin or PTX; OpenCL: source, with options for the compiler. Throws DeviceError with the
   // compiler's words.

@@ -74,7 +74,7 @@ class Subdomain {
   void keep_up();
   // Waits for all work.
   void finish();
-  // See Queue.
+  // Begins and ends a trace of all queues.
   void begin_trace(const std::shared_ptr<Clock>& clock);
   std::vector<Lane> end_trace();
   bool traced() const { return clock_ != nullptr; }

@@ -1,5 +1,6 @@
 #include "device/times.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace halocline::device {
@@ -37,6 +38,7 @@ Times::Times(const std::vector<std::shared_ptr<Subdomain>>& subdomains) : subdom
     if (!device.clock) {
       device.clock = subdomain->device().clock();
       device.begun = most_exact(*device.clock);
+      error_ = std::max(error_, device.begun.error);
     }
     subdomain->begin_trace(device.clock);
     devices_.push_back(device);
@@ -51,6 +53,7 @@ std::vector<std::vector<Lane>> Times::take() {
   for (size_t n = 0; n < all.size(); ++n) {
     Clock& clock = *devices_[n].clock;
     if (!ended.contains(&clock)) ended[&clock] = most_exact(clock);
+    error_ = std::max(error_, ended[&clock].error);
     for (Lane& lane : all[n]) to_host(lane.events, devices_[n].begun, ended[&clock]);
   }
   return all;

@@ -15,6 +15,8 @@ class Times {
   explicit Times(const std::vector<std::shared_ptr<Subdomain>>& subdomains);
   // Ends it: the queues of each subdomain.
   std::vector<std::vector<Lane>> take();
+  // Greatest error of the readings of the host's clock, in seconds; complete after take().
+  double error() const { return error_; }
 
  private:
   struct Device {
@@ -23,6 +25,7 @@ class Times {
   };
   std::vector<std::shared_ptr<Subdomain>> subdomains_;
   std::vector<Device> devices_;  // of each subdomain
+  double error_ = 0;
 };
 
 }  // namespace halocline::device

@@ -40,6 +40,7 @@ struct Result {
     int direction;
   };
   std::vector<Lane> lanes;
+  double clock_error = 0;  // of the times of devices, in seconds
 };
 
 // How operations are run; no bit of the result depends on it while there are messages and kernels.
@@ -160,6 +161,7 @@ class Engine {
   Rank rank_;
   device::Subdomains devices_;
   std::unique_ptr<device::Times> times_;  // of the present run, where it is traced
+  bool barriers_ = false;                 // in the present run, after each sweep
   std::unique_ptr<device::Ahead> ahead_;  // one device, and no other rank
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;

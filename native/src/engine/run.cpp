@@ -74,7 +74,7 @@ Result Engine::run(const Running& how) {
   rank_.messages = how.messages;
   rank_.kernels = how.kernels;
   rank_.overlap = how.overlap;
-  rank_.barriers = how.barriers;
+  barriers_ = how.barriers;
   rank_.ahead =
       ahead_ && how.ahead && how.messages && how.kernels && how.passes == 0 && !how.resumed && !how.barriers;
   const struct Release {
@@ -182,6 +182,8 @@ void Engine::take_events(double begun) {
     }
     ++subdomain;
   }
+  result_.clock_error = times_->error();
+  times_.reset();
   for (std::vector<TraceEvent>& events : result_.events) {
     for (TraceEvent& event : events) {
       event.begin -= begun;
@@ -321,7 +323,7 @@ size_t Engine::step(std::unique_ptr<Sweep>& sweep, size_t at, Worker& worker) {
   });
   if (team_.failed()) std::rethrow_exception(team_.take_failure());
   sweep->finish();
-  if (rank_.barriers) synchronise();
+  if (barriers_) synchronise();
   sweep->executions += 1;
   sweep->seconds += now() - begun;
   if (reductions == 0) return at + 1;

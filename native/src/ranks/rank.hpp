@@ -90,7 +90,6 @@ struct Rank {
   // Of the present run; both but for measuring one without the other.
   bool messages = true, kernels = true;
   bool overlap = true;             // patches that need no message run before all have come
-  bool barriers = false;           // after each sweep, to be measured
   Mailboxes* mailboxes = nullptr;  // of the communicator
   Allreduce* allreduce = nullptr;  // that is on its way while a sweep runs
   // What the thread that looks after devices does while it waits for messages: see Engine.

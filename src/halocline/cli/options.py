@@ -210,8 +210,8 @@ class Execution:
     ranks_per_node
         Take every R ranks for a node, whatever they run on; by default nodes are what MPI says.
     placement
-        Which device of a node takes which of its subdomains: [bold]aware[/] of the links between them,
-        [bold]trivial[/], in order, or [bold]random[/], as drawn.
+        Placement of the subdomains of a node on its devices: [bold]aware[/], by the links between
+        devices; [bold]trivial[/], in order; [bold]random[/], drawn at random.
     mailboxes
         Mailboxes for each message of method rma.
     schedule

@@ -183,7 +183,7 @@ def _speed(result: Result, unit: str) -> list[str]:
             f"{r.flops_per_cell_step / ns:.1f} GFLOP/s"
         )
         if r.share_of_peak is not None and result.peak is not None:
-            most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds on as many cores now"
+            most = f"{result.peak / 1e9:.1f} GFLOP/s of multiply-adds of this precision on as many cores"
             arithmetic += f", {r.share_of_peak:.0%} of the {most}"
         lines.append(arithmetic)
     if r.share_of_bound is not None and result.bandwidth is not None:

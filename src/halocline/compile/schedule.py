@@ -291,6 +291,11 @@ class Schedule:
 
         return (operation for operation in self._pass() if isinstance(operation, Sweep))
 
+    def dtype_of(self, *sweeps: Sweep) -> str:
+        """Return the precision of the arithmetic of sweeps: float32 if all their arrays are, else float64."""
+        dtypes = {self.fields[number].dtype for sweep in sweeps for number in sweep.operands}
+        return "float32" if dtypes == {"float32"} else "float64"
+
     def pass_numbers(self) -> slice:
         """Where `pass_sweeps` are among all sweeps."""
         loops = [n for n, operation in enumerate(self.operations) if isinstance(operation, Loop)]

@@ -34,7 +34,7 @@ TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # of the 
 UNABLE = {
     "opencl": {
         "colocated": "OpenCL processes share no memory of devices",
-        "gpu_aware": "MPI knows nothing of OpenCL devices",
+        "gpu_aware": "MPI libraries cannot read the memory of OpenCL devices",
     }
 }
 
@@ -51,8 +51,8 @@ class Bound:
     threads_measured : int
         How many threads were at work at once; 0 for devices.
     flops : float or None
-        Operations a second of one rank: multiply-adds of vectors, measured here; None for devices, or where
-        that kernel cannot be compiled.
+        Operations a second of one rank: multiply-adds of vectors, measured here, of float32 where all arrays
+        are, else of float64; None for devices, or where that kernel cannot be compiled.
     seconds_per_pass : float
         Time of the largest subdomain, without messages and reductions: of its bytes, or of its operations
         where these take longer.
@@ -208,7 +208,8 @@ class Explained:
         active = min(plan.threads * ranks, len(cores()))
         processes = -(-active // plan.threads)
         bandwidth = triad_bandwidth(Communicator(), active, plan.memory * processes) / active * plan.threads
-        flops = multiply_add_peak(Communicator(), plan.threads)
+        dtype = self.schedule.dtype_of(*self.schedule.pass_sweeps())
+        flops = multiply_add_peak(Communicator(), plan.threads, dtype=dtype)
         memory, arithmetic = self.bytes_per_cell / bandwidth, self.flops_per_cell / (flops or math.inf)
         seconds, limit = cells * max(memory, arithmetic), "memory" if memory >= arithmetic else "arithmetic"
         moved, waits = 0, math.ceil(math.log2(ranks)) * sum(bool(step.reductions) for step in self.loop)

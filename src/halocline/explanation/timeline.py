@@ -101,8 +101,9 @@ def plot(
         for place, row in enumerate(rows):
             # where events overlap: the more of them, the darker
             seen = 0.4 if row in shared else 1.0
-            bars = spans.get((kind, row), [])
-            artist = axes.broken_barh(bars, (place - 0.4, 0.8), color=colours[kind], alpha=seen)
+            if (kind, row) not in spans:
+                continue
+            artist = axes.broken_barh(spans[kind, row], (place - 0.4, 0.8), color=colours[kind], alpha=seen)
             artist.set_linewidth(0.4)  # the shortest are visible too
     axes.set_yticks(range(len(rows)), [f"rank {rank}, {row}" for rank, row in rows])
     axes.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, unit * (last - first)), xlabel=name)

@@ -144,6 +144,7 @@ class Grid(Sealed):
         self._even_spacings: tuple[float, ...] = tuple(
             map(operator.truediv, self.extent, map(operator.add, self.shape, outside))
         )
+        self.has_default_dtype = dtype is None
         self.dtype = default_dtype() if dtype is None else _dtype(dtype, "grid")
         self.maps = maps_of(stretch, self)
         self.blocks = None if active is None else Blocks.of(active, self.shape)
@@ -525,6 +526,7 @@ class Field(Sealed, Assignable):
             if grid.is_own(taken):
                 why += "; it is one that a solver or stage made for itself: make your fields before those"
             raise InputError(f"the grid already has a field named {name!r}; {why}")
+        self.has_default_dtype = dtype is None and grid.has_default_dtype
         dtype = grid.dtype if dtype is None else _dtype(dtype, f"field {name!r}")
         self.grid, self.name, self.location, self.dtype = grid, name, location, dtype
         self.staggered = staggering(location, grid.ndim, f"field {name!r}")

@@ -218,7 +218,7 @@ class _Work:
 
     def _of_sweep(self, sweep: Sweep, todo: SweepPlan, plan: SubdomainPlan) -> _Share:
         # what runs every few passes counts in each with its part of the work
-        seconds = self.rates.per_cell(sweep) * sweep.share
+        seconds = self.rates.per_cell(sweep, self.schedule.dtype_of(sweep)) * sweep.share
         table = plan.patches.table
         cells = (table[:, 1, :] - table[:, 0, :]).prod(axis=1)
         pieces: dict[int, float] = {}

@@ -31,7 +31,7 @@ class Rates:
         Seconds that a reduction takes from one rank of a node to another and back; from links and overhead
         by default.
     flops : float
-        Operations a second, at most; they are done while bytes are moved.
+        Operations of float64 a second, at most; they are done while bytes are moved.
     """
 
     bandwidth: float
@@ -94,12 +94,12 @@ class Rates:
         )
         return rates.slowed(max(1.0, ranks_per_node / pace.ranks))
 
-    def per_cell(self, sweep: Sweep) -> float:
+    def per_cell(self, sweep: Sweep, dtype: str = "float64") -> float:
         """Return the seconds that a sweep takes for a cell: of its bytes, or of its operations where they
-        take longer."""
+        take longer. Vectors have twice as many numbers of float32, and do as many more operations."""
         sums = sum(reduction.kind == "sum" for reduction in sweep.reductions)
         moved = sweep.bytes / self.bandwidth + sweep.flops * self.per_flop + sums * self.per_sum
-        return max(moved, sweep.flops / self.flops)
+        return max(moved, sweep.flops * (ITEMSIZE[dtype] / ITEMSIZE["float64"]) / self.flops)
 
     def slowed(self, factor: float) -> Rates:
         """Return the rates with sweeps that take `factor` times as long."""

@@ -177,8 +177,8 @@ def lay_out(
 def link_time(layout: Layout, traffic: Traffic, distance: Sequence[Sequence[float]] | None) -> float | None:
     """Return the time of messages on the links of a node, over that of subdomains that are placed in order.
 
-    It is the ratio of Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. None: the subdomains are in
-    order, or the distance is not known.
+    It is the ratio of Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. 1 for subdomains in order.
+    None: the distance is not known, or devices take no subdomains.
     """
     if distance is None or not layout.slots:
         return None

@@ -39,7 +39,7 @@ class Device(_Part):
     memory : float
         Bytes.
     flops : float
-        Double-precision operations a second, at most.
+        Operations of float64 a second, at most; twice as many of float32.
     sustained : float
         Share of `flops` that sweeps reach where arithmetic is the limit.
     cores : int, optional

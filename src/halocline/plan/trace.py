@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-TRACE_EVENTS = {  # in the order of native/src/threads/trace.hpp
-    "patch": "a kernel computes a patch",
-    "halo box": "a kernel computes cells of the halo",
-    "boundary": "a kernel fills ghost cells",
-    "copy": "halo cells are copied without MPI",
-    "pack": "cells are copied into the buffer of a message",
-    "unpack": "cells are copied out of the buffer of a message",
-    "reduction": "a reduction is merged, or waited for",
-    "message": "from the start of its exchange until a message has come",
-    "send": "from the start of a message by MPI until its buffer is free",
-    "download": "copy from a device to the host",
-    "upload": "copy from the host to a device",
-    "scalars": "a device evaluates statements about scalars, or conditions",
-    "launch": "a thread of the host queues work of its devices, or waits until they have room for it",
-}
+# kinds of events, in the order of native/src/threads/trace.hpp; docs/how-to/devices.md describes them
+TRACE_EVENTS = (
+    *("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message", "send", "download"),
+    *("upload", "scalars", "launch"),
+)
 OVERLAPPING = frozenset({"message", "send"})  # kinds of which several happen at once in one lane
 MESSAGES = "messages"  # name of the lane of messages
 

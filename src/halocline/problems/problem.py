@@ -199,10 +199,11 @@ class Problem:
         self.is_program = self.order is None
         self.fields = tuple(f for f in self.grid.fields.values() if not self.grid.is_own(f))
         self.dtype = dtype_of(self.fields)
-        if self.dtype_given is not None and self.dtype_given not in self.dtype:
+        takes_dtype = any(f.has_default_dtype for f in self.fields)
+        if self.dtype_given not in (None, self.dtype) and not takes_dtype:
             raise InputError(
-                f"--dtype {self.dtype_given}: {self.spelling} gives its grid or all its fields dtype "
-                f"{self.dtype}, which stays. Leave the option out, or dtype= in the file"
+                f"--dtype {self.dtype_given} has no effect: {self.spelling} sets {self.dtype} for its grid "
+                "or all its fields. Leave out the option, or dtype= in the file"
             )
         self.declared, self._sizes = settings.declared, settings.sizes
         self._values = settings.values if self.has_settings else {**self.script.names, **self.given}

@@ -63,8 +63,9 @@ class Record:
         The rate of these bytes, over that of a += s * b on the same threads in the same run; on devices, over
         that of copies within their memory. None where steps were without kernels.
     share_of_peak : float or None
-        The rate of these operations, over that of multiply-adds of float64 on as many cores; an addition
-        that no product joins is one operation, so that 1 cannot be reached. None on devices.
+        The rate of these operations, over that of multiply-adds on as many cores, of float32 where all
+        arrays are, else of float64; an addition that no product joins is one operation, so that 1 cannot be
+        reached. None on devices.
     joules_per_cell_step : float or None
         What processors and devices took; None where the host does not report it.
     joules_of : tuple of str

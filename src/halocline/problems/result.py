@@ -25,7 +25,6 @@ from halocline.problems.files import PLACES
 from halocline.problems.names import Names, returned
 from halocline.problems.record import Record, Timing
 from halocline.run.domain.execution import Execution
-from halocline.run.engine.prepared import Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth, duration_beside
@@ -114,7 +113,8 @@ class Result:
     bandwidth : float or None
         Bytes per second of a += s * b on all ranks at once, or of copies within their devices.
     peak : float or None
-        Operations per second of multiply-adds on as many cores.
+        Operations per second of multiply-adds on as many cores, in the precision of the arithmetic; see
+        `halocline.compile.schedule.Schedule.dtype_of`.
     observer : Following
         Observer of the run.
     names : Names
@@ -329,7 +329,7 @@ def result_of(observer: Any) -> Result:
         ranks_of_node=domain.comm.most_of_node,
         hosts=hosts(domain.comm),
         parts=domain.parts,
-        methods_used=_methods_used(problem.prepared),
+        methods_used=problem.prepared.methods_used(),
         cores_or_devices=domain.cores_or_devices,
         devices=fields.devices,
         memory_bytes=memory_bytes,
@@ -350,7 +350,8 @@ def _speed(
     domain, cells = fields.domain, fields.grid.size
     duration = duration_beside(max(domain.comm.allgather(timing.seconds)))
     reference = bandwidth(domain.comm, domain.devices, domain.threads, fields.store.memory_bytes, duration)
-    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration)
+    dtype = schedule.dtype_of(*schedule.pass_sweeps())
+    peak = None if domain.devices else multiply_add_peak(domain.comm, domain.threads, duration, dtype=dtype)
     flops = float(sum(sweep.flops * sweep.share for sweep in schedule.pass_sweeps()))
     seconds, energy, updates = timing.loop_seconds, timing.energy, cells * timing.steps
     rate = updates / seconds if seconds and only in (None, "compute") else None
@@ -366,16 +367,6 @@ def _speed(
         "joules_of": energy.of if energy and updates else (),
     }
     return speed, reference, peak
-
-
-def _methods_used(prepared: Prepared) -> tuple[str, ...]:
-    """Return the transfer methods by which any rank receives; all ranks call this."""
-    plan, mine = prepared.plan, dict[str, None]()
-    for own in plan.subdomains:
-        for sweep in own.sweeps:
-            mine |= {message.method: None for message in sweep.receives}
-            mine |= {plan.transfers.method(own.number, copy.subdomain): None for copy in sweep.copies}
-    return tuple(dict.fromkeys(name for each in prepared.domain.comm.allgather([*mine]) for name in each))
 
 
 def _checksums(fields: Fields, of: Sequence[Field]) -> dict[str, Any]:

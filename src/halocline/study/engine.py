@@ -91,8 +91,10 @@ def carry_out(
 ) -> list[Measurement]:
     """Return all measurements.
 
-    `note` takes lines of text before and after each run, and `keep` the measurements so far.
+    All runs are fitted to the devices of this machine before the first one begins. `note` takes lines of text
+    before and after each run, and `keep` the measurements so far.
     """
+    runs = [run.here for run in runs]
     measurements: list[Measurement] = []
     for number, run in enumerate(runs, 1):
         note(f"[{number}/{len(runs)}] {run.words}")

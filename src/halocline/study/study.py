@@ -112,6 +112,9 @@ class Run:
         For the measurement, beside what the command reports.
     extra : mapping of str to str
         Options for its first run alone, such as pictures.
+    on_devices : callable, optional
+        ``on_devices(run)`` gives the run for the devices of this machine. Job scripts are written without it:
+        the machine that writes them may have no devices.
     """
 
     command: Command
@@ -121,6 +124,12 @@ class Run:
     at: int | tuple[int, ...] | None
     facts: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
+    on_devices: Callable[[Run], Run] | None = None
+
+    @property
+    def here(self) -> Run:
+        """The run for the devices of this machine; InputError where they do not suit it."""
+        return self if self.on_devices is None else self.on_devices(self)
 
     @property
     def words(self) -> str:

@@ -30,3 +30,11 @@ def test_the_peak_of_a_core():
     assert 0.2 < max(rates) / max(peaks) < 2
     four = max(multiply_add_peak(Communicator(), 4) or 0.0 for _ in range(3))
     assert four > 1.5 * statistics.median(peaks)  # of four threads
+
+
+def test_vectors_have_twice_as_many_singles():
+    peaks = {dtype: [] for dtype in ("float64", "float32")}
+    for _ in range(5):
+        for dtype, found in peaks.items():
+            found.append(multiply_add_peak(Communicator(), 1, dtype=dtype) or 0.0)
+    assert 1.5 * max(peaks["float64"]) < max(peaks["float32"])

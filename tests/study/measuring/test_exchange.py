@@ -29,6 +29,8 @@ def test_what_is_told() -> None:
         )
         assert found["seconds"] > 0
         assert found["ranks"] == world().size
+        assert found["hosts"] == 1
+        assert set(found["methods_used"]) == set(found["bytes_by_method"])
         if found["ranks"] == 1:
             around = next(m for m in ("self", "peer", "rma", "mpi") if m in methods)
             assert found["messages"] == (around in ("rma", "mpi"))

@@ -39,6 +39,8 @@ def exchange(name: str, *, aware: bool = False, **other: Any) -> dict[str, Any]:
         ({}, "1n/6r/6g/58"),
         ({"ranks": 1}, "1n/1r/6g/58"),
         ({"nodes": 3}, "3n/2r/2g/58"),
+        ({"nodes": 3, "hosts": 3}, "3n/2r/2g/58"),
+        ({"nodes": 3, "hosts": 1}, "3n/2r/2g/58 (on 1 host)"),
         ({"shape": [8, 9, 7]}, "1n/6r/6g/8x9x7"),
         ({"aware": True}, "1n/6r/6g/58/ca"),
     ],
@@ -58,7 +60,7 @@ def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
     assert times.heads[1:] == tuple(SETS)
     assert [row[0] for row in times.rows] == ["1n/1r/6g/58", "1n/6r/6g/58"]
     assert times.rows[1][1:] == ("6 ms (1.00)", "3 ms (2.00)", "2 ms (3.00)", "1 ms (6.00)")
-    assert moved.rows[0][1] == "mpi 1 kB"
+    assert moved.rows[0][1] == "1 kB mpi"
     assert list(sentences(group)) == [
         f"1n/{ranks}r/6g/58: all methods exchange 6.00 times as fast as MPI alone." for ranks in (1, 6)
     ]
@@ -67,11 +69,16 @@ def test_methods_are_added_in_turn_and_compared_with_mpi_alone() -> None:
 def test_what_was_not_taken_is_said() -> None:
     (said, shared) = notes(Group([exchange("+remote")]))
     assert said == "MPI from memory of devices (ca) is not measured: fields are in memory of the host."
-    assert shared == "1n/6r/6g/58: 6 threads of a node share its 2 cores."
+    assert shared == "1n/6r/6g/58: 6 threads of a host share its 2 cores."
+    _, shared = notes(Group([exchange("+remote", nodes=3, hosts=1)]))
+    assert shared == "3n/2r/2g/58 (on 1 host): 6 threads of a host share its 2 cores."
+    assert len(notes(Group([exchange("+remote", nodes=3, hosts=3)]))) == 1  # 2 threads of each
     why = {"gpu_aware": "the library does not say so"}
     alone = exchange("+remote", ranks=2, devices=PLACES)
     lacking = exchange("+remote", aware=True, ranks=2, devices=PLACES, methods=["mpi"], unavailable=why)
-    assert "nothing of OpenCL devices" in notes(Group([alone]))[0]
+    assert "no run has a set of methods with gpu_aware" in notes(Group([alone]))[0]
+    opencl = alone | {"devices": [place | {"device": "opencl:0"} for place in PLACES]}
+    assert "MPI libraries cannot read the memory of OpenCL devices" in notes(Group([opencl]))[0]
     assert notes(Group([alone, lacking])) == [
         "1n/2r/6g/58/ca: gpu_aware is not taken: the library does not say so."
     ]

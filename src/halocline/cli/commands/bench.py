@@ -42,7 +42,7 @@ def exchange(
     Parameters
     ----------
     n
-        Cells along each axis of a rank's share; several numbers are those of the grid in all.
+        Cells along each axis of a rank's share; several numbers give the whole grid.
     scaling
         [bold]weak[/], the default of one N: the grid has round(N ranks^(1/3))³ cells. [bold]strong[/]: N³
         in all.

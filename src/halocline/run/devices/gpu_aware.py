@@ -49,7 +49,7 @@ def why_not_aware(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool
         return "there is one rank", False
     library = native().mpi_library()
     if not all(comm.allgather(all(d.interface == "cuda" for d in devices))):
-        return "MPI knows nothing of OpenCL devices", False
+        return "MPI libraries cannot read the memory of OpenCL devices", False
     if not all(comm.allgather(claimed(library))):
         return f"the MPI library, {os.path.basename(library)}, does not say that it takes CUDA memory", False
     reasons = [reason for reason in comm.allgather(_verified(comm, devices)) if reason]

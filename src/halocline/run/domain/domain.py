@@ -298,9 +298,8 @@ class Domain:
     @property
     def places_of_subdomains(self) -> tuple[str, ...]:
         """Name of each subdomain of this rank and its device; none on the CPU."""
-        devices = [self.device_of(n) for n in range(len(self.subdomains) if self.devices else 0)]
-        named = zip(self.subdomains, devices, strict=False)
-        return tuple(f"subdomain {number} on {d.interface}:{d.index}" for number, d in named)
+        own = (place for place in self.places if place.rank == self.comm.rank)
+        return tuple(f"subdomain {place.subdomain} on {place.device}" for place in own)
 
     def finders(self) -> Mapping[Any, Any]:
         """The code of each device that looks for what is not finite; all ranks call this."""

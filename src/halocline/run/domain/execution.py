@@ -61,8 +61,8 @@ class Execution:
         Take as many consecutive ranks for a node, whatever machine they run on, to try on one machine what
         is decided for several. Nodes are what MPI says where not given.
     placement : {"aware", "trivial", "random"}
-        Which device of a node takes which of its subdomains: "aware" of the links between devices, so that
-        messages take the least time on them; in order ("trivial"); or drawn ("random"). Without devices,
+        Placement of the subdomains of a node on its devices: "aware", by the links between devices, so that
+        messages take the least time on them; "trivial", in order; "random", drawn at random. Without devices,
         where ranks take the subdomains, or where all links are equal, "aware" is in order too.
     methods : str or sequence of str, optional
         The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from halocline.compile.schedule import Schedule
+from halocline.lang.axes import AXES
 from halocline.plan.trace import OVERLAPPING, TRACE_EVENTS, Lane, TraceEvent, lanes_of_host
 from halocline.run.host.files import write_file
 from halocline.run.ranks.communicator import Communicator
 
 MOST = 20_000  # events of each lane that are kept: the first ones
-KINDS = tuple(TRACE_EVENTS)
 RECEIVED = ("unpack", "message", "upload")  # kinds of which the rank at the other end is the sender
-AXES = "xyz"
 
 
 class Timeline:
@@ -44,6 +43,7 @@ class Timeline:
         self._hosts = len(self._own_lanes)
         self._kept: dict[int, int] = {}
         self._passed = 0.0
+        self._clock_error = 0.0  # of the times of devices, in seconds
 
     def add(self, rank: int, schedule: Schedule, report: dict[str, Any], places: Sequence[str] = ()) -> None:
         """Take the events of a run.
@@ -59,20 +59,26 @@ class Timeline:
             Name of each subdomain on a device.
         """
         names = [", ".join(sweep.names) or sweep.kernel for sweep in schedule.sweeps()]
-        queues = (self._number(n, role, code, places, schedule.ndim) for n, role, code in report["lanes"])
+        queues = (
+            self._lane_of_queue(n, role, code, places, schedule.ndim) for n, role, code in report["lanes"]
+        )
         numbers = [*range(self._hosts), *queues]
         for lane, rows in zip(numbers, report["events"], strict=True):
             room = MOST - self._kept.get(lane, 0)
             for event, sweep, what, tag, begin, end in rows[:room].tolist():
-                kind = KINDS[int(event)]
+                kind = TRACE_EVENTS[int(event)]
                 name = _name(kind, names[int(sweep)] if sweep >= 0 else "", int(what), int(tag))
                 times = self._passed + begin, self._passed + end
                 self.own.append(TraceEvent(rank, lane, kind, name, *times))
             self._kept[lane] = self._kept.get(lane, 0) + min(room, len(rows))
         self._passed += report["seconds"]
+        self._clock_error = max(self._clock_error, report["clock_error"])
 
-    def _number(self, subdomain: int, role: str, code: int, places: Sequence[str], ndim: int) -> int:
-        """Return the number of the lane of a queue, which all programs of a subdomain share."""
+    def _lane_of_queue(self, subdomain: int, role: str, code: int, places: Sequence[str], ndim: int) -> int:
+        """Return the number of the lane of a queue, and add the lane where it is new.
+
+        All programs of a subdomain share it.
+        """
         row = f"{places[subdomain]}, {role}"
         lane = Lane(row if code < 0 else f"{row} {towards(code, ndim)}".rstrip(), row)
         if lane not in self._own_lanes:
@@ -92,12 +98,13 @@ class Timeline:
         RunError
             The file cannot be written; on all ranks.
         """
-        gathered = comm.gather((tuple(self._own_lanes), self.own))
+        gathered = comm.gather((tuple(self._own_lanes), self.own, self._clock_error))
         with comm.agreement("write the trace"):
             if gathered is not None:
-                self.all = [event for _, own in gathered for event in own]
-                self.lanes = {rank: lanes for rank, (lanes, _) in enumerate(gathered)}
-                write_file(self.file, chrome_text(self.all, self.lanes))
+                self.all = [event for _, own, _ in gathered for event in own]
+                self.lanes = {rank: lanes for rank, (lanes, *_) in enumerate(gathered)}
+                error = max(error for *_, error in gathered)
+                write_file(self.file, chrome_text(self.all, self.lanes, clock_error=error))
 
 
 def towards(code: int, ndim: int) -> str:
@@ -119,9 +126,17 @@ def _name(kind: str, sweep: str, what: int, tag: int) -> str:
     return f"{sweep}: {said}" if sweep else said
 
 
-def chrome_text(events: Sequence[TraceEvent], lanes: Mapping[int, Sequence[Lane]]) -> str:
-    """Return the text of a file in the Trace Event Format; see `chrome_events`."""
-    return json.dumps({"traceEvents": list(chrome_events(events, lanes)), "displayTimeUnit": "ms"}) + "\n"
+def chrome_text(
+    events: Sequence[TraceEvent], lanes: Mapping[int, Sequence[Lane]], *, clock_error: float = 0.0
+) -> str:
+    """Return the text of a file in the Trace Event Format; see `chrome_events`.
+
+    `clock_error` is the greatest error of the times of devices, in seconds; it is written in microseconds.
+    """
+    whole: dict[str, Any] = {"traceEvents": list(chrome_events(events, lanes)), "displayTimeUnit": "ms"}
+    if clock_error > 0:
+        whole["otherData"] = {"device_clock_error_us": round(1e6 * clock_error, 3)}
+    return json.dumps(whole) + "\n"
 
 
 def chrome_events(

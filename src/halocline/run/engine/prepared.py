@@ -21,6 +21,7 @@ from halocline.errors import RunError, Terminated
 from halocline.native import native
 from halocline.plan.rank import RankPlan, wraps_rows
 from halocline.run.devices.devices import compile_for, device_errors
+from halocline.run.domain.trace import Timeline
 from halocline.run.engine.bind import build_device_engine, build_engine
 from halocline.run.host.process import restoring
 from halocline.run.memory.store import FieldStore
@@ -283,6 +284,15 @@ class Prepared:
         loop; inner loops count once, and what runs every few steps by its share."""
         return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
+    def methods_used(self) -> tuple[str, ...]:
+        """Return the transfer methods by which any rank receives; all ranks call this."""
+        mine, transfers = dict[str, None](), self.plan.transfers
+        for own in self.plan.subdomains:
+            for sweep in own.sweeps:
+                mine |= {message.method: None for message in sweep.receives}
+                mine |= {transfers.method(own.number, copy.subdomain): None for copy in sweep.copies}
+        return tuple(dict.fromkeys(name for each in self.domain.comm.allgather([*mine]) for name in each))
+
     def run(
         self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None
     ) -> Outcome:
@@ -324,9 +334,7 @@ class Prepared:
                 )
                 outcomes.append(self._outcome(report))
                 if timeline is not None:
-                    timeline.add(
-                        self.domain.comm.rank, self.schedule, report, self.domain.places_of_subdomains
-                    )
+                    self.add_events(timeline, report)
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
                 sweeps = sum(report["sweep_counts"])
                 # the end of a run may cut a piece, which counts too: times are compared by the sweep
@@ -349,6 +357,10 @@ class Prepared:
         elif whole.reason == "interrupted" and not interrupted:
             whole = replace(whole, reason="paused")
         return whole
+
+    def add_events(self, timeline: Timeline, report: dict[str, Any]) -> None:
+        """Add the events of a report of the native engine to a timeline."""
+        timeline.add(self.domain.comm.rank, self.schedule, report, self.domain.places_of_subdomains)
 
     def _outcome(self, report: Mapping[str, Any]) -> Outcome:
         return Outcome(
@@ -437,9 +449,8 @@ class PassTimer:
         """
         if (timeline := self.prepared.domain.timeline) is None:
             return
-        domain, report = self.prepared.domain, self._report(self.passes, traced=True)
-        timeline.add(domain.comm.rank, self.prepared.schedule, report, domain.places_of_subdomains)
-        timeline.write(domain.comm)
+        self.prepared.add_events(timeline, self._report(self.passes, traced=True))
+        timeline.write(self.prepared.domain.comm)
 
     def _report(self, passes: int, **kind: bool) -> Any:
         """Return the engine's report of a run."""

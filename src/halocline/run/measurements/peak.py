@@ -11,19 +11,21 @@ from halocline.run.measurements.bandwidth import LONGEST, best_rate
 from halocline.run.ranks.communicator import Communicator
 
 ROUND = 5e-3  # seconds
+NUMBERS = {"float64": "double", "float32": "float"}  # types in C++
 
 # More chains than a multiply-add takes cycles, on two units. The compiler's flags, made for equal bits, leave
 # products and sums apart: here they are joined, and optimized at any level of HALOCLINE_OPTIMIZATION.
 SOURCE = """
+typedef NUMBER number;
 #ifdef __AVX512F__
-enum { LANES = 8 };
+enum { BYTES = 64 };
 #elif defined __AVX__
-enum { LANES = 4 };
+enum { BYTES = 32 };
 #else
-enum { LANES = 2 };
+enum { BYTES = 16 };
 #endif
-enum { CHAINS = 12 };
-typedef double vector __attribute__((vector_size(LANES * sizeof(double))));
+enum { LANES = BYTES / sizeof(number), CHAINS = 12 };
+typedef number vector __attribute__((vector_size(BYTES)));
 
 #ifdef __aarch64__
 #define REGISTER "+w"
@@ -39,8 +41,8 @@ typedef double vector __attribute__((vector_size(LANES * sizeof(double))));
 
 extern "C" CONTRACTED double multiply_adds(long rounds) {
   vector sums[CHAINS] = {}, factor = {}, more = {};
-  factor += 0.5;
-  more += 0.25;
+  factor += number{0.5};
+  more += number{0.25};
   for (long round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int c = 0; c < CHAINS; ++c) {
@@ -53,8 +55,10 @@ extern "C" CONTRACTED double multiply_adds(long rounds) {
 """
 
 
-def multiply_add_peak(comm: Communicator, threads: int, duration: float = LONGEST) -> float | None:
-    """Operations a second of float64 multiply-adds, each counted as two, of all threads of all ranks.
+def multiply_add_peak(
+    comm: Communicator, threads: int, duration: float = LONGEST, *, dtype: str = "float64"
+) -> float | None:
+    """Return the operations a second of multiply-adds, each counted as two, of all threads of all ranks.
 
     Measured on one thread of each rank, all at once, and taken as often as the rank has threads: cores whose
     clock falls when all of them work have somewhat less.
@@ -67,6 +71,8 @@ def multiply_add_peak(comm: Communicator, threads: int, duration: float = LONGES
         Of this rank.
     duration : float
         Seconds of the measurement, the same on all ranks.
+    dtype : {"float64", "float32"}
+        Precision of the numbers; vectors have twice as many of float32.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def multiply_add_peak(comm: Communicator, threads: int, duration: float = LONGES
         The same on all ranks; None where it cannot be compiled.
     """
     try:
-        library = compile_once(SOURCE, comm, streaming=False)
+        library = compile_once(SOURCE.replace("NUMBER", NUMBERS[dtype]), comm, streaming=False)
     except HaloclineError:
         return None
     work = ctypes.CDLL(str(library)).multiply_adds

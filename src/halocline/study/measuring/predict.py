@@ -208,7 +208,10 @@ def predict(
             count,
             slots,
             per_cell=subdomains_per_rank
-            * sum(rates.per_cell(sweep) * sweep.share for sweep in schedule.pass_sweeps()),
+            * sum(
+                rates.per_cell(sweep, schedule.dtype_of(sweep)) * sweep.share
+                for sweep in schedule.pass_sweeps()
+            ),
             per_halo_cell=1.0 / machine.injection,
             per_halo_cell_within=1.0 / rates.packing,
             **cutting,

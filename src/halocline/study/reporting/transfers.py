@@ -9,6 +9,7 @@ from math import prod
 from halocline.io.table import Table
 from halocline.plan.transfer import AWARE_SETS, SETS, UNFIT_ON_HOST
 from halocline.study.measurement import Measurement
+from halocline.study.measuring.exchange import into_a_rank
 from halocline.study.reporting import quantities as q
 from halocline.study.reporting.report import (
     Axis,
@@ -19,10 +20,14 @@ from halocline.study.reporting.report import (
     pivot_table,
     row_table,
 )
-from halocline.words import amount, counted, duration
+from halocline.words import counted, duration
 
 NAMES = {methods: name for sets in (SETS, AWARE_SETS) for name, methods in sets.items()}
-OPENCL = "MPI knows nothing of OpenCL devices"
+# interface of devices: why no run lets MPI read their memory
+NOT_READ = {
+    "opencl": "MPI libraries cannot read the memory of OpenCL devices",
+    "cuda": "no run has a set of methods with gpu_aware",
+}
 
 
 def set_name(measurement: Measurement) -> str:
@@ -40,16 +45,21 @@ def configuration(measurement: Measurement) -> str:
     """Return the configuration as Section IV.C writes it, "1n/6r/6g/1363/ca".
 
     It consists of nodes, ranks of a node, subdomains of a node (one for each device there), the extent of the
-    grid, and "ca" where MPI takes memory of devices.
+    grid, and "ca" where MPI takes memory of devices. The number of hosts follows if several nodes are on one.
     """
     nodes, extent = q.nodes(measurement), "x".join(map(str, measurement["shape"]))
     extent = extent if len(set(measurement["shape"])) > 1 else str(measurement["shape"][0])
     of_node = f"{measurement['ranks'] // nodes}r/{prod(measurement['parts']) // nodes}g"
-    return f"{nodes}n/{of_node}/{extent}" + "/ca" * is_aware(measurement)
+    return f"{nodes}n/{of_node}/{extent}" + "/ca" * is_aware(measurement) + q.of_hosts(measurement)
 
 
-def _row(m: Measurement) -> tuple[int, int, bool, int]:
-    return q.nodes(m), m["ranks"], is_aware(m), m["cells"]
+def _hosts(m: Measurement) -> int:
+    """Return the number of hosts of a run; that of nodes for a record of an older Halocline."""
+    return int(m.get("hosts") or q.nodes(m))
+
+
+def _row(m: Measurement) -> tuple[int, int, int, bool, int]:
+    return q.nodes(m), _hosts(m), m["ranks"], is_aware(m), m["cells"]
 
 
 def _column(m: Measurement) -> tuple[int, str]:
@@ -75,10 +85,6 @@ def _cell(m: Measurement, group: Group) -> str:
     return duration(m["seconds"]) + ("" if ratio is None else f" ({ratio:.2f})")
 
 
-def _bytes(m: Measurement, group: Group) -> str:
-    return ", ".join(f"{method} {amount(size)}" for method, size in m["bytes_by_method"].items())
-
-
 def tables(group: Group) -> Iterator[Table]:
     """Yield the times and the bytes of each size: rows are configurations, columns are sets."""
     for size in group.by(lambda m: m["n"]):
@@ -95,7 +101,7 @@ def tables(group: Group) -> Iterator[Table]:
             "Time of an exchange", group=size, cell=_cell, note=note, heading=f"{what}, n = {one['n']}"
         )
         taken = size.where(lambda m: not _lacks(m))
-        yield pivot("Bytes into the busiest rank", group=taken, cell=_bytes)
+        yield pivot("Bytes into the busiest rank", group=taken, cell=lambda m, g: into_a_rank(m))
 
 
 def notes(group: Group) -> list[str]:
@@ -105,22 +111,23 @@ def notes(group: Group) -> list[str]:
         for method, why in m.get("unavailable", {}).items():
             found[f"{configuration(m)}: {method} is not taken: {why}."] = None
     if not any(map(is_aware, group.members)):
-        why = OPENCL if first["devices"] else UNFIT_ON_HOST["gpu_aware"]
+        interface = first["devices"][0]["device"].partition(":")[0] if first["devices"] else "cpu"
+        why = NOT_READ.get(interface, UNFIT_ON_HOST["gpu_aware"])
         found[f"MPI from memory of devices (ca) is not measured: {why}."] = None
     for m in group.members:
-        cores, threads = m["machine"]["cores"], m["ranks"] * m["threads"] // q.nodes(m)
+        cores, threads = m["machine"]["cores"], -(-m["ranks"] * m["threads"] // _hosts(m))
         if threads > cores:
-            found[f"{configuration(m)}: {threads} threads of a node share its {counted(cores, 'core')}."] = (
-                None
-            )
+            where = f"{threads} threads of a host share its {counted(cores, 'core')}"
+            found[f"{configuration(m)}: {where}."] = None
     return list(found)
 
 
 def sentences(group: Group) -> Iterator[str]:
     """Yield what all methods together are worth in each configuration."""
-    for m in sorted(group.where(lambda m: set_name(m) == "+kernel" and not _lacks(m)).members, key=_row):
-        if (ratio := _speedup(m, group.where(lambda other: other["n"] == m["n"]))) is not None:  # noqa: B023
-            yield f"{configuration(m)}: all methods exchange {ratio:.2f} times as fast as MPI alone."
+    for size in group.by(lambda m: m["n"]):
+        for m in sorted(size.where(lambda m: set_name(m) == "+kernel" and not _lacks(m)).members, key=_row):
+            if (ratio := _speedup(m, size)) is not None:
+                yield f"{configuration(m)}: all methods exchange {ratio:.2f} times as fast as MPI alone."
 
 
 def placement_tables(group: Group) -> Iterator[Table]:

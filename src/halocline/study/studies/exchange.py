@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
-from halocline.errors import InputError
 from halocline.plan.transfer import AWARE_SETS, SETS
 from halocline.ranges import SUBDOMAINS
 from halocline.run.domain.execution import chosen_devices
-from halocline.study.measuring.exchange import shared_out, weak_shape
+from halocline.study.measuring.exchange import SHARED, check_exchange_alone, shared_out, weak_shape
 from halocline.study.reporting import transfers
 from halocline.study.reporting.report import Contents
 from halocline.study.study import Asked, Run, Study
@@ -24,19 +24,20 @@ class Exchange(Study):
 
     def runs(self, asked: Asked) -> list[Run]:
         """Return a run for each set of transfer methods."""
-        if asked.command.name != "exchange":
-            raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
+        check_exchange_alone(asked.command.name)
         device, subdomains = asked.command.device, asked.number("subdomains", SUBDOMAINS)
         scaling, runs = asked.given.get("scaling") or "weak", []
         is_cuda = chosen_devices(device).interface == "cuda"
         sets = [*SETS.values(), *(AWARE_SETS.values() if is_cuda else ())]
-        for n, layout in itertools.product(asked.sizes or (64,), self.layouts(asked)):
-            count, each = shared_out(subdomains, layout.ranks, device, layout.per_node)
-            shape = weak_shape(n, count if scaling == "weak" else 1)
-            how = {"subdomains_per_rank": each, "decomposition": "bisection"}
-            for methods in sets:
-                command = asked.command.but(**how, methods=methods)
-                runs.append(Run(command, n, shape, layout, shape, {"scaling": scaling}))
+
+        def on_devices(run: Run) -> Run:
+            count, each = shared_out(subdomains, run.layout.ranks, device, run.layout.per_node)
+            shape = weak_shape(run.n, count if scaling == "weak" else 1)
+            return replace(run, command=run.command.but(subdomains_per_rank=each), shape=shape, at=shape)
+
+        for n, layout, methods in itertools.product(asked.sizes or (64,), self.layouts(asked), sets):
+            command, shape = asked.command.but(decomposition="bisection", methods=methods), weak_shape(n, 1)
+            runs.append(Run(command, n, shape, layout, shape, {"scaling": scaling}, on_devices=on_devices))
         return runs
 
 
@@ -50,7 +51,7 @@ STUDY = Exchange(
     contents=(Contents(transfers.tables, transfers.sentences),),
     options=(
         ("--scaling weak|strong", "Whether N belongs to a subdomain, or is that of the grid.", "weak"),
-        ("--subdomains S", "In all, which the ranks of each run share; by default one of each rank.", None),
+        ("--subdomains S", f"{SHARED}; by default one for each rank or device.", None),
     ),
     verb="bench",
     compares=("methods", "methods_asked", "subdomains_per_rank"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
-from halocline.errors import InputError
 from halocline.ranges import SUBDOMAINS
-from halocline.study.measuring.exchange import shared_out
+from halocline.study.measuring.exchange import SHARED, check_exchange_alone, shared_out
 from halocline.study.reporting.report import Contents
 from halocline.study.reporting.transfers import placement_tables
 from halocline.study.study import Asked, Run, Study
@@ -21,27 +21,30 @@ class Placement(Study):
 
     def runs(self, asked: Asked) -> list[Run]:
         """Return a run for each placement."""
-        if asked.command.name != "exchange":
-            raise InputError(f"{asked.command.name}: this study is of the exchange alone; say exchange")
+        check_exchange_alone(asked.command.name)
         count, runs = asked.number("subdomains", SUBDOMAINS), []
+
+        def on_devices(run: Run) -> Run:
+            _, each = shared_out(count, run.layout.ranks, asked.command.device, run.layout.per_node)
+            return replace(run, command=run.command.but(subdomains_per_rank=each))
+
         for n, layout in itertools.product(asked.sizes or (180,), self.layouts(asked)):
             shape = tuple(round(n * cells / SHAPE[0]) for cells in SHAPE)
-            _, each = shared_out(count, layout.ranks, asked.command.device, layout.per_node)
             for placement in ("trivial", "aware"):
-                how = {"placement": placement, "subdomains_per_rank": each, "decomposition": "bisection"}
-                runs.append(Run(asked.command.but(**how), n, shape, layout, shape))
+                command = asked.command.but(placement=placement, decomposition="bisection")
+                runs.append(Run(command, n, shape, layout, shape, on_devices=on_devices))
         return runs
 
 
 STUDY = Placement(
     "placement",
     title="Placement",
-    about="The exchange alone, with subdomains on the devices of a node in order, and as the links demand.",
+    about="The exchange alone, with subdomains in order and placed by the links between devices.",
     help="The worst case of Pearson et al. 2020, with N cells along the first axis; say exchange for the "
     "problem. `halocline study paper pearson-fig11` predicts a node of Summit.",
     examples=("halocline study placement exchange --n 720 --device cuda --ranks 1",),
     contents=(Contents(placement_tables),),
-    options=(("--subdomains S", "In all, which the ranks of a run share.", "6"),),
+    options=(("--subdomains S", f"{SHARED}.", "6"),),
     verb="bench",
     compares=("placement", "subdomains_per_rank"),
     ranks="1",
