@@ -1,9 +1,9 @@
-"""Processes of a node: one for all subdomains with copies between them, or one for each with messages by MPI
-(Pekkilä et al. 2022, Section 6)."""
+"""Processes of a node: one for all subdomains, or one for each (Pekkilä et al. 2022, Section 6)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from halocline.errors import InputError
 from halocline.study.layout import Layout
@@ -25,16 +25,13 @@ def way(measurement: Measurement) -> str:
 
 def _in_one(run: Run) -> Run:
     """Return the run with the subdomains of all ranks in one process, which drives all devices if any."""
-    from halocline.run.domain.execution import chosen_devices
-
     if run.command.methods != COPIES["methods"]:
         return run
-    on_devices = chosen_devices(run.command.device).interface != "cpu"
-    ranks, threads, per_node = run.layout
-    if per_node not in (None, ranks):
-        raise InputError(
-            f"--nodes {run.layout.nodes}: the processes that are compared are on one node: give 1"
-        )
+    from halocline.run.domain.execution import chosen_devices
+
+    on_devices, (ranks, threads, _) = chosen_devices(run.command.device).interface != "cpu", run.layout
+    if run.layout.nodes > 1:
+        raise InputError(f"--nodes {run.layout.nodes}: processes of one node are compared: give 1")
     more = {"subdomains_per_rank": 1 if on_devices else ranks}
     facts = {**run.facts, "varied": {**run.facts["varied"], **more}}
     layout = Layout(1, 1 if on_devices else ranks * threads)
@@ -56,10 +53,7 @@ STUDY = Processes(
     help="As Section 6 of Pekkilä et al. 2022: the one process cuts the grid along one axis into as many "
     "subdomains as there are ranks, or drives all devices.",
     examples=("halocline study processes mhd-benchmark --n 64 --ranks 2",),
-    contents=(
-        c.SAME_BITS,
-        comparison("", way, layout=q.units, note=lambda group: with_notes("processes", group)),
-    ),
+    contents=(c.SAME_BITS, comparison("", way, layout=q.units, note=partial(with_notes, "processes"))),
     variants=(MESSAGES, COPIES),
     ranks="2",
     repeat=3,
