@@ -155,6 +155,19 @@ def test_a_prediction_stands_beside_what_is_published() -> None:
     assert 30 < many["predicted"] < 60 == many["seconds"]  # at the bandwidth of a data sheet
 
 
+@pytest.mark.parametrize("name", ["umbc-3.1", "umbc-5.1", "cavity-table3"])
+def test_predictions_are_divided_by_published_values(name: str) -> None:
+    own = papers()[name]
+    rows = own.predict(own.places_of(None, None), own.there(None))  # type: ignore[arg-type]
+    assert (own.compare, own.value) in {("seconds", None), (None, "seconds"), (None, "ssspnt")}
+    divided = [row for row in rows if "predicted_ratio" in row]
+    assert len(divided) >= 4
+    for row in divided:
+        assert row["predicted_ratio"] == row["predicted"] / row[own.compare or own.value]
+    data = published(name).rows
+    assert [row.get("ratio") for row in rows] == [row.get("ratio") for row in data], "columns of the data file"
+
+
 def test_a_slower_network_takes_longer() -> None:
     fast, slow = (papers()[f"umbc-6.{number}"] for number in (1, 3))
     times = [

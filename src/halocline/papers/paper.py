@@ -73,6 +73,8 @@ class Paper:
     value : str, optional
         The published value of a place, where the places are those of the data file; by default that file is
         shown row by row.
+    compare : str, optional
+        The published value of a place that its prediction is divided by; `value` by default.
     places : sequence of dict, optional
         Of what is computed or predicted: n, nodes and so on; those of the data file where `value` is named.
     where : callable
@@ -124,6 +126,7 @@ class Paper:
     machine: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     value: str | None = None
+    compare: str | None = None
     places: Sequence[Row] = ()
     where: Callable[[Row], bool] = lambda row: True
     sizes: tuple[int, ...] = ()
@@ -249,8 +252,9 @@ class Paper:
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
-                if self.value is not None and row.get(self.value):
-                    row["ratio"] = row["predicted"] / row[self.value]
+                published_value = row.get(self.compare or self.value or "")
+                if published_value:
+                    row["predicted_ratio"] = row["predicted"] / published_value
             rows.append(row)
             on_progress(number)
         return rows
@@ -316,7 +320,7 @@ class Paper:
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
             model = joined(machine.title, other if self.network else None)
             notes["predicted"] = q.wrapped(f"By the model, for {model}.")
-            notes["ratio"] = ""
+            notes["predicted_ratio"] = ""
         for value in dict.fromkeys(row.get(self.by) for row in rows):
             same = [row for row in rows if row.get(self.by) == value]
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
@@ -345,7 +349,7 @@ class Paper:
     @property
     def _kinds(self) -> dict[str, str | None]:
         """Keys of the values of a place, by kind."""
-        return {"published": self.value} | {kind: kind for kind in ("computed", "predicted", "ratio")}
+        return {"published": self.value} | {kind: kind for kind in ("computed", "predicted", "predicted_ratio")}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
         """Return an axis in the order of the rows; below numbers stands the name."""
@@ -363,14 +367,14 @@ class Paper:
         write = self.published_text if kind == "published" and self.published_text else self.text
 
         def cell(row: Row, group: Group) -> str:
-            if kind == "ratio":
+            if kind == "predicted_ratio":
                 return f"{row[key]:.2f}"
             same = self.rows if self.compared_along == "rows" else self.columns
             first = next(m for m in shown if m.get(same) == row.get(same))
             return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
 
         title = f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}"
-        if kind == "ratio":
+        if kind == "predicted_ratio":
             title, note = "Predicted over published", _spread([row[key] for row in shown])
         return pivot_table(
             title,
@@ -411,7 +415,7 @@ class Paper:
             panel(kind, key, group)
             for group in Group(rows).by(lambda m: m.get(self.by) or 0)
             for kind, key in self._kinds.items()
-            if kind != "ratio" and key and any(isinstance(row.get(key), int | float) for row in rows)
+            if kind != "predicted_ratio" and key and any(isinstance(row.get(key), int | float) for row in rows)
         ]
         return draw(panels, title=self.title, share_y=True)
 
