@@ -67,7 +67,8 @@ class Paper:
         What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
         "study" names another than `study`.
     machine : str, optional
-        The machine that is predicted for; without one there is no prediction.
+        The machine that is predicted for; without one there is no prediction. A place whose "predicted_on"
+        names another machine is predicted for that one.
     network : mapping
         Of that machine, where it is another than in its file: bandwidth and latency.
     value : str, optional
@@ -213,16 +214,27 @@ class Paper:
         Raises
         ------
         InputError
-            It is unknown, or nothing here can be predicted.
+            It is unknown, or nothing here can be predicted, or places have machines of their own.
         """
-        from halocline.study.measuring.host import machine_named
-
         if self.machine is None:
             if name is not None:
                 raise InputError(f"--machine {name}: the model predicts nothing of {self.name}: leave it out")
             return None
-        machine = machine_named(name or self.machine)
+        if name is not None and (own := list(dict.fromkeys(self._machines(self.places)))):
+            raise InputError(f"--machine {name}: {self.name} is predicted for {', '.join(own)}: leave it out")
+        return self._named(name or self.machine)
+
+    def _named(self, name: str) -> Machine:
+        """Return a machine, with the network of this table or figure."""
+        from halocline.study.measuring.host import machine_named
+
+        machine = machine_named(name)
         return machine.model_copy(update={"network": machine.network.model_copy(update=dict(self.network))})
+
+    @staticmethod
+    def _machines(places: Iterable[Row]) -> Iterator[str]:
+        """Yield the names of the machines of places that have their own."""
+        return (row["predicted_on"] for row in places if "predicted_on" in row)
 
     def predict(
         self,
@@ -234,21 +246,23 @@ class Paper:
         from halocline.plan.growth import grown
         from halocline.study.measuring.predict import predict
 
-        prepared: dict[Any, Any] = {}  # schedule, shape of the grid and pace
+        prepared: dict[Any, Any] = {}  # machine, schedule, shape of the grid and pace
         rows = []
         for number, place in enumerate(places, 1):
             row = {**place, "predicted": None}
             if self.where(row):
-                key = tuple(row.get(name) for name in ("n", "order", "halo", "nodes" if self.make else ""))
+                names = ("predicted_on", "n", "order", "halo", "nodes" if self.make else "")
+                key = tuple(row.get(name) for name in names)
                 if key not in prepared:
                     schedule, shape = self._prepared(row)
-                    prepared[key] = schedule, shape, self._pace(schedule, shape, machine)
-                schedule, shape, pace = prepared[key]
-                per_node = row.get("ranks_per_node") or machine.device.count
+                    own = self._named(row["predicted_on"]) if "predicted_on" in row else machine
+                    prepared[key] = own, schedule, shape, self._pace(schedule, shape, own)
+                own, schedule, shape, pace = prepared[key]
+                per_node = row.get("ranks_per_node") or own.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
                 options = {name: row[name] for name in PREDICT if row.get(name) is not None}
                 (prediction,) = predict(
-                    schedule, shape, machine, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
+                    schedule, shape, own, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
@@ -318,7 +332,8 @@ class Paper:
         if machine is not None:
             network = machine.network
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
-            model = joined(machine.title, other if self.network else None)
+            titles = dict.fromkeys(self._named(name).title for name in self._machines(rows))
+            model = joined("; ".join(titles) or machine.title, other if self.network else None)
             notes["predicted"] = q.wrapped(f"By the model, for {model}.")
             notes["predicted_ratio"] = ""
         for value in dict.fromkeys(row.get(self.by) for row in rows):
