@@ -364,7 +364,8 @@ class Paper:
     @property
     def _kinds(self) -> dict[str, str | None]:
         """Keys of the values of a place, by kind."""
-        return {"published": self.value} | {kind: kind for kind in ("computed", "predicted", "predicted_ratio")}
+        kinds = ("computed", "predicted", "predicted_ratio")
+        return {"published": self.value} | {kind: kind for kind in kinds}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
         """Return an axis in the order of the rows; below numbers stands the name."""
@@ -430,7 +431,9 @@ class Paper:
             panel(kind, key, group)
             for group in Group(rows).by(lambda m: m.get(self.by) or 0)
             for kind, key in self._kinds.items()
-            if kind != "predicted_ratio" and key and any(isinstance(row.get(key), int | float) for row in rows)
+            if key
+            and kind != "predicted_ratio"
+            and any(isinstance(row.get(key), int | float) for row in rows)
         ]
         return draw(panels, title=self.title, share_y=True)
 

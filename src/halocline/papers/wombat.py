@@ -46,7 +46,7 @@ LEFT_OUT = (
     "The model knows neither what threads cost in MPI nor the bottlenecks of a torus or a dragonfly between "
     "nodes; nothing is fitted to these numbers, which are too few."
 )
-OF_TABLE_4 = "The pace of all processors is fitted to Table 4, one thread of XCBDW."
+OF_TABLE_4 = "The pace of all processors is fitted to Table 4, one thread of XCBDW at its turbo clock."
 
 
 def _zones(table: str, machine: str) -> tuple[int, ...]:
@@ -170,7 +170,7 @@ PAPERS = (
         "Patches",
         "Edges of patches and ranks of a node varied on all of its cores: zones a second and node. On XCBDW "
         "and XCKNL the published numbers are the least of the best patches. Predicted with patches of no "
-        f"cost. {OF_TABLE_4} It reaches neither processors without its vectors nor their caches.",
+        f"cost. {OF_TABLE_4} All cores have a lower clock, and other processors another share of their peak.",
         "patches",
         machine="xeil",
         compare="zones_per_second",
@@ -195,8 +195,8 @@ PAPERS = (
     _figure(
         "wombat-fig7",
         "Weak scaling on Blue Waters",
-        "Time of an update on up to 16,224 nodes, ten steps; predicted on 512 nodes, on 4096 and 16,224 with "
-        f"--nodes, which takes minutes. {LEFT_OUT}",
+        "Time of an update on up to 16,224 nodes, ten steps; predicted to 512 nodes; --nodes takes 4096 and "
+        f"16,224 too, some minutes each. {LEFT_OUT}",
         "weak",
         machine="blue-waters-xe",
         places=[
