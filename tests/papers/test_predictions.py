@@ -92,7 +92,7 @@ def test_one_thread_of_broadwell_takes_what_is_published() -> None:
 
 
 def test_zones_a_second_of_wombat_are_those_published() -> None:
-    """A published number to a factor of 1.5; of the other two machines it is the least of the best patches."""
+    """XEIL to a factor of 1.5; of the other two machines the published number is the least of patches."""
     found = {row["machine"]: row["predicted_ratio"] for row in predicted("wombat-fig5")}
     assert 1 / 1.5 <= found["XEIL"] <= 1.5
     assert found["XCBDW"] >= 1
@@ -100,7 +100,7 @@ def test_zones_a_second_of_wombat_are_those_published() -> None:
 
 
 def test_wombat_scales_at_least_as_well_as_published() -> None:
-    """The model lacks what threads cost in MPI, and the bottlenecks of a torus: XEIL is within 0.1 of 0.93."""
+    """XEIL is within 0.1 of 0.93; the model lacks the cost of threads in MPI and bottlenecks of a torus."""
     (weak,) = quotients("wombat-fig6", machine="XEIL", nodes=(1, 150))
     assert 1 <= weak <= 1 + 0.1 / 0.93
     (strong,) = quotients("wombat-fig8a", nodes=(1, 384))
