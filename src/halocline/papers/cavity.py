@@ -255,8 +255,8 @@ PAPERS = (
             (
                 13,
                 "Overlap",
-                "Overlap of computing with communication against none. Nothing is predicted: messages of "
-                "the model always progress, and in the paper none does before MPI_Waitall, which costs 20 to 30 %.",
+                "Overlap of computing with communication against none. Nothing is predicted: messages of the "
+                "model always progress, those of the paper not before MPI_Waitall (20 to 30 % slower).",
                 {**_CUT, "communication": "v3,overlap", "decomposition": "3d"},
                 "MPI makes progress between patches here, as in the paper's variant with MPI_Testall. "
                 f"{SUBDOMAINS}",
