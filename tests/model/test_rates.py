@@ -45,6 +45,16 @@ def test_one_rank_has_the_whole_node_where_its_threads_span_it() -> None:
     assert Rates.of(node, 1, threads=16).flops == 2e9, "two threads of a core are no faster than one"
 
 
+def test_ranks_that_are_no_multiple_of_processors_fill_one_more() -> None:
+    """Three ranks: two share a processor, whose bandwidth and cores each has half of."""
+    node = processors()
+    assert [3 * Rates.of(node, 3, threads=n).bandwidth for n in (1, 2)] == pytest.approx([1.5e9, 1.5e9])
+    assert Rates.of(node, 3, threads=1).flops == pytest.approx(0.25e9)
+    assert 5 * Rates.of(node, 5, threads=1).bandwidth == pytest.approx(5e9 / 3)
+    assert 3 * Rates.of(node, 3, threads=4).bandwidth == pytest.approx(2e9), "twelve threads on eight cores"
+    assert 3 * Rates.of(node, 3).bandwidth == pytest.approx(2e9)
+
+
 def test_fields_in_a_cache_are_nearer() -> None:
     """Half of the fields stay in the cache: half of the bytes come from there."""
     node = processors(cache=1e6, cache_bandwidth=0.5e9)

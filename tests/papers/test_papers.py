@@ -147,12 +147,27 @@ def test_what_was_exchanged_is_said() -> None:
 def test_a_prediction_stands_beside_what_is_published() -> None:
     own = papers()["umbc-4.1"]
     (row,) = own.predict(own.places_of([4096], [1])[:1], own.there(None))  # type: ignore[arg-type]
-    # one core of Stampede2: the bytes of cg at what one core draws from memory, which is from Table 3.1
+    # one core of Stampede2: the bytes of cg at what one core draws from memory
     assert row["predicted"] == pytest.approx(764, rel=0.1)
     assert row["seconds"] == 784
     many = own.predict(own.places_of([4096], [1])[-1:], own.there(None))[0]  # type: ignore[arg-type]
     assert many["ranks_per_node"] == 32
     assert 30 < many["predicted"] < 60 == many["seconds"]  # at the bandwidth of a data sheet
+
+
+@pytest.mark.parametrize("name", ["umbc-3.1", "umbc-5.1", "cavity-table3"])
+def test_predictions_are_divided_by_published_values(name: str) -> None:
+    own = papers()[name]
+    rows = own.predict(own.places_of(None, None), own.there(None))  # type: ignore[arg-type]
+    assert (own.compare, own.value) in {("seconds", None), (None, "seconds"), (None, "ssspnt")}
+    divided = [row for row in rows if "predicted_ratio" in row]
+    assert len(divided) >= 4
+    for row in divided:
+        assert row["predicted_ratio"] == row["predicted"] / row[own.compare or own.value]
+    data = published(name).rows
+    assert [row.get("ratio") for row in rows] == [row.get("ratio") for row in data], (
+        "columns of the data file"
+    )
 
 
 def test_a_slower_network_takes_longer() -> None:

@@ -1,20 +1,53 @@
-"""Predictions beside published values."""
+"""Predictions beside published values. Rows that a number is fitted to are named, and not counted."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from halocline.papers.astaroth import on_most, on_node
-from published_ratios import predicted, quotients, ratios
+from halocline.papers.published import published
+from halocline.plan.machine import load_machine
+from halocline.study.measuring.predict import predict, prepared
+from published_ratios import predicted, quotients
+
+ONE_CORE = {"n": 4096, "nodes": 1, "ranks_per_node": 1}
+FITTED: dict[str, dict[str, Any]] = {  # rows by which machines of UMBC HPCF-2018-10 were fitted
+    "umbc-3.1": {"n": 1024},
+    "umbc-4.1": ONE_CORE,  # the same run as that of Table 5.1
+    "umbc-5.1": ONE_CORE,
+}
+FITTED_VERSIONS = {
+    "cavity-table3": ("baseline", "2 x 1 x 1"),
+    "cavity-table4": ("baseline, GPUDirect", "1 x 1 x 2"),
+}
 
 
-@pytest.mark.parametrize("name", ["umbc-4.1", "umbc-7.1"])
-def test_predicted_solves_take_what_is_published(name: str) -> None:
+def _not_fitted(name: str, **options: Any) -> list[float]:
+    """Return predicted over published values of the rows that nothing is fitted to."""
+    fitted = FITTED.get(name, {"n": None})
+    return [
+        row["predicted_ratio"]
+        for row in predicted(name, **options)
+        if "predicted_ratio" in row and any(row[key] != value for key, value in fitted.items())
+    ]
+
+
+@pytest.mark.parametrize(("name", "count"), [("umbc-4.1", 27), ("umbc-7.1", 22)])
+def test_predicted_solves_take_what_is_published(name: str, count: int) -> None:
     """N = 4096; smaller times than 3 s are printed with less than one digit."""
-    found = ratios(name, sizes=(4096,), least=3)
-    assert len(found) >= 12
+    found = _not_fitted(name, sizes=(4096,), least=3)
+    assert len(found) == count
     assert sum(1 / 1.5 <= ratio <= 1.5 for ratio in found) >= 0.75 * len(found)
     assert all(0.5 <= ratio <= 2 for ratio in found)
+
+
+@pytest.mark.parametrize(("name", "count"), [("umbc-3.1", 6), ("umbc-5.1", 2)])
+def test_single_cores_and_whole_machines_take_what_is_published(name: str, count: int) -> None:
+    found = _not_fitted(name, least=3)
+    assert len(found) == count
+    assert all(1 / 1.25 <= ratio <= 1.25 for ratio in found)
 
 
 @pytest.mark.parametrize(("name", "count"), [("pearson-fig11", 1), ("pearson-fig12a", 3)])
@@ -26,21 +59,49 @@ def test_speedups_of_an_exchange_are_those_of_the_text(name: str, count: int) ->
 
 @pytest.mark.parametrize("name", ["cavity-table3", "cavity-table4"])
 def test_versions_of_the_cavity_are_as_efficient_as_published(name: str) -> None:
-    """Efficiencies of all nine rows, to 0.1."""
-    rows = predicted(name)
-    assert len(rows) == 9
+    """Efficiencies on two devices, to 0.1; the row of one device has the published pace."""
+    rows = [
+        row for row in predicted(name, devices=2) if (row["version"], row["cut"]) != FITTED_VERSIONS[name]
+    ]
+    assert len(rows) == 7
     for row in rows:
         ends = [row[key] / row["single"] / row["devices"] for key in ("predicted", "ssspnt")]
         assert ends[0] == pytest.approx(ends[1], abs=0.1), row["version"]
 
 
 def test_a_step_of_astaroth_scales_as_published() -> None:
-    """One device takes what is published; efficiencies on 64 devices to 0.1; a node of four to 10 %."""
+    """Efficiencies on 64 devices to 0.1, but for 512³, which is fitted; a node of four to 10 %."""
+    (one,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
     times = {
-        (row["n"], row["devices"]): row["predicted"]
-        for row in predicted("astaroth-fig10", devices=(1, 4, 64))
+        (row["n"], row["devices"]): row["predicted"] for row in predicted("astaroth-fig10", devices=(4, 64))
     }
     for n in (256, 512, 1024):
-        assert times[n, 1] == pytest.approx(2.2)
         assert times[n, 4] == pytest.approx(on_node(), rel=0.1)
-        assert times[n, 1] / times[n, 64] / 64 == pytest.approx(times[n, 1] / on_most(n) / 64, abs=0.1)
+    for n in (256, 1024):
+        assert one / times[n, 64] / 64 == pytest.approx(one / on_most(n) / 64, abs=0.1)
+
+
+def test_one_thread_of_broadwell_takes_what_is_published() -> None:
+    """The share of the peak in machine files of WOMBAT is that of this row of Table 4."""
+    (seconds,) = published("wombat-table4").values("seconds_per_step", compiler="CCE 8.5.4")
+    schedule, shape = prepared("rj2a", 64, dim=3)
+    (one,) = predict(schedule, shape, load_machine("xcbdw"), [1], ranks_per_node=1, threads=1)
+    assert one.seconds == pytest.approx(seconds, rel=0.01)
+    shares = {load_machine(name).device.sustained for name in ("xeil", "xcbdw", "xcknl", "blue-waters-xe")}
+    assert len(shares) == 1
+
+
+def test_zones_a_second_of_wombat_are_those_published() -> None:
+    """XEIL to a factor of 1.5; of the other two machines the published number is the least of patches."""
+    found = {row["machine"]: row["predicted_ratio"] for row in predicted("wombat-fig5")}
+    assert 1 / 1.5 <= found["XEIL"] <= 1.5
+    assert found["XCBDW"] >= 1
+    assert found["XCKNL"] >= 1
+
+
+def test_wombat_scales_at_least_as_well_as_published() -> None:
+    """XEIL is within 0.1 of 0.93; the model lacks the cost of threads in MPI and bottlenecks of a torus."""
+    (weak,) = quotients("wombat-fig6", machine="XEIL", nodes=(1, 150))
+    assert 1 <= weak <= 1 + 0.1 / 0.93
+    (strong,) = quotients("wombat-fig8a", nodes=(1, 384))
+    assert 1 <= strong <= 384 / 236

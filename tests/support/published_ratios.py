@@ -21,14 +21,14 @@ def predicted(
         row
         for row in paper.places_of(sizes, None)
         if all(row[key] in values for key, values in known.items())
-        and (row.get(paper.value or "") or 0) >= least
+        and (row.get(paper.compare or paper.value or "") or 0) >= least
     ]
     return paper.predict(places, machine)
 
 
 def ratios(name: str, **options: Any) -> list[float]:
     """Return predicted over published values."""
-    return [row["ratio"] for row in predicted(name, **options) if "ratio" in row]
+    return [row["predicted_ratio"] for row in predicted(name, **options) if "predicted_ratio" in row]
 
 
 def quotients(name: str, **where: Any) -> list[float]:

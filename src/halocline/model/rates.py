@@ -115,13 +115,14 @@ class Rates:
 def _fullest(machine: Machine, ranks_per_node: int, threads: int | None) -> float:
     """Return the share of the threads of a node that the fullest processor has.
 
-    Each rank begins on a processor of its own, as long as there are some. The threads of a rank fill the
-    cores of one processor before those of the next.
+    Ranks take turns on the processors. The threads of those on one processor fill its cores before they go to
+    the next.
     """
     count, cores = machine.device.count, machine.device.cores
-    if threads is None or cores is None or ranks_per_node >= count:
+    if threads is None or cores is None:
         return 1.0 / count
-    return max(1.0 / count, min(threads, cores) / (threads * ranks_per_node))
+    fullest = min(-(-ranks_per_node // count) * threads, cores)
+    return max(1.0 / count, fullest / (threads * ranks_per_node))
 
 
 def memory_of_node(schedule: Schedule, layout: Layout) -> float:

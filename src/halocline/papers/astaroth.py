@@ -34,6 +34,8 @@ WATTS, WATTS_OF_CPUS = 300, {"Puhti": 2 * 125, "Mahti": 2 * 280}  # design power
 MEMORY = {"V100": 863, "Xeon Gold 6230": 131}  # GiB/s (Section 3.1)
 BYTES = 3 * 8 * 8  # of a halo cell and a step: eight numbers in each of three exchanges
 PER_CELL, PER_HALO_CELL = 2.2e-9, 3.9e-9  # 1/π of a device and 1/β of a node, 192 B at 46 GiB/s (Section 5)
+# bytes a second of a network card, of 1.095e10 as measured: fitted to Fig. 10, 512³ on 64 devices, 43 %
+NETWORK = {"bandwidth": 8.3e9}
 PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at its NVLink bandwidth (Section 5)
 
 # -- places --------------------------------------------------------------------------------------------------
@@ -427,6 +429,7 @@ _figure = partial(
     options={"steps": 10},
     here={"n": "32,64", "ranks": "1,2", "threads": "1"},
     machine="puhti",
+    network=NETWORK,
     make=_schedule,
     places=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
     scale=_ns,

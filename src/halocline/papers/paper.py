@@ -67,12 +67,15 @@ class Paper:
         What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
         "study" names another than `study`.
     machine : str, optional
-        The machine that is predicted for; without one there is no prediction.
+        The machine that is predicted for; without one there is no prediction. A place whose "predicted_on"
+        names another machine is predicted for that one.
     network : mapping
         Of that machine, where it is another than in its file: bandwidth and latency.
     value : str, optional
         The published value of a place, where the places are those of the data file; by default that file is
         shown row by row.
+    compare : str, optional
+        The published value of a place that its prediction is divided by; `value` by default.
     places : sequence of dict, optional
         Of what is computed or predicted: n, nodes and so on; those of the data file where `value` is named.
     where : callable
@@ -124,6 +127,7 @@ class Paper:
     machine: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     value: str | None = None
+    compare: str | None = None
     places: Sequence[Row] = ()
     where: Callable[[Row], bool] = lambda row: True
     sizes: tuple[int, ...] = ()
@@ -210,16 +214,27 @@ class Paper:
         Raises
         ------
         InputError
-            It is unknown, or nothing here can be predicted.
+            It is unknown, or nothing here can be predicted, or places have machines of their own.
         """
-        from halocline.study.measuring.host import machine_named
-
         if self.machine is None:
             if name is not None:
                 raise InputError(f"--machine {name}: the model predicts nothing of {self.name}: leave it out")
             return None
-        machine = machine_named(name or self.machine)
+        if name is not None and (own := list(dict.fromkeys(self._machines(self.places)))):
+            raise InputError(f"--machine {name}: {self.name} is predicted for {', '.join(own)}: leave it out")
+        return self._named(name or self.machine)
+
+    def _named(self, name: str) -> Machine:
+        """Return a machine, with the network of this table or figure."""
+        from halocline.study.measuring.host import machine_named
+
+        machine = machine_named(name)
         return machine.model_copy(update={"network": machine.network.model_copy(update=dict(self.network))})
+
+    @staticmethod
+    def _machines(places: Iterable[Row]) -> Iterator[str]:
+        """Yield the names of the machines of places that have their own."""
+        return (row["predicted_on"] for row in places if "predicted_on" in row)
 
     def predict(
         self,
@@ -231,26 +246,29 @@ class Paper:
         from halocline.plan.growth import grown
         from halocline.study.measuring.predict import predict
 
-        prepared: dict[Any, Any] = {}  # schedule, shape of the grid and pace
+        prepared: dict[Any, Any] = {}  # machine, schedule, shape of the grid and pace
         rows = []
         for number, place in enumerate(places, 1):
             row = {**place, "predicted": None}
             if self.where(row):
-                key = tuple(row.get(name) for name in ("n", "order", "halo", "nodes" if self.make else ""))
+                names = ("predicted_on", "n", "order", "halo", "nodes" if self.make else "")
+                key = tuple(row.get(name) for name in names)
                 if key not in prepared:
                     schedule, shape = self._prepared(row)
-                    prepared[key] = schedule, shape, self._pace(schedule, shape, machine)
-                schedule, shape, pace = prepared[key]
-                per_node = row.get("ranks_per_node") or machine.device.count
+                    own = self._named(row["predicted_on"]) if "predicted_on" in row else machine
+                    prepared[key] = own, schedule, shape, self._pace(schedule, shape, own)
+                own, schedule, shape, pace = prepared[key]
+                per_node = row.get("ranks_per_node") or own.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
                 options = {name: row[name] for name in PREDICT if row.get(name) is not None}
                 (prediction,) = predict(
-                    schedule, shape, machine, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
+                    schedule, shape, own, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
-                if self.value is not None and row.get(self.value):
-                    row["ratio"] = row["predicted"] / row[self.value]
+                published_value = row.get(self.compare or self.value or "")
+                if published_value:
+                    row["predicted_ratio"] = row["predicted"] / published_value
             rows.append(row)
             on_progress(number)
         return rows
@@ -314,9 +332,10 @@ class Paper:
         if machine is not None:
             network = machine.network
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
-            model = joined(machine.title, other if self.network else None)
+            titles = dict.fromkeys(self._named(name).title for name in self._machines(rows))
+            model = joined("; ".join(titles) or machine.title, other if self.network else None)
             notes["predicted"] = q.wrapped(f"By the model, for {model}.")
-            notes["ratio"] = ""
+            notes["predicted_ratio"] = ""
         for value in dict.fromkeys(row.get(self.by) for row in rows):
             same = [row for row in rows if row.get(self.by) == value]
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
@@ -345,7 +364,8 @@ class Paper:
     @property
     def _kinds(self) -> dict[str, str | None]:
         """Keys of the values of a place, by kind."""
-        return {"published": self.value} | {kind: kind for kind in ("computed", "predicted", "ratio")}
+        kinds = ("computed", "predicted", "predicted_ratio")
+        return {"published": self.value} | {kind: kind for kind in kinds}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
         """Return an axis in the order of the rows; below numbers stands the name."""
@@ -363,14 +383,14 @@ class Paper:
         write = self.published_text if kind == "published" and self.published_text else self.text
 
         def cell(row: Row, group: Group) -> str:
-            if kind == "ratio":
+            if kind == "predicted_ratio":
                 return f"{row[key]:.2f}"
             same = self.rows if self.compared_along == "rows" else self.columns
             first = next(m for m in shown if m.get(same) == row.get(same))
             return write(row[key]) + (self.compared(row[key], first[key], row) if self.compared else "")
 
         title = f"{kind.capitalize()}{' here' * (kind == 'computed')}: {self.unit}"
-        if kind == "ratio":
+        if kind == "predicted_ratio":
             title, note = "Predicted over published", _spread([row[key] for row in shown])
         return pivot_table(
             title,
@@ -411,7 +431,9 @@ class Paper:
             panel(kind, key, group)
             for group in Group(rows).by(lambda m: m.get(self.by) or 0)
             for kind, key in self._kinds.items()
-            if kind != "ratio" and key and any(isinstance(row.get(key), int | float) for row in rows)
+            if key
+            and kind != "predicted_ratio"
+            and any(isinstance(row.get(key), int | float) for row in rows)
         ]
         return draw(panels, title=self.title, share_y=True)
 

@@ -98,6 +98,7 @@ PAPERS = (
         here={"n": "512,1024,2048", "ranks": "1", "threads": "1"},
         differs=OF_THE_SOLVE,
         machine="stampede2-skx",
+        compare="seconds",
         places=[
             {**row, "threads": 1, "on": counted(row["ranks"], "rank")} for row in published("umbc-3.1").rows
         ],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import prod
+from typing import Any
 
 from halocline.papers.facts import (
     flags_row,
@@ -13,13 +15,14 @@ from halocline.papers.facts import (
     software_in_words,
     system_row,
 )
-from halocline.papers.paper import Paper
+from halocline.papers.paper import Paper, Quotient, Row
 from halocline.papers.polarised_wave import after_five_periods
 from halocline.papers.published import published
 from halocline.run.host.process import cores
 from halocline.study.reporting.quantities import wrapped
 from halocline.study.reporting.reference import Reference
 from halocline.study.reporting.report import Group
+from halocline.words import duration
 
 # The paper does not say which flow it times: all of them take the same operations in each zone.
 OPTIONS = {"dim": 3, "steps": 6, "patch": "32"}
@@ -32,6 +35,61 @@ GROUPS = "Nodes here are groups of ranks of one host, which exchange by MPI in i
 _figure = partial(Paper, problem="rj2a", options=OPTIONS, here=HERE)
 _PATCHES = {"dim": 3, "steps": 6}  # with patches of the study
 
+# -- places of predictions -----------------------------------------------------------------------------------
+
+# ranks of a node and threads of a rank on all of its cores, for the efficiencies of Fig. 6
+SPLITS = {"XEIL": (4, 4), "XCBDW": (2, 18), "XCKNL": (4, 16)}
+CUBES = {1: (1, 1, 1), 27: (3, 3, 3), 150: (5, 5, 6), 512: (8, 8, 8), 648: (8, 9, 9)}
+CUBES |= {4096: (16, 16, 16), 16224: (24, 26, 26)}  # nodes along the axes
+OF_A_NODE = (160, 160, 160)  # zones of a node of Blue Waters, 4.1 million as in Fig. 7
+LEFT_OUT = (
+    "The model knows neither what threads cost in MPI nor the bottlenecks of a torus or a dragonfly between "
+    "nodes; nothing is fitted to these numbers, which are too few."
+)
+OF_TABLE_4 = "The pace of all processors is fitted to Table 4, one thread of XCBDW at its turbo clock."
+
+
+def _zones(table: str, machine: str) -> tuple[int, ...]:
+    """Return the zones of a node, or of the grid, of a table of set-ups."""
+    (row,) = [row for row in published(table).rows if row["machine"] == machine]
+    return tuple(row[f"patches_{axis}"] * row["patch"] for axis in (1, 2, 3))
+
+
+def _place(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
+    """Return the place of a machine and its number of nodes, with the zones of all of them."""
+    own = {"machine": machine, "predicted_on": machine.lower().replace(" ", "-"), "nodes": nodes}
+    split = {"run": f"{machine}, {ranks} x {threads}", "ranks_per_node": ranks, "threads": threads}
+    return {"n": zones[0], "shape": zones, **own, **split}
+
+
+def _weak(machine: str, zones: tuple[int, ...], nodes: int, ranks: int, threads: int) -> Row:
+    """Return a place whose grid is made of those of its nodes."""
+    whole = tuple(of_node * count for of_node, count in zip(zones, CUBES[nodes], strict=True))
+    return _place(machine, whole, nodes, ranks, threads) | {"n": zones[0]}
+
+
+def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quotient]]:
+    """Return the published efficiencies or speed-ups over one node, beside those of the predicted places."""
+
+    def quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
+        times = {(row["run"], row["nodes"]): row["predicted"] for row in rows}
+        for row in published(name).rows:
+            for (run, nodes), seconds in times.items():
+                machine, _, split = run.partition(", ")
+                of_row = nodes == row["nodes"] and split.startswith(f"{row['ranks_per_node']} x")
+                if of_row and row.get("machine", machine) == machine and (run, 1) in times:
+                    what = f"{value} on {nodes:,} nodes, {run}"
+                    yield what, row[value], times[run, 1] / seconds
+
+    return quotients
+
+
+_ON: dict[str, Any] = {
+    **{"rows": "run", "columns": "nodes", "by": "grid", "unit": "seconds of an update", "text": duration},
+}
+
+# -- figures and tables --------------------------------------------------------------------------------------
+
 THREADS = _figure(
     "wombat-fig4",
     "Threads of a node",
@@ -42,16 +100,31 @@ THREADS = _figure(
 WEAK = _figure(
     "wombat-fig6",
     "Weak scaling on three machines",
-    "Time of an update by nodes, as many zones on each.",
+    f"Time of an update by nodes, as many zones on each. {OF_TABLE_4} {LEFT_OUT}",
     "weak",
+    machine="xeil",
+    places=[
+        _weak(machine, _zones("wombat-table6", machine), nodes, *SPLITS[machine])
+        for machine, most in (("XEIL", 150), ("XCBDW", 512), ("XCKNL", 648))
+        for nodes in (1, 27, most)
+    ],
+    quotients=_of_nodes("wombat-fig6", "efficiency"),
+    **_ON,
     here=NODES,
     differs=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4 to 14 million (Table 6).",
 )
 STRONG = _figure(
     "wombat-fig8a",
     "Strong scaling",
-    "Speed-up by nodes.",
+    f"Speed-up by nodes. {OF_TABLE_4} {LEFT_OUT}",
     "strong",
+    machine="xcbdw",
+    places=[
+        _place("XCBDW", _zones("wombat-table7", "XCBDW"), nodes, *SPLITS["XCBDW"])
+        for nodes in (1, 4, 16, 64, 384)
+    ],
+    quotients=_of_nodes("wombat-fig8a", "speedup"),
+    **_ON,
     here=NODES,
     differs=f"{GROUPS} The 86 to 393 million zones of Table 7 are 64³ here, and patches keep their size.",
 )
@@ -95,8 +168,19 @@ PAPERS = (
     _figure(
         "wombat-fig5",
         "Patches",
-        "Edges of patches and ranks of a node varied on all of its cores: zones a second and node.",
+        "Edges of patches and ranks of a node varied on all of its cores: zones a second and node. On XCBDW "
+        "and XCKNL the published numbers are the least of the best patches. Predicted with patches of no "
+        f"cost. {OF_TABLE_4} All cores have a lower clock, and other processors another share of their peak.",
         "patches",
+        machine="xeil",
+        compare="zones_per_second",
+        places=[
+            _weak(machine, _zones("wombat-table6", machine), 27, *SPLITS[machine])
+            | {"zones_per_second": published("wombat-fig5").values("zones_per_second", machine=machine)[0]}
+            for machine in SPLITS
+        ],
+        scale=lambda seconds, row: prod(row["shape"]) / seconds / row["nodes"],
+        **{**_ON, "unit": "zones a second and node", "text": "{:,.0f}".format},
         options=_PATCHES,
         here={**ALL_CORES, "patches": "16,32,64", "all_splits": True},
         differs="One node instead of 27, and 64³ zones for all edges.",
@@ -111,8 +195,18 @@ PAPERS = (
     _figure(
         "wombat-fig7",
         "Weak scaling on Blue Waters",
-        "Time of an update on up to 16,224 nodes, ten steps.",
+        "Time of an update on up to 16,224 nodes, ten steps; predicted to 512 nodes; --nodes takes 4096 and "
+        f"16,224 too, some minutes each. {LEFT_OUT}",
         "weak",
+        machine="blue-waters-xe",
+        places=[
+            _weak("Blue Waters XE", OF_A_NODE, nodes, ranks, threads)
+            for ranks, threads, most in ((4, 4, 4096), (1, 16, 16224))
+            for nodes in (1, 27, 512, most)
+        ],
+        nodes=(1, 27, 512),
+        quotients=_of_nodes("wombat-fig7", "efficiency"),
+        **_ON,
         options={**OPTIONS, "steps": 10},
         here=NODES,
         differs=f"{GROUPS} Each rank has 64³ zones; a node of the paper has 4.1 million.",

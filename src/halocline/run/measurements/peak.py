@@ -1,4 +1,4 @@
-"""How many operations a core does at most: multiply-adds on vectors that never leave registers."""
+"""Greatest rate of operations of a core: multiply-adds on vectors that never leave registers."""
 
 from __future__ import annotations
 
