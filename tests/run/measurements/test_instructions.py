@@ -30,13 +30,24 @@ def test_loops_count_as_often_as_they_run() -> None:
         "vaddsd xmm0",  # once in a row
         *("vmulpd zmm0", "vaddpd zmm0", "vsubpd zmm1", "vfmadd213pd zmm2", "jne 1 <kernel>"),
         *("vmulsd xmm0", "vaddsd xmm0", "vsubsd xmm1", "vfmadd213sd xmm2", "jne 6 <kernel>"),
-        *("vmovapd zmm0", "jmp 20 <kernel>", "mulps xmm0"),  # no arithmetic of float64
+        *("vmovapd zmm0", "jmp 20 <kernel>", "vpaddd xmm0"),  # no arithmetic of floating-point numbers
     )
     found = count(code, ROW)
     cells = [ROW + more for more in AROUND]
     assert found.vector == pytest.approx(4 * sum(n // 8 for n in cells) / sum(cells))
     rest = 4 * sum(n % 8 for n in cells) + len(cells)
     assert found.scalar == pytest.approx(rest / sum(cells))
+
+
+def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
+    code = listing(
+        *("vmulps zmm0", "vaddps zmm0", "vsubps zmm1", "vfmadd213ps zmm2", "jne 0 <kernel>"),
+        *("vmulss xmm0", "vaddss xmm0", "vsubss xmm1", "vfmadd213ss xmm2", "jne 5 <kernel>"),
+    )
+    found = count(code, ROW)
+    cells = [ROW + more for more in AROUND]
+    assert found.vector == pytest.approx(4 * sum(n // 16 for n in cells) / sum(cells))
+    assert found.scalar == pytest.approx(4 * sum(n % 16 for n in cells) / sum(cells))
 
 
 def test_the_share_of_vectors() -> None:

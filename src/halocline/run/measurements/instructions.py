@@ -11,8 +11,8 @@ from typing import NamedTuple
 from halocline.compile.driver import compile_library, library_path
 from halocline.errors import RunError
 
-ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp]d$")  # x86-64, float64
-LANES = {"zmm": 8, "ymm": 4, "xmm": 2}  # float64 numbers in a register
+ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp][sd]$")  # x86-64
+BITS = {"zmm": 512, "ymm": 256, "xmm": 128}  # of a register
 LEAST = 4  # arithmetic instructions in a loop over cells
 AROUND = range(11)  # further cells in rows of stages around the grid, about equally often
 
@@ -114,8 +114,10 @@ def count(code: list[Line], row: int) -> Instructions:
 
 def _lanes(line: Line) -> int:
     """Return the numbers that an arithmetic instruction computes."""
-    wide = max((lanes for register, lanes in LANES.items() if register in line.operands), default=1)
-    return wide if line.name.endswith("pd") else 1
+    if line.name[-2] == "s":
+        return 1
+    number = 64 if line.name[-1] == "d" else 32
+    return max((bits // number for register, bits in BITS.items() if register in line.operands), default=1)
 
 
 def _loops_of_cells(code: list[Line], lanes: dict[int, int]) -> list[list[int]]:

@@ -15,17 +15,19 @@ from halocline.study.measurement import Measurement
 if TYPE_CHECKING:
     from halocline.study.study import Run
 
+OPTIONS = ("dim", "order", "scheme", "dtype")  # of a command, which change the source
+
 
 def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements with the floating-point instructions of a cell and step, as `instructions`.
 
-    Each kernel library is that of its run: same source, compiler and environment. A file without settings,
-    whose program only a run of the file makes, has none.
+    Each kernel library is that of its run: the problem, its differences and data type, the compiler and the
+    environment. A file without settings, whose program only a run of the file makes, has none.
     """
     sources: dict[Any, str | None] = {}
     found = []
     for run, measurement in zip(runs, measurements, strict=True):
-        key = run.at, run.command.settings, run.command.order, run.command.scheme
+        key = run.at, run.command.settings, *(getattr(run.command, name) for name in OPTIONS)
         if key not in sources:
             sources[key] = _source(run)
         source, counted = sources[key], None
@@ -39,6 +41,6 @@ def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) 
 def _source(run: Run) -> str | None:
     """Return the generated source of a run."""
     command = run.command
-    options = {name: getattr(command, name) for name in ("dim", "order", "scheme")}
+    options = {name: getattr(command, name) for name in OPTIONS}
     problem = problem_of(command.name, run.shape, command.settings, **options)
     return compile_program(problem.program, problem.grid).source if problem.has_settings else None
