@@ -89,7 +89,7 @@ def test_vectors_wider_than_those_of_the_cpu_are_rejected(monkeypatch: pytest.Mo
     monkeypatch.setenv(VECTORS, "256")
     library_path("int x;")
     monkeypatch.setenv(VECTORS, "512")
-    with pytest.raises(CompileError, match="this CPU has vectors of 256 bits at most; .* 64, 128, 256$"):
+    with pytest.raises(CompileError, match=r"this CPU has vectors of 256 bits at most; .* 64, 128, 256$"):
         library_path("int x;")
     monkeypatch.setattr(driver, "cpu", lambda: "aarch64")
     assert driver.widest_vector() is None

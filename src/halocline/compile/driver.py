@@ -54,7 +54,7 @@ GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priorit
 # the same bits at all of them.
 VECTORS = "HALOCLINE_VECTORS"
 VECTOR_BITS = (64, 128, 256, 512)
-SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # flags of /proc/cpuinfo and their bits
+SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # bits by flags of /proc/cpuinfo
 GCC_SCALAR = ("-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-openmp-simd")
 CLANG_SCALAR = ("-fno-vectorize", "-fno-slp-vectorize", "-fno-openmp-simd")
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
@@ -101,7 +101,7 @@ def vector_bits() -> int | None:
     Raises
     ------
     CompileError
-        The variable has another value than 64, 128, 256 or 512, or a greater one than the vectors of this CPU.
+        The variable has another value than 64, 128, 256 or 512, or a greater one than this CPU has.
     """
     text = os.environ.get(VECTORS)
     if not text:
