@@ -50,23 +50,27 @@ def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
     assert found.scalar == pytest.approx(4 * sum(n % 16 for n in cells) / sum(cells))
 
 
-def test_the_share_of_vectors() -> None:
-    assert Instructions(scalar=1.0, vector=3.0).vector_share == 0.75
-    assert Instructions(scalar=0.0, vector=0.0).vector_share == 0.0
-
-
 def test_a_library_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEVEL, "3")
-    found = {}
+    found: dict[str, Instructions] = {}
     for bits in ("64", "128"):
         monkeypatch.setenv(VECTORS, bits)
-        found[bits] = instructions_of(SAXPY, ROW)
+        counted = instructions_of(SAXPY, ROW)
+        assert counted is not None
+        found[bits] = counted
     assert found["64"].vector == 0.0
     assert found["64"].scalar == pytest.approx(6.0, rel=0.1)  # operations of a cell
     assert found["128"].vector == pytest.approx(3.0, rel=0.1)
-    assert found["128"].vector_share > 0.9
+    assert found["128"].vector > 9.0 * found["128"].scalar
     monkeypatch.setenv(VECTORS, "128")
     assert instructions(compile_library(SAXPY), ROW) == found["128"]
+
+
+@pytest.mark.parametrize("marks", [("elf64-littleaarch64", b"GCC: ("), ("elf64-x86-64", b"other compiler")])
+def test_other_libraries_are_not_counted(marks: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LEVEL, "3")
+    monkeypatch.setattr(counting, "COUNTED", marks)
+    assert instructions_of(SAXPY, ROW) is None
 
 
 def test_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

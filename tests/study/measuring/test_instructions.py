@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from halocline.compile.driver import LEVEL, VECTORS
@@ -19,6 +21,12 @@ def heat(**options: str) -> Run:
     environment = {VECTORS: "128", LEVEL: "3"}
     command = Command("run", "heat", {"dim": 1, "steps": 4, **options}, environment=environment)
     return Run(command, SHAPE[0], SHAPE, Layout(1, 1), SHAPE[0])
+
+
+def test_without_a_disassembler_there_are_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (found,) = with_instructions([heat()], [Measurement({"shape": [*SHAPE]})])
+    assert found["instructions"] is None
 
 
 def test_each_data_type_has_its_own_kernels() -> None:
