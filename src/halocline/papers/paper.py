@@ -65,7 +65,7 @@ class Paper:
         Of the command.
     here : mapping, or sequence of mappings
         What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
-        "study" names another than `study`.
+        "study" names another than `study`. A function returns a value that depends on this machine.
     machine : str, optional
         The machine that is predicted for; without one there is no prediction. A place whose "predicted_on"
         names another machine is predicted for that one.
@@ -157,7 +157,8 @@ class Paper:
             return []
         every = [self.here] if isinstance(self.here, Mapping) else self.here
         options = [{**self.options, **each} for each in every]
-        return [(each.pop("study", self.study), each) for each in options]
+        values = [{k: v() if callable(v) else v for k, v in each.items()} for each in options]
+        return [(each.pop("study", self.study), each) for each in values]
 
     def differences(self, measurements: Sequence[Measurement]) -> str:
         """Return how measurements differ from the paper in machine, size and quantity, in sentences."""
