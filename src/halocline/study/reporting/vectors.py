@@ -96,8 +96,8 @@ def _sentences(group: Group) -> Iterator[str]:
             yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
     if any(measurement.get("instructions") is None for measurement in group.members):
         yield (
-            "Instructions are not counted in all runs: this takes objdump (Debian: binutils), g++, a processor "
-            "of type x86-64, and a case or a file with settings."
+            "Instructions are not counted in all runs: this takes objdump (binutils of Debian), g++, x86-64, "
+            "and a case or a file with settings."
         )
 
 
