@@ -188,23 +188,18 @@ def _onwards(on_progress: Callable[[int], None], done: int, number: int) -> None
 # -- derived tables ------------------------------------------------------------------------------------------
 
 
-def stated(name: str, column: str, **where: Any) -> tuple[float, ...]:
-    """Return a published number, or the ends of a published range."""
-    return published(name).values(column, **where)
-
-
 def on_most(n: int) -> float:
     """Return the nanoseconds on 64 devices, from the time on one and the published efficiency (Fig. 10)."""
     (one,), (efficiency,) = (
-        stated("astaroth-fig10", "ns_per_cell_step", devices=1),
-        stated("astaroth-fig10", "efficiency", n=n, devices=64),
+        published("astaroth-fig10").values("ns_per_cell_step", devices=1),
+        published("astaroth-fig10").values("efficiency", n=n, devices=64),
     )
     return one / 64 / efficiency
 
 
 def on_node() -> float:
     """Return the nanoseconds on a node (Section 6)."""
-    (ns,) = stated("astaroth-fig10", "ns_per_cell_step", devices=OF_A_NODE, method=None)
+    (ns,) = published("astaroth-section6").values("ns_per_cell_step", way="processes, MPI")
     return ns
 
 
@@ -221,7 +216,7 @@ def _over(value: float | None, other: float | None) -> str:
 def _strong(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the table of predicted over published times."""
     places = [(n, 64, on_most(n)) for n in (256, 512, 1024)]
-    (one,) = stated("astaroth-fig10", "ns_per_cell_step", devices=1)
+    (one,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
     places += [(256, 1, one), (256, OF_A_NODE, on_node())]
     values = [(n, devices, ns, _predicted(rows, n=n, devices=devices)) for n, devices, ns in places]
     if any(value is not None for *_, value in values):
@@ -257,7 +252,7 @@ def _theory(rows: Sequence[Row]) -> Iterator[Table]:
             "measured\nns": lambda row: q.nanoseconds(on_most(row["n"])),
             "formula\nns": lambda row: q.nanoseconds(row["computed"]),
             "of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
-            "\npublished": lambda row: q.percent(*stated("astaroth-fig11", "of_theory", n=row["n"])),
+            "\npublished": lambda row: q.percent(*published("astaroth-fig11").values("of_theory", n=row["n"])),
             "bound by": lambda row: step(row).bound,
         },
         note=q.wrapped(
@@ -291,7 +286,7 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
     }
     shares = {
         name: "{:.3g}% to {:.3g}%".format(
-            *(100 * s for s in stated("astaroth-fig12", "share", quantity=name))
+            *(100 * s for s in published("astaroth-fig12").values("share", quantity=name))
         )
         for name in ("overhead", "corners", "synchronisation")
     }
@@ -352,7 +347,7 @@ def _speedups() -> list[tuple[str | None, int, float, float]]:
     keys = dict.fromkeys((row["size"], row["nodes"]) for row in rows)
     own = {"machine": "Puhti and Mahti"}
     return [
-        (size, nodes, *stated("astaroth-fig15a", "speedup", size=size, nodes=nodes, **own))
+        (size, nodes, *published("astaroth-fig15a").values("speedup", size=size, nodes=nodes, **own))
         for size, nodes in keys
     ]
 
@@ -364,7 +359,7 @@ def _against(rows: Sequence[Row]) -> Iterator[Table]:
         return on_node() if own[1] == 1 else on_most(SIZES[own[0]])
 
     by_bandwidth = OF_A_NODE * MEMORY["V100"] / (2 * MEMORY["Xeon Gold 6230"])
-    puhti = stated("astaroth-fig15a", "speedup", machine="Puhti", nodes=1)
+    puhti = published("astaroth-fig15a").values("speedup", machine="Puhti", nodes=1)
     yield table_of(
         "Speed-up over the Pencil Code, published",
         _speedups(),
@@ -400,7 +395,7 @@ def _energy(rows: Sequence[Row]) -> Iterator[Table]:
         return f"{least:.1f} to {most:.1f}"
 
     def printed(own: Any) -> str:
-        values = stated("astaroth-fig15b", "energy_ratio", size=own[0], nodes=own[1])
+        values = published("astaroth-fig15b").values("energy_ratio", size=own[0], nodes=own[1])
         return " to ".join(f"{value:g}" for value in values)
 
     yield table_of(
