@@ -44,9 +44,9 @@ PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at i
 def _place(n: int, devices: int, **more: Any) -> Row:
     """Return a place: Z-order over all devices, devices in sequence, and MPI aware of devices."""
     nodes = max(1, devices // OF_A_NODE)
-    own = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
+    layout = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
     options = {"strategy": "morton", "placement": "trivial", "methods": "self,gpu_aware,mpi"}
-    return {**own, **options, **more}
+    return {**layout, **options, **more}
 
 
 def _ns(seconds: float, row: Row) -> float:
@@ -66,7 +66,7 @@ def operations(order: int) -> float:
     return float(sum(sweep.flops for sweep in _compiled(order, "read").pass_sweeps()))
 
 
-def of_order(order: int) -> float:
+def relative_operations(order: int) -> float:
     """Return the operations of a cell and step over those of sixth order."""
     return operations(order) / operations(ORDER)
 
@@ -91,7 +91,7 @@ def step(row: Row, *, corners: bool = True) -> StepTime:
         row["nodes"],
         row["ranks_per_node"],
         traffic=_traffic(order // 2, corners),
-        per_cell=PER_CELL * (of_order(order) if order != ORDER else 1.0),
+        per_cell=PER_CELL * (relative_operations(order) if order != ORDER else 1.0),
         per_halo_cell=PER_HALO_CELL,
         per_halo_cell_within=PER_HALO_CELL_WITHIN,
     )
@@ -175,7 +175,7 @@ class Scaling(Derived):
         """Return the places with the predictions of the model, line by line."""
         rows: list[Row] = []
         for (part, order), line in grouped(places, lambda row: (row.get("part"), row.get("order"))).items():
-            pace = None if part in (EXCHANGE, CORNERS) else PER_CELL * of_order(order or ORDER)
+            pace = None if part in (EXCHANGE, CORNERS) else PER_CELL * relative_operations(order or ORDER)
             paced = replace(self, on_one=pace)
             rows += super(Scaling, paced).predict(line, machine, partial(_onwards, on_progress, len(rows)))
         return rows
@@ -205,8 +205,10 @@ def on_node() -> float:
 
 def _predicted(rows: Sequence[Row], **where: Any) -> float | None:
     """Return the predicted value of a place; None where it was not predicted."""
-    found = [row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())]
-    return found[0] if found else None
+    values = (
+        row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())
+    )
+    return next(values, None)
 
 
 def _over(value: float | None, other: float | None) -> str:
@@ -224,13 +226,15 @@ def _strong(rows: Sequence[Row]) -> Iterator[Table]:
             "Predicted over published, ns a cell and step",
             values,
             {
-                "cells": lambda own: f"{own[0]}³",
-                "devices": lambda own: f"{own[1]}",
-                "published": lambda own: q.nanoseconds(own[2]),
-                "predicted": lambda own: q.nanoseconds(own[3]),
-                "ratio": lambda own: _over(own[3], own[2]),
-                "efficiency\npublished": lambda own: q.percent(one / own[1] / own[2]) if own[1] == 64 else "",
-                "\npredicted": lambda own: q.percent(own[3] and one / own[1] / own[3]),
+                "cells": lambda place: f"{place[0]}³",
+                "devices": lambda place: f"{place[1]}",
+                "published": lambda place: q.nanoseconds(place[2]),
+                "predicted": lambda place: q.nanoseconds(place[3]),
+                "ratio": lambda place: _over(place[3], place[2]),
+                "efficiency\npublished": lambda place: (
+                    q.percent(one / place[1] / place[2]) if place[1] == 64 else ""
+                ),
+                "\npredicted": lambda place: q.percent(place[3] and one / place[1] / place[3]),
             },
             note=q.wrapped(
                 "Published times on 64 devices follow from the efficiencies and the time on one. The paper "
@@ -252,7 +256,9 @@ def _theory(rows: Sequence[Row]) -> Iterator[Table]:
             "measured\nns": lambda row: q.nanoseconds(on_most(row["n"])),
             "formula\nns": lambda row: q.nanoseconds(row["computed"]),
             "of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
-            "\npublished": lambda row: q.percent(*published("astaroth-fig11").values("of_theory", n=row["n"])),
+            "\npublished": lambda row: q.percent(
+                *published("astaroth-fig11").values("of_theory", n=row["n"])
+            ),
             "bound by": lambda row: step(row).bound,
         },
         note=q.wrapped(
@@ -290,16 +296,17 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
         )
         for name in ("overhead", "corners", "synchronisation")
     }
-    made = table_of("Shares, predicted", counts, columns, left=0)
-    beside = ("paper", "below 1 to 4", "steady, 4 to 16", shares["overhead"], shares["corners"])
+    predicted = table_of("Shares, predicted", counts, columns, left=0)
+    published_shares = ("paper", "below 1 to 4", "steady, 4 to 16", shares["overhead"], shares["corners"])
     yield replace(
-        made,
-        rows=(*made.rows, beside),
-        muted=(len(made.rows),),
+        predicted,
+        rows=(*predicted.rows, published_shares),
+        muted=(len(predicted.rows),),
         note=q.wrapped(
             "Published ranges are rough ones over all devices; the exchange is hidden up to 4 devices and "
             f"stagnates from 4 to 16. Synchronisation takes {shares['synchronisation']} of a step there; the "
-            "model has no barrier. Study parts measures it."
+            "model has no barrier. Study parts measures it. A step can be shorter than its exchange alone: "
+            "links carry messages in the order in which these come, and computing changes that order."
         ),
     )
 
@@ -339,15 +346,24 @@ def _orders(rows: Sequence[Row]) -> Iterator[Table]:
 
 
 SIZES = {"small": 256, "medium": 512, "large": 1024}
+SPEEDUPS: dict[str, Callable[[Any], str]] = {  # columns of published speed-ups
+    "size": lambda entry: entry[0] or "any",
+    "nodes": lambda entry: f"{entry[1]}",
+    "speed-up": lambda entry: f"{entry[2]} to {entry[3]}",
+}
 
 
 def _speedups() -> list[tuple[str | None, int, float, float]]:
     """Return the published speed-ups over the Pencil Code of both clusters: size, nodes, least and most."""
     rows = published("astaroth-fig15a").rows
     keys = dict.fromkeys((row["size"], row["nodes"]) for row in rows)
-    own = {"machine": "Puhti and Mahti"}
+    clusters = "Puhti and Mahti"
     return [
-        (size, nodes, *published("astaroth-fig15a").values("speedup", size=size, nodes=nodes, **own))
+        (
+            size,
+            nodes,
+            *published("astaroth-fig15a").values("speedup", size=size, nodes=nodes, machine=clusters),
+        )
         for size, nodes in keys
     ]
 
@@ -355,8 +371,8 @@ def _speedups() -> list[tuple[str | None, int, float, float]]:
 def _against(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the times of the Pencil Code that follow from speed-ups, beside predicted times of Astaroth."""
 
-    def time(own: Any) -> float:
-        return on_node() if own[1] == 1 else on_most(SIZES[own[0]])
+    def time(entry: Any) -> float:
+        return on_node() if entry[1] == 1 else on_most(SIZES[entry[0]])
 
     by_bandwidth = OF_A_NODE * MEMORY["V100"] / (2 * MEMORY["Xeon Gold 6230"])
     puhti = published("astaroth-fig15a").values("speedup", machine="Puhti", nodes=1)
@@ -364,15 +380,13 @@ def _against(rows: Sequence[Row]) -> Iterator[Table]:
         "Speed-up over the Pencil Code, published",
         _speedups(),
         {
-            "size": lambda own: own[0] or "any",
-            "nodes": lambda own: f"{own[1]}",
-            "speed-up": lambda own: f"{own[2]} to {own[3]}",
-            "Astaroth\nns": lambda own: q.nanoseconds(time(own)),
-            "the Pencil Code\nns, derived": lambda own: " to ".join(
-                q.nanoseconds(times * time(own)) for times in own[2:]
+            **SPEEDUPS,
+            "Astaroth\nns": lambda entry: q.nanoseconds(time(entry)),
+            "the Pencil Code\nns, derived": lambda entry: " to ".join(
+                q.nanoseconds(times * time(entry)) for times in entry[2:]
             ),
-            "Astaroth\npredicted": lambda own: q.nanoseconds(
-                _predicted(rows, n=SIZES[own[0] or "small"], nodes=own[1])
+            "Astaroth\npredicted": lambda entry: q.nanoseconds(
+                _predicted(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
             ),
         },
         note=q.wrapped(
@@ -387,24 +401,22 @@ def _energy(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the ratios of energy efficiency that follow from speed-ups and design powers."""
     devices = OF_A_NODE * WATTS
 
-    def ratio(own: Any) -> str:
+    def ratio(entry: Any) -> str:
         least, most = (
             times * WATTS_OF_CPUS[name] / devices
-            for times, name in zip(own[2:], ("Mahti", "Puhti"), strict=True)
+            for times, name in zip(entry[2:], ("Mahti", "Puhti"), strict=True)
         )
         return f"{least:.1f} to {most:.1f}"
 
-    def printed(own: Any) -> str:
-        values = published("astaroth-fig15b").values("energy_ratio", size=own[0], nodes=own[1])
+    def printed(entry: Any) -> str:
+        values = published("astaroth-fig15b").values("energy_ratio", size=entry[0], nodes=entry[1])
         return " to ".join(f"{value:g}" for value in values)
 
     yield table_of(
         "Energy efficiency over that of the Pencil Code, by design power",
         _speedups(),
         {
-            "size": lambda own: own[0] or "any",
-            "nodes": lambda own: f"{own[1]}",
-            "speed-up": lambda own: f"{own[2]} to {own[3]}",
+            **SPEEDUPS,
             "ratio,\nderived": ratio,
             "\npublished": printed,
         },
