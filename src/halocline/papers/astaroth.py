@@ -7,7 +7,7 @@ the sides and edges of all eight fields in each exchange.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from math import prod
@@ -17,16 +17,15 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import Loop, Operation, Sweep
 from halocline.io.table import Table, table_of
 from halocline.papers.derived import Derived, Listing
-from halocline.papers.paper import Row
+from halocline.papers.paper import Quotient, Row
 from halocline.papers.published import published
 from halocline.plan.traffic import Traffic
-from halocline.study.measurement import grouped
 from halocline.study.reporting import quantities as q
 
 if TYPE_CHECKING:
     from halocline.model import StepTime
-    from halocline.plan.machine import Machine
 
+SIZES = {"small": 256, "medium": 512, "large": 1024}
 DEVICES, NODES = (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
 OF_A_NODE = 4  # devices
 CASE, ORDER = "mhd-benchmark", 6
@@ -158,31 +157,11 @@ def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[
     )
 
 
-@dataclass(frozen=True)
-class Scaling(Derived):
-    """Figure over the devices of Puhti, whose lines may be parts of a step or orders of differences.
-
-    One device takes `on_one` for a cell and step of sixth order; other orders take as much more as they have
-    more operations.
-    """
-
-    def predict(
-        self,
-        places: Sequence[Row],
-        machine: Machine,
-        on_progress: Callable[[int], None] = lambda number: None,
-    ) -> list[Row]:
-        """Return the places with the predictions of the model, line by line."""
-        rows: list[Row] = []
-        for (part, order), line in grouped(places, lambda row: (row.get("part"), row.get("order"))).items():
-            pace = None if part in (EXCHANGE, CORNERS) else PER_CELL * relative_operations(order or ORDER)
-            paced = replace(self, on_one=pace)
-            rows += super(Scaling, paced).predict(line, machine, partial(_onwards, on_progress, len(rows)))
-        return rows
-
-
-def _onwards(on_progress: Callable[[int], None], done: int, number: int) -> None:
-    on_progress(done + number)
+def _on_one(row: Row) -> float | None:
+    """Return the seconds of a cell and step on one device: 2.2 ns, for other orders by their operations."""
+    if row.get("part") in (EXCHANGE, CORNERS):
+        return None
+    return PER_CELL * relative_operations(row.get("order") or ORDER)
 
 
 # -- derived tables ------------------------------------------------------------------------------------------
@@ -194,13 +173,13 @@ def on_most(n: int) -> float:
         published("astaroth-fig10").values("ns_per_cell_step", devices=1),
         published("astaroth-fig10").values("efficiency", n=n, devices=64),
     )
-    return one / 64 / efficiency
+    return float(one / 64 / efficiency)
 
 
 def on_node() -> float:
     """Return the nanoseconds on a node (Section 6)."""
     (ns,) = published("astaroth-section6").values("ns_per_cell_step", way="processes, MPI")
-    return ns
+    return float(ns)
 
 
 def _predicted(rows: Sequence[Row], **where: Any) -> float | None:
@@ -215,32 +194,19 @@ def _over(value: float | None, other: float | None) -> str:
     return f"{value / other:.2f}" if value is not None and other else ""
 
 
-def _strong(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of predicted over published times."""
-    places = [(n, 64, on_most(n)) for n in (256, 512, 1024)]
-    (one,) = published("astaroth-fig10").values("ns_per_cell_step", devices=1)
-    places += [(256, 1, one), (256, OF_A_NODE, on_node())]
-    values = [(n, devices, ns, _predicted(rows, n=n, devices=devices)) for n, devices, ns in places]
-    if any(value is not None for *_, value in values):
-        yield table_of(
-            "Predicted over published, ns a cell and step",
-            values,
-            {
-                "cells": lambda place: f"{place[0]}³",
-                "devices": lambda place: f"{place[1]}",
-                "published": lambda place: q.nanoseconds(place[2]),
-                "predicted": lambda place: q.nanoseconds(place[3]),
-                "ratio": lambda place: _over(place[3], place[2]),
-                "efficiency\npublished": lambda place: (
-                    q.percent(one / place[1] / place[2]) if place[1] == 64 else ""
-                ),
-                "\npredicted": lambda place: q.percent(place[3] and one / place[1] / place[3]),
-            },
-            note=q.wrapped(
-                "Published times on 64 devices follow from the efficiencies and the time on one. The paper "
-                "does not state the sizes of those on one device and on one node."
-            ),
-        )
+def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
+    """Yield the efficiencies on 64 devices, and the times on one device and on a node."""
+    data = published("astaroth-fig10")
+    for n in SIZES.values():
+        (efficiency,) = data.values("efficiency", n=n, devices=64)
+        one, most = (_predicted(rows, n=n, devices=devices) for devices in (1, 64))
+        if one is not None and most is not None:
+            yield f"efficiency of {n}³ cells on 64 devices", efficiency, one / 64 / most
+    (ns,) = data.values("ns_per_cell_step", devices=1)
+    for place, devices, stated in (("one device", 1, ns), ("a node", OF_A_NODE, on_node())):
+        predicted = _predicted(rows, n=256, devices=devices)
+        if predicted is not None:
+            yield f"ns a cell and step on {place}, of 256³ cells here (not stated)", stated, predicted
 
 
 def _theory(rows: Sequence[Row]) -> Iterator[Table]:
@@ -345,7 +311,6 @@ def _orders(rows: Sequence[Row]) -> Iterator[Table]:
         )
 
 
-SIZES = {"small": 256, "medium": 512, "large": 1024}
 SPEEDUPS: dict[str, Callable[[Any], str]] = {  # columns of published speed-ups
     "size": lambda entry: entry[0] or "any",
     "nodes": lambda entry: f"{entry[1]}",
@@ -431,7 +396,7 @@ def _energy(rows: Sequence[Row]) -> Iterator[Table]:
 # -- figures -------------------------------------------------------------------------------------------------
 
 _figure = partial(
-    Scaling,
+    Derived,
     problem=CASE,
     options={"steps": 10},
     here={"n": "32,64", "ranks": "1,2", "threads": "1"},
@@ -440,7 +405,7 @@ _figure = partial(
     make=_schedule,
     places=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
     scale=_ns,
-    on_one=PER_CELL,
+    on_one=_on_one,
     rows="n",
     columns="devices",
     by="grid",
@@ -464,7 +429,7 @@ PAPERS = (
         "strong",
         here={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
         compared=_efficiency,
-        derive=_strong,
+        quotients=_quotients,
     ),
     _figure(
         "astaroth-fig11",
