@@ -61,6 +61,7 @@ def test_flags_change_no_results(level: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_vector_lengths_have_libraries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "cpu", lambda: "flags : avx512f")
     found = set()
     for bits in VECTOR_BITS:
         monkeypatch.setenv(VECTORS, str(bits))
@@ -81,6 +82,18 @@ def test_other_vector_lengths_are_rejected(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(VECTORS, "96")
     with pytest.raises(CompileError, match=f"{VECTORS} is '96'; set it to one of 64, 128, 256, 512"):
         library_path("int x;")
+
+
+def test_vectors_wider_than_those_of_the_cpu_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "cpu", lambda: "flags : sse2 avx avx2")
+    monkeypatch.setenv(VECTORS, "256")
+    library_path("int x;")
+    monkeypatch.setenv(VECTORS, "512")
+    with pytest.raises(CompileError, match=r"this CPU has vectors of 256 bits at most; .* 64, 128, 256$"):
+        library_path("int x;")
+    monkeypatch.setattr(driver, "cpu", lambda: "aarch64")
+    assert driver.widest_vector() is None
+    library_path("int x;")
 
 
 def test_no_bit_depends_on_the_vector_length(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,40 +29,28 @@ def both(function: Any, grid: hc.Grid, *names: str) -> list[Any]:
     ]
 
 
-def test_corners_of_three_axes_travel_where_they_are_read() -> None:
-    """The 18 segments of Pekkilä et al. 2022, and the corners that a field reads."""
+@pytest.mark.parametrize(
+    ("offset", "halo", "counts"), [((1, 1, 1), "edges", (18, 19)), ((0, 1, 1), "faces", (6, 7))]
+)
+def test_other_segments_travel_where_they_are_read(
+    offset: tuple[int, ...], halo: str, counts: tuple[int, int]
+) -> None:
+    """The 18 segments of Pekkilä et al. 2022, or the faces of the first version of the cavity code
+    (Sections 4.4 and 4.5), for all fields; and the segment that a field reads."""
     grid = hc.Grid((16, 16, 16), periodic=True)
     for name in ("a", "b"):
         grid.field(name)
 
     def step(a: Any, b: Any) -> None:
-        a.set(a[2, 0, 0] + b[1, 1, 1])
+        a.set(a[2, 0, 0] + b[offset])
 
     program = hc.program(step).trace(grid.fields["a"], grid.fields["b"])
-    found = compile_program(program, grid, halo="edges")
-    (exchange,) = [sweep.exchange for sweep in found.sweeps() if sweep.exchange]
-    segments = {
-        found.fields[number].name: [d for d, _ in footprint] for number, footprint in exchange.items()
-    }
-    assert {name: len(directions) for name, directions in segments.items()} == {"a": 18, "b": 19}
-    assert (1, 1, 1) in segments["b"]
-    assert all(max(width) == 2 for _, width in exchange[0] if sum(map(abs, _)) < 3)
-
-
-def test_edges_of_two_axes_travel_only_where_they_are_read_with_faces_alone() -> None:
-    """The first version of the cavity code exchanges all fields with six neighbours (Section 4.4)."""
-    grid = hc.Grid((16, 16, 16), periodic=True)
-    for name in ("a", "b"):
-        grid.field(name)
-
-    def step(a: Any, b: Any) -> None:
-        a.set(a[2, 0, 0] + b[0, 1, 1])
-
-    program = hc.program(step).trace(grid.fields["a"], grid.fields["b"])
-    found = compile_program(program, grid, halo="faces")
-    (exchange,) = [sweep.exchange for sweep in found.sweeps() if sweep.exchange]
-    counts = {found.fields[number].name: len([*footprint]) for number, footprint in exchange.items()}
-    assert counts == {"a": 6, "b": 7}
+    schedule = compile_program(program, grid, halo=halo)
+    (exchange,) = [sweep.exchange for sweep in schedule.sweeps() if sweep.exchange]
+    segments = {schedule.fields[number].name: dict(footprint) for number, footprint in exchange.items()}
+    assert (len(segments["a"]), len(segments["b"])) == counts
+    assert offset in segments["b"]
+    assert all(max(width) == 2 for direction, width in segments["a"].items() if direction != offset)
 
 
 def test_all_fields_travel_as_wide_as_the_widest() -> None:

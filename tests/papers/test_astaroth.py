@@ -67,6 +67,24 @@ def test_orders_are_paced_by_their_operations() -> None:
     assert statements.rows[0][2] == "16 devices"
 
 
+def test_numbers_of_strong_scaling_stand_beside_predictions() -> None:
+    own = papers()["astaroth-fig10"]
+    machine = own.there(None)
+    rows = rows_of("astaroth-fig10", predicted=True, n=(256,), devices=(1, 4, 64))
+    (stated,) = [found for found in own.tables(rows, machine) if found.title == "Numbers of the text"]
+    assert [row[1] for row in stated.rows] == ["0.18", "2.2", "0.53"]
+    assert float(stated.rows[0][2]) == pytest.approx(0.19, abs=0.01)
+    assert float(stated.rows[1][3]) == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_published_pace_is_that_of_its_devices() -> None:
+    """An H100 is not as slow as a V100."""
+    own = papers()["astaroth-fig10"]
+    rows = [row for row in own.places_of(None, None) if (row["n"], row["devices"]) == (256, 1)]
+    (there,) = own.predict(rows, own.there("dgx-h100"))
+    assert there["predicted"] < 1.5
+
+
 def test_ratios_of_energy_follow_from_speed_ups() -> None:
     """Fig. 15 (b): 8 to 11 on a node, 2 to 3, 5 to 6 and 9 to 12 on 16 nodes."""
     derived = table("astaroth-fig15b", "Energy efficiency", rows_of("astaroth-fig15b"))

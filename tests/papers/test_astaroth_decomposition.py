@@ -67,7 +67,7 @@ def test_published_decompositions_are_among_the_best(name: str) -> None:
     rows = places(name)
     assert len(rows) == 21
     assert {row["ratio"] for row in rows} == {1.0}
-    assert all(prod(row["found"]) == row.get("nodes", row.get("devices")) for row in rows)
+    assert all(prod(row["least_cost_parts"]) == row.get("nodes", row.get("devices")) for row in rows)
     text = papers()[name].tables(rows, None)[0].text()
     assert "1024 x 512 x 512" in text
     assert "1.000" in text

@@ -9,6 +9,7 @@ import pytest
 
 from halocline.cli.app import run as command
 from halocline.errors import InputError
+from halocline.papers import wombat
 from halocline.papers.paper import SHARES
 from halocline.papers.published import FOLDER, published
 from halocline.study.registry import papers
@@ -204,3 +205,12 @@ def test_options_without_effect_on_a_paper_are_rejected() -> None:
         command(["study", "paper", "umbc-3.1", "--pythons", sys.executable])
     with pytest.raises(InputError, match=r"--nodes 1,3: umbc-4\.1 has 1, 2, 4, 8, 16"):
         command(["study", "paper", "umbc-4.1", "--nodes", "1,3", "--not-here"])
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, "1"), (2, "1,2"), (6, "1,2,4,6"), (8, "1,2,4,8")])
+def test_threads_of_a_node_end_with_all_cores(
+    cores: int, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wombat, "cores", lambda: set(range(cores)))
+    measured = {name: papers()[name].measured for name in ("wombat-fig3", "wombat-fig4")}
+    assert [options["threads"] for ((_, options),) in measured.values()] == [f"{cores}", threads]

@@ -52,8 +52,9 @@ def compile_program(
     grid : Grid
         The grid whose fields the program assigns.
     halo : {"read", "faces", "edges", "uniform"}
-        Fields and layers that messages carry: those that are read; or, to compare, all fields that are
-        exchanged at all, as wide as the widest, with all edges and corners.
+        ``"read"``: the halos that are read. To compare, all exchanged fields as wide as the widest:
+        ``"faces"``, ``"edges"`` (also along two axes) or ``"uniform"`` (also corners), beside the segments
+        that are read.
     device : Strategy, optional
         Strategy of the kernels for devices; sweeps run on the CPU by default.
     shared : int

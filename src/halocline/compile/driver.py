@@ -54,6 +54,7 @@ GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priorit
 # the same bits at all of them.
 VECTORS = "HALOCLINE_VECTORS"
 VECTOR_BITS = (64, 128, 256, 512)
+SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # bits by flags of /proc/cpuinfo
 GCC_SCALAR = ("-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-openmp-simd")
 CLANG_SCALAR = ("-fno-vectorize", "-fno-slp-vectorize", "-fno-openmp-simd")
 MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
@@ -100,7 +101,7 @@ def vector_bits() -> int | None:
     Raises
     ------
     CompileError
-        The variable has another value than 64, 128, 256 or 512.
+        The variable has another value than 64, 128, 256 or 512, or a greater one than this CPU has.
     """
     text = os.environ.get(VECTORS)
     if not text:
@@ -108,7 +109,19 @@ def vector_bits() -> int | None:
     if text not in map(str, VECTOR_BITS):
         accepted = ", ".join(map(str, VECTOR_BITS))
         raise CompileError(f"{VECTORS} is {text!r}; set it to one of {accepted}, the bits of a vector")
+    widest = widest_vector()
+    if widest is not None and int(text) > widest:
+        raise CompileError(
+            f"{VECTORS} is {text!r}, but this CPU has vectors of {widest} bits at most; set it to one of "
+            f"{', '.join(str(bits) for bits in VECTOR_BITS if bits <= widest)}"
+        )
     return int(text)
+
+
+def widest_vector() -> int | None:
+    """Return the bits of the widest vectors of this CPU; None where its flags are not known."""
+    flags = cpu().split()
+    return next((bits for flag, bits in SIMD if flag in flags), None)
 
 
 @lru_cache(maxsize=1)

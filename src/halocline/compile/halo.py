@@ -263,9 +263,9 @@ def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None
     """Have every exchange carry all fields that are exchanged at all, each as wide as the widest, in all
     segments along up to `axes` axes, beside those that it carries anyway.
 
-    One axis: faces, as the first version of the cavity code of Virginia Tech (Section 4.5). Two: edges too,
-    the 18 segments of Pekkilä et al. 2022, Section 5. Three: all 26. Nothing else changes: the reads, the
-    fields that are computed in the halo, and the fills beyond walls.
+    One axis: faces, as the first version of the cavity code of Virginia Tech (Sections 4.4 and 4.5). Two:
+    edges too, the 18 segments of Pekkilä et al. 2022, Section 5. Three: all 26. Nothing else changes: the
+    reads, the fields that are computed in the halo, and the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
     moved = chain.from_iterable(halo.exchange.values() for halo in halos)

@@ -7,7 +7,7 @@ the sides and edges of all eight fields in each exchange.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from math import prod
@@ -17,16 +17,15 @@ from halocline.compile.footprint import Footprint
 from halocline.compile.schedule import Loop, Operation, Sweep
 from halocline.io.table import Table, table_of
 from halocline.papers.derived import Derived, Listing
-from halocline.papers.paper import Row
+from halocline.papers.paper import Quotient, Row
 from halocline.papers.published import published
 from halocline.plan.traffic import Traffic
-from halocline.study.measurement import grouped
 from halocline.study.reporting import quantities as q
 
 if TYPE_CHECKING:
     from halocline.model import StepTime
-    from halocline.plan.machine import Machine
 
+SIZES = {"small": 256, "medium": 512, "large": 1024}
 DEVICES, NODES = (1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8, 16)
 OF_A_NODE = 4  # devices
 CASE, ORDER = "mhd-benchmark", 6
@@ -44,9 +43,9 @@ PER_HALO_CELL_WITHIN = BYTES / (270 * 2**30)  # 1/β of a device in a node, at i
 def _place(n: int, devices: int, **more: Any) -> Row:
     """Return a place: Z-order over all devices, devices in sequence, and MPI aware of devices."""
     nodes = max(1, devices // OF_A_NODE)
-    own = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
+    layout = {"n": n, "devices": devices, "nodes": nodes, "ranks_per_node": devices // nodes}
     options = {"strategy": "morton", "placement": "trivial", "methods": "self,gpu_aware,mpi"}
-    return {**own, **options, **more}
+    return {**layout, **options, **more}
 
 
 def _ns(seconds: float, row: Row) -> float:
@@ -66,7 +65,7 @@ def operations(order: int) -> float:
     return float(sum(sweep.flops for sweep in _compiled(order, "read").pass_sweeps()))
 
 
-def of_order(order: int) -> float:
+def relative_operations(order: int) -> float:
     """Return the operations of a cell and step over those of sixth order."""
     return operations(order) / operations(ORDER)
 
@@ -91,7 +90,7 @@ def step(row: Row, *, corners: bool = True) -> StepTime:
         row["nodes"],
         row["ranks_per_node"],
         traffic=_traffic(order // 2, corners),
-        per_cell=PER_CELL * (of_order(order) if order != ORDER else 1.0),
+        per_cell=PER_CELL * (relative_operations(order) if order != ORDER else 1.0),
         per_halo_cell=PER_HALO_CELL,
         per_halo_cell_within=PER_HALO_CELL_WITHIN,
     )
@@ -158,90 +157,56 @@ def _changed(operations: Sequence[Operation], changes: dict[str, Any]) -> tuple[
     )
 
 
-@dataclass(frozen=True)
-class Scaling(Derived):
-    """Figure over the devices of Puhti, whose lines may be parts of a step or orders of differences.
-
-    One device takes `on_one` for a cell and step of sixth order; other orders take as much more as they have
-    more operations.
-    """
-
-    def predict(
-        self,
-        places: Sequence[Row],
-        machine: Machine,
-        on_progress: Callable[[int], None] = lambda number: None,
-    ) -> list[Row]:
-        """Return the places with the predictions of the model, line by line."""
-        rows: list[Row] = []
-        for (part, order), line in grouped(places, lambda row: (row.get("part"), row.get("order"))).items():
-            pace = None if part in (EXCHANGE, CORNERS) else PER_CELL * of_order(order or ORDER)
-            paced = replace(self, on_one=pace)
-            rows += super(Scaling, paced).predict(line, machine, partial(_onwards, on_progress, len(rows)))
-        return rows
-
-
-def _onwards(on_progress: Callable[[int], None], done: int, number: int) -> None:
-    on_progress(done + number)
+def _on_one(row: Row) -> float | None:
+    """Return the seconds of a cell and step on one device: 2.2 ns, for other orders by their operations."""
+    if row.get("part") in (EXCHANGE, CORNERS):
+        return None
+    return PER_CELL * relative_operations(row.get("order") or ORDER)
 
 
 # -- derived tables ------------------------------------------------------------------------------------------
 
 
-def stated(name: str, column: str, **where: Any) -> tuple[float, ...]:
-    """Return a published number, or the ends of a published range."""
-    return published(name).values(column, **where)
-
-
 def on_most(n: int) -> float:
     """Return the nanoseconds on 64 devices, from the time on one and the published efficiency (Fig. 10)."""
     (one,), (efficiency,) = (
-        stated("astaroth-fig10", "ns_per_cell_step", devices=1),
-        stated("astaroth-fig10", "efficiency", n=n, devices=64),
+        published("astaroth-fig10").values("ns_per_cell_step", devices=1),
+        published("astaroth-fig10").values("efficiency", n=n, devices=64),
     )
-    return one / 64 / efficiency
+    return float(one / 64 / efficiency)
 
 
 def on_node() -> float:
     """Return the nanoseconds on a node (Section 6)."""
-    (ns,) = stated("astaroth-fig10", "ns_per_cell_step", devices=OF_A_NODE, method=None)
-    return ns
+    (ns,) = published("astaroth-section6").values("ns_per_cell_step", way="processes, MPI")
+    return float(ns)
 
 
 def _predicted(rows: Sequence[Row], **where: Any) -> float | None:
     """Return the predicted value of a place; None where it was not predicted."""
-    found = [row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())]
-    return found[0] if found else None
+    values = (
+        row.get("predicted") for row in rows if all(row[name] == value for name, value in where.items())
+    )
+    return next(values, None)
 
 
 def _over(value: float | None, other: float | None) -> str:
     return f"{value / other:.2f}" if value is not None and other else ""
 
 
-def _strong(rows: Sequence[Row]) -> Iterator[Table]:
-    """Yield the table of predicted over published times."""
-    places = [(n, 64, on_most(n)) for n in (256, 512, 1024)]
-    (one,) = stated("astaroth-fig10", "ns_per_cell_step", devices=1)
-    places += [(256, 1, one), (256, OF_A_NODE, on_node())]
-    values = [(n, devices, ns, _predicted(rows, n=n, devices=devices)) for n, devices, ns in places]
-    if any(value is not None for *_, value in values):
-        yield table_of(
-            "Predicted over published, ns a cell and step",
-            values,
-            {
-                "cells": lambda own: f"{own[0]}³",
-                "devices": lambda own: f"{own[1]}",
-                "published": lambda own: q.nanoseconds(own[2]),
-                "predicted": lambda own: q.nanoseconds(own[3]),
-                "ratio": lambda own: _over(own[3], own[2]),
-                "efficiency\npublished": lambda own: q.percent(one / own[1] / own[2]) if own[1] == 64 else "",
-                "\npredicted": lambda own: q.percent(own[3] and one / own[1] / own[3]),
-            },
-            note=q.wrapped(
-                "Published times on 64 devices follow from the efficiencies and the time on one. The paper "
-                "does not state the sizes of those on one device and on one node."
-            ),
-        )
+def _quotients(rows: Sequence[Row]) -> Iterator[Quotient]:
+    """Yield the efficiencies on 64 devices, and the times on one device and on a node."""
+    data = published("astaroth-fig10")
+    for n in SIZES.values():
+        (efficiency,) = data.values("efficiency", n=n, devices=64)
+        one, most = (_predicted(rows, n=n, devices=devices) for devices in (1, 64))
+        if one is not None and most is not None:
+            yield f"efficiency of {n}³ cells on 64 devices", efficiency, one / 64 / most
+    (ns,) = data.values("ns_per_cell_step", devices=1)
+    for place, devices, stated in (("one device", 1, ns), ("a node", OF_A_NODE, on_node())):
+        predicted = _predicted(rows, n=256, devices=devices)
+        if predicted is not None:
+            yield f"ns a cell and step on {place}, of 256³ cells here (not stated)", stated, predicted
 
 
 def _theory(rows: Sequence[Row]) -> Iterator[Table]:
@@ -257,7 +222,9 @@ def _theory(rows: Sequence[Row]) -> Iterator[Table]:
             "measured\nns": lambda row: q.nanoseconds(on_most(row["n"])),
             "formula\nns": lambda row: q.nanoseconds(row["computed"]),
             "of the formula\nderived": lambda row: f"{row['computed'] / on_most(row['n']):.1%}",
-            "\npublished": lambda row: q.percent(*stated("astaroth-fig11", "of_theory", n=row["n"])),
+            "\npublished": lambda row: q.percent(
+                *published("astaroth-fig11").values("of_theory", n=row["n"])
+            ),
             "bound by": lambda row: step(row).bound,
         },
         note=q.wrapped(
@@ -291,20 +258,21 @@ def _shares(rows: Sequence[Row]) -> Iterator[Table]:
     }
     shares = {
         name: "{:.3g}% to {:.3g}%".format(
-            *(100 * s for s in stated("astaroth-fig12", "share", quantity=name))
+            *(100 * s for s in published("astaroth-fig12").values("share", quantity=name))
         )
         for name in ("overhead", "corners", "synchronisation")
     }
-    made = table_of("Shares, predicted", counts, columns, left=0)
-    beside = ("paper", "below 1 to 4", "steady, 4 to 16", shares["overhead"], shares["corners"])
+    predicted = table_of("Shares, predicted", counts, columns, left=0)
+    published_shares = ("paper", "below 1 to 4", "steady, 4 to 16", shares["overhead"], shares["corners"])
     yield replace(
-        made,
-        rows=(*made.rows, beside),
-        muted=(len(made.rows),),
+        predicted,
+        rows=(*predicted.rows, published_shares),
+        muted=(len(predicted.rows),),
         note=q.wrapped(
             "Published ranges are rough ones over all devices; the exchange is hidden up to 4 devices and "
             f"stagnates from 4 to 16. Synchronisation takes {shares['synchronisation']} of a step there; the "
-            "model has no barrier. Study parts measures it."
+            "model has no barrier. Study parts measures it. A step can be shorter than its exchange alone: "
+            "links carry messages in the order in which these come, and computing changes that order."
         ),
     )
 
@@ -343,16 +311,24 @@ def _orders(rows: Sequence[Row]) -> Iterator[Table]:
         )
 
 
-SIZES = {"small": 256, "medium": 512, "large": 1024}
+SPEEDUPS: dict[str, Callable[[Any], str]] = {  # columns of published speed-ups
+    "size": lambda entry: entry[0] or "any",
+    "nodes": lambda entry: f"{entry[1]}",
+    "speed-up": lambda entry: f"{entry[2]} to {entry[3]}",
+}
 
 
 def _speedups() -> list[tuple[str | None, int, float, float]]:
     """Return the published speed-ups over the Pencil Code of both clusters: size, nodes, least and most."""
     rows = published("astaroth-fig15a").rows
     keys = dict.fromkeys((row["size"], row["nodes"]) for row in rows)
-    own = {"machine": "Puhti and Mahti"}
+    clusters = "Puhti and Mahti"
     return [
-        (size, nodes, *stated("astaroth-fig15a", "speedup", size=size, nodes=nodes, **own))
+        (
+            size,
+            nodes,
+            *published("astaroth-fig15a").values("speedup", size=size, nodes=nodes, machine=clusters),
+        )
         for size, nodes in keys
     ]
 
@@ -360,24 +336,22 @@ def _speedups() -> list[tuple[str | None, int, float, float]]:
 def _against(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the times of the Pencil Code that follow from speed-ups, beside predicted times of Astaroth."""
 
-    def time(own: Any) -> float:
-        return on_node() if own[1] == 1 else on_most(SIZES[own[0]])
+    def time(entry: Any) -> float:
+        return on_node() if entry[1] == 1 else on_most(SIZES[entry[0]])
 
     by_bandwidth = OF_A_NODE * MEMORY["V100"] / (2 * MEMORY["Xeon Gold 6230"])
-    puhti = stated("astaroth-fig15a", "speedup", machine="Puhti", nodes=1)
+    puhti = published("astaroth-fig15a").values("speedup", machine="Puhti", nodes=1)
     yield table_of(
         "Speed-up over the Pencil Code, published",
         _speedups(),
         {
-            "size": lambda own: own[0] or "any",
-            "nodes": lambda own: f"{own[1]}",
-            "speed-up": lambda own: f"{own[2]} to {own[3]}",
-            "Astaroth\nns": lambda own: q.nanoseconds(time(own)),
-            "the Pencil Code\nns, derived": lambda own: " to ".join(
-                q.nanoseconds(times * time(own)) for times in own[2:]
+            **SPEEDUPS,
+            "Astaroth\nns": lambda entry: q.nanoseconds(time(entry)),
+            "the Pencil Code\nns, derived": lambda entry: " to ".join(
+                q.nanoseconds(times * time(entry)) for times in entry[2:]
             ),
-            "Astaroth\npredicted": lambda own: q.nanoseconds(
-                _predicted(rows, n=SIZES[own[0] or "small"], nodes=own[1])
+            "Astaroth\npredicted": lambda entry: q.nanoseconds(
+                _predicted(rows, n=SIZES[entry[0] or "small"], nodes=entry[1])
             ),
         },
         note=q.wrapped(
@@ -392,24 +366,22 @@ def _energy(rows: Sequence[Row]) -> Iterator[Table]:
     """Yield the ratios of energy efficiency that follow from speed-ups and design powers."""
     devices = OF_A_NODE * WATTS
 
-    def ratio(own: Any) -> str:
+    def ratio(entry: Any) -> str:
         least, most = (
             times * WATTS_OF_CPUS[name] / devices
-            for times, name in zip(own[2:], ("Mahti", "Puhti"), strict=True)
+            for times, name in zip(entry[2:], ("Mahti", "Puhti"), strict=True)
         )
         return f"{least:.1f} to {most:.1f}"
 
-    def printed(own: Any) -> str:
-        values = stated("astaroth-fig15b", "energy_ratio", size=own[0], nodes=own[1])
+    def printed(entry: Any) -> str:
+        values = published("astaroth-fig15b").values("energy_ratio", size=entry[0], nodes=entry[1])
         return " to ".join(f"{value:g}" for value in values)
 
     yield table_of(
         "Energy efficiency over that of the Pencil Code, by design power",
         _speedups(),
         {
-            "size": lambda own: own[0] or "any",
-            "nodes": lambda own: f"{own[1]}",
-            "speed-up": lambda own: f"{own[2]} to {own[3]}",
+            **SPEEDUPS,
             "ratio,\nderived": ratio,
             "\npublished": printed,
         },
@@ -424,7 +396,7 @@ def _energy(rows: Sequence[Row]) -> Iterator[Table]:
 # -- figures -------------------------------------------------------------------------------------------------
 
 _figure = partial(
-    Scaling,
+    Derived,
     problem=CASE,
     options={"steps": 10},
     here={"n": "32,64", "ranks": "1,2", "threads": "1"},
@@ -433,7 +405,7 @@ _figure = partial(
     make=_schedule,
     places=[_place(n, devices) for n in (256, 512, 1024) for devices in DEVICES],
     scale=_ns,
-    on_one=PER_CELL,
+    on_one=_on_one,
     rows="n",
     columns="devices",
     by="grid",
@@ -457,7 +429,7 @@ PAPERS = (
         "strong",
         here={"n": "32,64", "ranks": "1,2", "threads": "1", "repeat": 3},
         compared=_efficiency,
-        derive=_strong,
+        quotients=_quotients,
     ),
     _figure(
         "astaroth-fig11",

@@ -31,11 +31,11 @@ UNKNOWN = "not known"
 def rows_below(rows: Callable[[], Sequence[Row]], *sentences: Callable[[], str]) -> Callable[[Paper], Report]:
     """Return the function of a paper that shows its rows, with those of the same facts here below."""
 
-    def shown(paper: Paper) -> Report:
+    def report(paper: Paper) -> Report:
         here = list(rows())
         return Report([paper.printed(here)], [said() for said in sentences], facts={"here": here})
 
-    return shown
+    return report
 
 
 # -- this machine --------------------------------------------------------------------------------------------
@@ -147,12 +147,12 @@ def _nvrtc() -> str:
 def links_of_node(name: str) -> Callable[[Paper], Report]:
     """Return the function of a paper that shows the links of a machine file, and those of this machine."""
 
-    def shown(paper: Paper) -> Report:
-        node, here = load_machine(name), _here()
-        tables = [_links(node), _between(node.devices, _rates(node), node.title)]
+    def report(paper: Paper) -> Report:
+        node, here = load_machine(name), links_here()
+        tables = [_links(node), bandwidth_table(node.devices, _rates(node), node.title)]
         return Report([*tables, here], []) if isinstance(here, Table) else Report(tables, [here])
 
-    return shown
+    return report
 
 
 def _rates(node: Node) -> list[list[float]]:
@@ -178,7 +178,7 @@ def _links(node: Node) -> Table:
     )
 
 
-def _between(names: Sequence[str], rates: Sequence[Sequence[float]], title: str) -> Table:
+def bandwidth_table(names: Sequence[str], rates: Sequence[Sequence[float]], title: str) -> Table:
     """Return the table of bandwidths between devices."""
     rows = tuple(
         (name, *("" if a == b else f"{1e-9 * rate:.1f}" for b, rate in enumerate(row)))
@@ -187,7 +187,7 @@ def _between(names: Sequence[str], rates: Sequence[Sequence[float]], title: str)
     return Table(f"GB/s one way, where all devices send at once: {title}", ("", *names), rows)
 
 
-def _here() -> Table | str:
+def links_here() -> Table | str:
     """Return the bandwidths between the devices here, or a sentence on why there are none."""
     from halocline.run.devices.topology import bandwidths, read_topology
 
@@ -198,20 +198,20 @@ def _here() -> Table | str:
     topology, why = read_topology([device.identity for device in devices])
     if topology is None:
         return f"Here: links between devices are not known: {why}."
-    return _between([label(device) for device in devices], bandwidths(topology), HERE)
+    return bandwidth_table([label(device) for device in devices], bandwidths(topology), HERE)
 
 
 # -- patches of runs here ------------------------------------------------------------------------------------
 
 
-def patches_here(measured: Paper, ranks: int = 1) -> tuple[int, ...]:
+def patches_here(measured: Paper) -> tuple[int, ...]:
     """Return the patches along each axis of the first subdomain of what is measured here."""
     (_, options), *_ = measured.measured
     dim, n = options["dim"], int(options["n"])
     ready = problem_of(measured.problem, (n,) * dim, dim=dim)
     schedule = compile_program(ready.program, ready.grid)
     traffic = Traffic.of_schedule(schedule)
-    layout = lay_out(ready.shape, ranks, traffic=traffic, periodic=tuple(ready.grid.periodic))
+    layout = lay_out(ready.shape, 1, traffic=traffic, periodic=tuple(ready.grid.periodic))
     plan = plan_rank(schedule, Transfers(layout), 0, patch=int(measured.options["patch"]))
     return tuple(len(edges) - 1 for edges in plan.subdomains[0].patches.edges)
 

@@ -65,7 +65,7 @@ class Paper:
         Of the command.
     here : mapping, or sequence of mappings
         What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
-        "study" names another than `study`.
+        "study" names another than `study`. A function returns a value that depends on this machine.
     machine : str, optional
         The machine that is predicted for; without one there is no prediction. A place whose "predicted_on"
         names another machine is predicted for that one.
@@ -88,8 +88,9 @@ class Paper:
         ``passes(n)`` gives the passes of the loop that the value is of; 1 by default.
     scale : callable, optional
         ``scale(seconds, row)`` makes the value of the seconds of these passes.
-    on_one : float, optional
-        Published seconds of a pass and cell on one device: predicted sweeps take as long.
+    on_one : float or callable, optional
+        Published seconds of a pass and cell on one device of `machine`, or ``on_one(row)`` of a place:
+        predicted sweeps on such devices take as long.
     make : callable, optional
         ``make(row)`` gives the schedule and the shape of the grid, where it is no case.
     formula : callable, optional
@@ -134,7 +135,7 @@ class Paper:
     nodes: tuple[int, ...] = ()
     passes: Callable[[int], float] = lambda n: 1.0
     scale: Callable[[float, Row], float] = lambda seconds, row: seconds
-    on_one: float | None = None
+    on_one: float | Callable[[Row], float | None] | None = None
     make: Callable[[Row], Any] | None = None
     formula: Callable[[Row], Any] | None = None
     weak: bool = False
@@ -157,7 +158,8 @@ class Paper:
             return []
         every = [self.here] if isinstance(self.here, Mapping) else self.here
         options = [{**self.options, **each} for each in every]
-        return [(each.pop("study", self.study), each) for each in options]
+        values = [{k: v() if callable(v) else v for k, v in each.items()} for each in options]
+        return [(each.pop("study", self.study), each) for each in values]
 
     def differences(self, measurements: Sequence[Measurement]) -> str:
         """Return how measurements differ from the paper in machine, size and quantity, in sentences."""
@@ -251,12 +253,12 @@ class Paper:
         for number, place in enumerate(places, 1):
             row = {**place, "predicted": None}
             if self.where(row):
-                names = ("predicted_on", "n", "order", "halo", "nodes" if self.make else "")
+                names = ("predicted_on", "n", "order", "halo", "part", "nodes" if self.make else "")
                 key = tuple(row.get(name) for name in names)
                 if key not in prepared:
                     schedule, shape = self._prepared(row)
                     own = self._named(row["predicted_on"]) if "predicted_on" in row else machine
-                    prepared[key] = own, schedule, shape, self._pace(schedule, shape, own)
+                    prepared[key] = own, schedule, shape, self._pace(schedule, shape, own, row)
                 own, schedule, shape, pace = prepared[key]
                 per_node = row.get("ranks_per_node") or own.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
@@ -273,19 +275,21 @@ class Paper:
             on_progress(number)
         return rows
 
-    def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine) -> float:
+    def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine, row: Row) -> float:
         """Return how many times as long sweeps take as predicted where one device takes the published time.
 
-        It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too.
+        It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too. It is 1 on
+        other devices than those of `machine`.
         """
         from halocline.study.measuring.predict import predict
 
-        if self.on_one is None:
+        on_one = self.on_one(row) if callable(self.on_one) else self.on_one
+        if on_one is None or self.machine is None or machine.device != self._named(self.machine).device:
             return 1.0
         times = [
             predict(schedule, shape, machine, [1], ranks_per_node=1, pace=pace)[0].seconds for pace in (1, 2)
         ]
-        sweeps, target = times[1] - times[0], self.on_one * prod(shape)  # without launches and copies
+        sweeps, target = times[1] - times[0], on_one * prod(shape)  # without launches and copies
         return max(1.0 + (target - times[0]) / sweeps, LEAST_PACE)
 
     def _prepared(self, row: Row) -> Any:

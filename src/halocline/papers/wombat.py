@@ -26,14 +26,18 @@ from halocline.words import duration
 
 # The paper does not say which flow it times: all of them take the same operations in each zone.
 OPTIONS = {"dim": 3, "steps": 6, "patch": "32"}
-CORES = len(cores())
-DOUBLED = ",".join(f"{2**power}" for power in range(CORES.bit_length()))
-HERE = {"n": "64", "ranks": "1", "threads": DOUBLED}
-ALL_CORES = {**HERE, "threads": f"{CORES}"}
+HERE = {"n": "64", "ranks": "1", "threads": lambda: doubled(len(cores()))}
+ALL_CORES = {**HERE, "threads": lambda: f"{len(cores())}"}
 NODES = {"n": "64", "nodes": "1,2,4,8,16", "per_node": "1,2,4", "threads": "1"}
 GROUPS = "Nodes here are groups of ranks of one host, which exchange by MPI in its memory."
 _figure = partial(Paper, problem="rj2a", options=OPTIONS, here=HERE)
 _PATCHES = {"dim": 3, "steps": 6}  # with patches of the study
+
+
+def doubled(cores: int) -> str:
+    """Return the powers of two below a number of cores, then that number."""
+    return ",".join(map(str, (*(2**power for power in range((cores - 1).bit_length())), cores)))
+
 
 # -- places of predictions -----------------------------------------------------------------------------------
 

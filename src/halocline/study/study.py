@@ -46,7 +46,7 @@ class Sweep:
     Parameters
     ----------
     option : str
-        Its name with underscores: "patch".
+        Its name with underscores: "patch"; or "environment", of which several sweeps set variables.
     form : str
         Form of the study's own option: "--patches B,B,...".
     help : str
@@ -389,13 +389,13 @@ class Study:
         return [dict(base) | options for base in bases for options in self.swept(asked)]
 
     def swept(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return the sets of values of `sweeps`."""
+        """Return the sets of values of `sweeps`. Mappings of the same option are merged."""
         given = [asked.given.get(keyword(sweep.form)) or sweep.default for sweep in self.sweeps]
         values: list[list[dict[str, Any]]] = [
             [{sweep.option: value} for value in sweep.values(text)] if text else [{}]
             for sweep, text in zip(self.sweeps, given, strict=True)
         ]
-        return [dict(itertools.chain(*map(dict.items, sets))) for sets in itertools.product(*values)]
+        return [_merged(sets) for sets in itertools.product(*values)]
 
     # -- measurements ----------------------------------------------------------------------------------------
 
@@ -414,6 +414,14 @@ class Study:
     def report(self, group: Group) -> Report:
         """Return the report of measurements."""
         return report(self.contents, group)
+
+
+def _merged(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the options of several sets in one, with the entries of all mappings that an option has."""
+    options: dict[str, Any] = {}
+    for name, value in itertools.chain.from_iterable(each.items() for each in sets):
+        options[name] = {**options[name], **value} if name in options else value
+    return options
 
 
 def _distinct(

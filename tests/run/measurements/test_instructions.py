@@ -30,7 +30,7 @@ def test_loops_count_as_often_as_they_run() -> None:
         "vaddsd xmm0",  # once in a row
         *("vmulpd zmm0", "vaddpd zmm0", "vsubpd zmm1", "vfmadd213pd zmm2", "jne 1 <kernel>"),
         *("vmulsd xmm0", "vaddsd xmm0", "vsubsd xmm1", "vfmadd213sd xmm2", "jne 6 <kernel>"),
-        *("vmovapd zmm0", "jmp 20 <kernel>", "mulps xmm0"),  # no arithmetic of float64
+        *("vmovapd zmm0", "jmp 20 <kernel>", "vpaddd xmm0"),  # no arithmetic of floating-point numbers
     )
     found = count(code, ROW)
     cells = [ROW + more for more in AROUND]
@@ -39,23 +39,38 @@ def test_loops_count_as_often_as_they_run() -> None:
     assert found.scalar == pytest.approx(rest / sum(cells))
 
 
-def test_the_share_of_vectors() -> None:
-    assert Instructions(scalar=1.0, vector=3.0).vector_share == 0.75
-    assert Instructions(scalar=0.0, vector=0.0).vector_share == 0.0
+def test_vectors_of_float32_have_twice_as_many_numbers() -> None:
+    code = listing(
+        *("vmulps zmm0", "vaddps zmm0", "vsubps zmm1", "vfmadd213ps zmm2", "jne 0 <kernel>"),
+        *("vmulss xmm0", "vaddss xmm0", "vsubss xmm1", "vfmadd213ss xmm2", "jne 5 <kernel>"),
+    )
+    found = count(code, ROW)
+    cells = [ROW + more for more in AROUND]
+    assert found.vector == pytest.approx(4 * sum(n // 16 for n in cells) / sum(cells))
+    assert found.scalar == pytest.approx(4 * sum(n % 16 for n in cells) / sum(cells))
 
 
 def test_a_library_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEVEL, "3")
-    found = {}
+    found: dict[str, Instructions] = {}
     for bits in ("64", "128"):
         monkeypatch.setenv(VECTORS, bits)
-        found[bits] = instructions_of(SAXPY, ROW)
+        counted = instructions_of(SAXPY, ROW)
+        assert counted is not None
+        found[bits] = counted
     assert found["64"].vector == 0.0
     assert found["64"].scalar == pytest.approx(6.0, rel=0.1)  # operations of a cell
     assert found["128"].vector == pytest.approx(3.0, rel=0.1)
-    assert found["128"].vector_share > 0.9
+    assert found["128"].vector > 9.0 * found["128"].scalar
     monkeypatch.setenv(VECTORS, "128")
     assert instructions(compile_library(SAXPY), ROW) == found["128"]
+
+
+@pytest.mark.parametrize("marks", [("elf64-littleaarch64", b"GCC: ("), ("elf64-x86-64", b"other compiler")])
+def test_other_libraries_are_not_counted(marks: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LEVEL, "3")
+    monkeypatch.setattr(counting, "COUNTED", marks)
+    assert instructions_of(SAXPY, ROW) is None
 
 
 def test_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -31,6 +31,16 @@ def test_values_that_are_not_finite_are_equal_to_themselves() -> None:
     assert greatest_ulps(model, np.array([np.nan, np.inf, 5e-324])) == 1.0
 
 
+def test_a_value_that_alone_is_not_finite_differs_without_limit(tmp_path: Path) -> None:
+    ones, broken = np.ones(2), np.array([1.0, np.nan])
+    assert greatest_ulps(ones, broken) == greatest_ulps(broken, ones) == math.inf
+    assert greatest_ulps(ones, np.array([1.0, np.inf])) == math.inf
+    assert greatest_ulps(np.array([np.inf]), np.array([-np.inf])) == math.inf
+    np.savez(tmp_path / "a.npz", u=ones, v=ones)
+    np.savez(tmp_path / "b.npz", u=ones, v=broken)
+    assert ulps_of_states(tmp_path / "a.npz", tmp_path / "b.npz") == math.inf
+
+
 def test_states_are_compared_field_by_field(tmp_path: Path) -> None:
     ones = np.ones(3)
     np.savez(tmp_path / "a.npz", u=ones, v=ones, **{"u@": np.array([True])})

@@ -19,6 +19,11 @@ def run(bits: int, ns: float, **more: Any) -> dict[str, Any]:
     return step(**{"shape": [64, 64, 64], **own, **more})
 
 
+def compiler(path: str, version: str) -> dict[str, Any]:
+    """Return facts of a machine with some compiler."""
+    return {**step()["machine"], "compiler": path, "compiler_version": version}
+
+
 def test_a_share_by_amdahls_law() -> None:
     group = Group([run(bits, 100.0 * (0.35 + 0.65 * 64 / bits)) for bits in (64, 128, 256, 512)])
     assert amdahl(group) == pytest.approx(0.65)
@@ -45,6 +50,35 @@ def test_a_row_for_each_length_then_what_is_published() -> None:
     ]
     assert published[1][3:] == ("0.96", "", "20", "74", "", "14.1%")
     assert CONTENTS.figures["vectors.png"](group) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "version", "words"),
+    [
+        ("/usr/bin/g++", "g++ (Debian 12.2.0-14+deb12u1) 12.2.0", "g++ 12.2.0"),
+        ("clang++", "Debian clang version 14.0.6", "clang++ 14.0.6"),
+        ("/opt/icpx", "Intel(R) oneAPI DPC++/C++ Compiler 2023.0.0 (2023.0.0.20221201)", "icpx 2023.0.0"),
+        ("g++", "g++ (GCC) 13.2.1 20231011 (Red Hat 13.2.1-1)", "g++ 13.2.1"),
+    ],
+)
+def test_a_compiler_has_its_name_and_version(path: str, version: str, words: str) -> None:
+    (table,) = CONTENTS.tables(Group([run(64, 100.0, machine=compiler(path, version))]))
+    assert table.rows[0][1] == words
+
+
+def test_each_compiler_has_a_sentence_and_a_line() -> None:
+    first, second = compiler("g++", "g++ 12.2.0"), compiler("clang++", "clang version 14.0.6")
+    runs = [run(64, 100.0, machine=first), run(128, 75.0, machine=first)]
+    runs += [run(64, 100.0, machine=second), run(128, 100.0, machine=second, instructions=None)]
+    said = " ".join(CONTENTS.said(Group(runs)))
+    assert "g++ 12.2.0: as by Amdahl's law with 0.50 of the time" in said
+    assert "clang++ 14.0.6: as by Amdahl's law with 0.00 of the time" in said
+    assert "Instructions are not counted in all runs: this takes objdump" in said
+    assert "not counted" not in " ".join(CONTENTS.said(Group(runs[:2])))
+    figure = CONTENTS.figures["vectors.png"](Group(runs))
+    assert figure is not None
+    labels = [line.get_label() for line in figure.axes[0].lines]
+    assert [text.rpartition(", ")[2] for text in labels if "+" in text] == ["clang++ 14.0.6", "g++ 12.2.0"]
 
 
 def test_on_all_cores_figure_3_is_published() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pytest
+
 from case_measurements import halocline, made, shown
+from halocline.errors import RunError
 from halocline.study.measuring.command import Command
 from halocline.study.studies import devices, layouts, processes
 from halocline.study.study import Asked
@@ -43,3 +47,12 @@ def test_devices_are_compared_with_cores():
     found = [made(8.0), made(4.0, ranks=2), made(0.5, **own)]
     table = shown(devices.STUDY.contents[1], found).tables[0]
     assert [(row[0], row[3]) for row in table.rows] == [("cpu", "0.50"), ("cpu", "1.00"), ("cuda", "8.00")]
+
+
+def test_values_that_are_not_finite_on_one_layout_are_an_error(tmp_path):
+    asked = Asked(layouts.STUDY, Command("run", "heat", {"steps": 4}), (16,), (1, 2), (1,), scratch=tmp_path)
+    runs = layouts.STUDY.runs(asked)[:2]
+    for run, value in zip(runs, (1.0, np.nan), strict=True):
+        np.savez(run.extra["--state"], u=np.ones(2), v=np.array([1.0, value]))
+    with pytest.raises(RunError, match="values are not finite here, or in the first run of the same grid"):
+        layouts.STUDY.finish(runs, [made(1.0), made(1.0, ranks=2)])

@@ -10,16 +10,46 @@ import pytest
 from halocline.cli.app import run as command
 from halocline.compile.driver import VECTORS
 from halocline.errors import InputError
+from halocline.study import kernels
+from halocline.study.measuring.command import Command
+from halocline.study.studies.vectors import STUDY
+from halocline.study.study import Asked
 from step_measurements import found
 
-STUDY = ["study", "vectors", "heat", "--dim", "1", "--n", "64", "--steps", "4"]
+LINE = ["study", "vectors", "heat", "--dim", "1", "--n", "64", "--steps", "4"]
+
+
+def asked(**given: str) -> Asked:
+    command = Command("run", "heat", environment={"OMP_PROC_BIND": "close"})
+    return Asked(STUDY, command, None, (1,), (1,), given)
+
+
+def test_each_compiler_has_each_length() -> None:
+    sets = STUDY.sets_of_options(asked(vectors="64,128", compilers="g++,c++"))
+    assert [options["environment"] for options in sets] == [
+        {"OMP_PROC_BIND": "close", "CXX": path, VECTORS: bits}
+        for path in ("g++", "c++")
+        for bits in ("64", "128")
+    ]
+    assert STUDY.sets_of_options(asked())[0]["environment"] == {"OMP_PROC_BIND": "close", VECTORS: "64"}
+
+
+def test_vectors_that_the_cpu_lacks_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "widest_vector", lambda: 256)
+    with pytest.raises(InputError, match="--vectors 512: this CPU has vectors of 256 bits at most; leave it"):
+        command([*LINE, "--vectors", "128,512"])
 
 
 def test_each_length_is_counted(tmp_path: Path) -> None:
-    told = found(*STUDY, "--vectors", "64,128", "--compilers", "g++", cwd=tmp_path)
+    compiler, mark = tmp_path / "compiler", tmp_path / "was-run"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {mark}\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    told = found(*LINE, "--vectors", "64,128", "--compilers", str(compiler), cwd=tmp_path)
     first, second = told["measurements"]
     assert first["environment"] == {**second["environment"], VECTORS: "64"}
-    assert (first["environment"]["CXX"], second["environment"][VECTORS]) == ("g++", "128")
+    assert (first["environment"]["CXX"], second["environment"][VECTORS]) == (str(compiler), "128")
+    assert [m["machine"]["compiler"] for m in (first, second)] == [str(compiler)] * 2
+    assert "-mprefer-vector-width=128" in mark.read_text()
     assert first["checksum"] == second["checksum"]
     assert first["instructions"]["scalar"] > 0.0
     assert first["instructions"]["vector"] == 0.0
@@ -35,4 +65,4 @@ def test_each_length_is_counted(tmp_path: Path) -> None:
 )
 def test_wrong_input_is_one_error(words: list[str], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
-        command([*STUDY, *words])
+        command([*LINE, *words])

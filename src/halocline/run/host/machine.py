@@ -15,13 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from halocline import __version__
-from halocline.compile.driver import find_compiler
+from halocline.compile.driver import find_compiler, widest_vector
 from halocline.errors import CompileError, RunError
 from halocline.plan.rank import RankPlan
 from halocline.run.host.process import cores
-
-# The widest vectors that these flags of /proc/cpuinfo promise, in bits.
-SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,6 @@ def this_machine() -> Machine:
     """Look at the machine; takes some milliseconds, without MPI or NumPy."""
     threads = sorted(cores())
     info = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0])
-    flags = info.get("flags", info.get("Features", "")).split()
     memory = _pairs(_read("/proc/meminfo"))
     compiler, compiler_version = _compiler()
     mpi_library, mpi_version = _mpi()
@@ -112,7 +108,7 @@ def this_machine() -> Machine:
         hardware_threads=len(threads),
         numa_nodes=_numa_nodes(threads),
         caches=data_caches(threads[0]),
-        simd_bits=next((bits for flag, bits in SIMD if flag in flags), None),
+        simd_bits=widest_vector(),
         memory_bytes=_kibibytes(memory.get("MemTotal")),
         available_bytes=_kibibytes(memory.get("MemAvailable")),
         compiler=compiler,

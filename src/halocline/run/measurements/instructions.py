@@ -11,9 +11,11 @@ from typing import NamedTuple
 from halocline.compile.driver import compile_library, library_path
 from halocline.errors import RunError
 
-ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp]d$")  # x86-64, float64
-LANES = {"zmm": 8, "ymm": 4, "xmm": 2}  # float64 numbers in a register
+ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp][sd]$")  # x86-64
+BITS = {"zmm": 512, "ymm": 256, "xmm": 128}  # of a register
 LEAST = 4  # arithmetic instructions in a loop over cells
+DISASSEMBLER = "objdump"
+COUNTED = ("elf64-x86-64", b"GCC: (")  # file format, and name of g++ in the comments of a library
 AROUND = range(11)  # further cells in rows of stages around the grid, about equally often
 
 
@@ -38,24 +40,27 @@ class Instructions:
     scalar: float
     vector: float
 
-    @property
-    def vector_share(self) -> float:
-        """Vector instructions over all."""
-        return self.vector / (self.vector + self.scalar) if self.vector else 0.0
 
-
-def instructions(library: Path, row: int) -> Instructions:
+def instructions(library: Path, row: int) -> Instructions | None:
     """Count the floating-point instructions of all kernels of a library for each cell of rows of some length.
 
     An instruction in a loop along a row counts as often as the loop runs in rows of the grid and of stages
     around it, and any other once in a row. Loops of scalar code have branches. Code behind these counts once
     in a row, so that the number of scalar instructions is a lower bound.
 
+    A pass of a loop of g++ computes one vector. Other compilers unroll loops, so that their passes compute
+    several.
+
     Parameters
     ----------
     library : Path
     row : int
         Cells of a row of the grid.
+
+    Returns
+    -------
+    Instructions or None
+        None for a library of another compiler than g++, or for other processors than x86-64.
 
     Raises
     ------
@@ -64,17 +69,18 @@ def instructions(library: Path, row: int) -> Instructions:
     """
     try:
         text = subprocess.run(
-            ["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
+            [DISASSEMBLER, "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise RunError(
             f"instructions of {library.name} cannot be counted: {error}. Install objdump (Debian: apt-get "
             "install binutils)"
         ) from None
-    return count(_lines(text), row)
+    file_format, compiler = COUNTED
+    return count(_lines(text), row) if file_format in text and compiler in library.read_bytes() else None
 
 
-def instructions_of(source: str, row: int) -> Instructions:
+def instructions_of(source: str, row: int) -> Instructions | None:
     """Count the instructions of generated source, whose library is in the cache or compiled now.
 
     Kernels that store past the cache have the same arithmetic: either library serves.
@@ -114,8 +120,10 @@ def count(code: list[Line], row: int) -> Instructions:
 
 def _lanes(line: Line) -> int:
     """Return the numbers that an arithmetic instruction computes."""
-    wide = max((lanes for register, lanes in LANES.items() if register in line.operands), default=1)
-    return wide if line.name.endswith("pd") else 1
+    if line.name[-2] == "s":
+        return 1
+    number = 64 if line.name[-1] == "d" else 32
+    return max((bits // number for register, bits in BITS.items() if register in line.operands), default=1)
 
 
 def _loops_of_cells(code: list[Line], lanes: dict[int, int]) -> list[list[int]]:

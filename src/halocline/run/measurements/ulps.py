@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 def greatest_ulps(model: NDArray[Any], candidate: NDArray[Any]) -> float:
     """Return the greatest |m - c| / ε of all values, with ε = 2^(⌊log2 |m|⌋ - p + 1) of precision p.
 
-    Equal values differ by 0, also infinite ones and those that are not a number. ε is the spacing of numbers
-    below the least normal one.
+    Equal values differ by 0, also infinite ones and those that are not a number. The result is infinite where
+    other values that are not finite differ. ε is the spacing of numbers below the least normal one.
 
     Examples
     --------
@@ -24,6 +25,8 @@ def greatest_ulps(model: NDArray[Any], candidate: NDArray[Any]) -> float:
     """
     differs = (model != candidate) & ~(np.isnan(model) & np.isnan(candidate))
     m, c = model[differs], candidate[differs]
+    if not (np.isfinite(m) & np.isfinite(c)).all():
+        return math.inf
     return float(np.max(np.abs(m - c) / np.spacing(np.abs(m)), initial=0.0))
 
 

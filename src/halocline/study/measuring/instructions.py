@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -9,36 +10,40 @@ from typing import TYPE_CHECKING, Any
 from halocline.compile.compiler import compile_program
 from halocline.problems.problem import problem_of
 from halocline.run.host.process import environment
-from halocline.run.measurements.instructions import instructions_of
+from halocline.run.measurements.instructions import DISASSEMBLER, instructions_of
 from halocline.study.measurement import Measurement
 
 if TYPE_CHECKING:
     from halocline.study.study import Run
 
+OPTIONS = ("dim", "order", "scheme", "dtype")  # of a command, which change the source
+
 
 def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) -> list[Measurement]:
     """Return the measurements with the floating-point instructions of a cell and step, as `instructions`.
 
-    Each kernel library is that of its run: same source, compiler and environment. A file without settings,
-    whose program only a run of the file makes, has none.
+    Each kernel library is that of its run: the problem, its differences and data type, the compiler and the
+    environment. There are none without a disassembler, and for a file without settings, whose program only a
+    run of the file makes.
     """
+    has_disassembler = shutil.which(DISASSEMBLER) is not None
     sources: dict[Any, str | None] = {}
     found = []
     for run, measurement in zip(runs, measurements, strict=True):
-        key = run.at, run.command.settings, run.command.order, run.command.scheme
+        key = run.at, run.command.settings, *(getattr(run.command, name) for name in OPTIONS)
         if key not in sources:
             sources[key] = _source(run)
         source, counted = sources[key], None
-        if source is not None:
+        if source is not None and has_disassembler:
             with environment(run.command.environment):
-                counted = asdict(instructions_of(source, measurement["shape"][-1]))
-        found.append({**measurement, "instructions": counted})
+                counted = instructions_of(source, measurement["shape"][-1])
+        found.append({**measurement, "instructions": counted and asdict(counted)})
     return found
 
 
 def _source(run: Run) -> str | None:
     """Return the generated source of a run."""
     command = run.command
-    options = {name: getattr(command, name) for name in ("dim", "order", "scheme")}
+    options = {name: getattr(command, name) for name in OPTIONS}
     problem = problem_of(command.name, run.shape, command.settings, **options)
     return compile_program(problem.program, problem.grid).source if problem.has_settings else None

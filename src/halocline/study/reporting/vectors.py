@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halocline.compile.driver import VECTORS
@@ -41,7 +43,7 @@ def _over_the_shortest(measurement: Measurement, group: Group) -> str:
 
 
 def _line(measurement: Measurement) -> Any:
-    return q.grid(measurement), by_layout(measurement), measurement["machine"]["compiler_version"] or ""
+    return q.grid(measurement), by_layout(measurement), _compiler(measurement)
 
 
 def _counted(kind: str, measurement: Measurement, group: Group) -> str:
@@ -51,8 +53,13 @@ def _counted(kind: str, measurement: Measurement, group: Group) -> str:
 
 def _compiler(measurement: Measurement) -> str:
     """Return name and version of the compiler, without the packager's text: "g++ 12.2.0"."""
-    words = str(measurement["machine"]["compiler_version"] or "unknown").split()
-    return " ".join(dict.fromkeys((words[0], words[-1])))
+    machine = measurement["machine"]
+    version = re.search(r"\d+(\.\d+)+", machine["compiler_version"] or "")
+    return " ".join((Path(machine["compiler"] or "unknown").name, *([version[0]] if version else [])))
+
+
+def _words(measurement: Measurement) -> str:
+    return f"{q.size(measurement)} on {q.layout(measurement)}, {_compiler(measurement)}"
 
 
 def _tables(group: Group) -> Iterator[Table]:
@@ -80,13 +87,18 @@ def _tables(group: Group) -> Iterator[Table]:
 
 def _sentences(group: Group) -> Iterator[str]:
     for line in group.by(_line):
-        share, where = amdahl(line), f"{q.size(line.first)} on {q.layout(line.first)}"
+        share, where = amdahl(line), _words(line.first)
         if share is None:
             continue
         if 0.0 <= share <= 1.0:
             yield f"{where}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
         else:
             yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
+    if any(measurement.get("instructions") is None for measurement in group.members):
+        yield (
+            "Instructions are not counted in all runs: this takes objdump (binutils of Debian), g++, x86-64, "
+            "and a case or a file with settings."
+        )
 
 
 def _figure(group: Group) -> Figure | None:
@@ -97,7 +109,7 @@ def _figure(group: Group) -> Figure | None:
         "Time of an update",
         "seconds an update",
         line=_line,
-        label=lambda line: f"{q.size(line.first)}, {q.layout(line.first)}",
+        label=lambda line: _words(line.first),
         x=bits,
         xlabel="bits of a vector",
         log=False,

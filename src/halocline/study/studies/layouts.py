@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from halocline.errors import RunError
 from halocline.io.table import Table
 from halocline.run.measurements.ulps import ulps_of_states
 from halocline.study.measurement import Measurement
@@ -33,7 +35,13 @@ class Layouts(Study):
         models: dict[tuple[int, ...], str] = {}
         for run, measurement in zip(runs, measurements, strict=True):
             state = run.extra["--state"]
-            measurement["ulps"] = ulps_of_states(models.setdefault(run.shape, state), state)
+            ulps = ulps_of_states(models.setdefault(run.shape, state), state)
+            if math.isinf(ulps):
+                raise RunError(
+                    f"{run.words}: values are not finite here, or in the first run of the same grid alone; "
+                    "please report this as a bug"
+                )
+            measurement["ulps"] = ulps
         return measurements
 
 

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from halocline.compile.driver import VECTOR_BITS, VECTORS
+from halocline.compile.driver import VECTOR_BITS, widest_vector
 from halocline.errors import InputError
 from halocline.run.domain.execution import chosen_devices
-from halocline.run.host.machine import this_machine
+from halocline.study.kernels import COMPILERS, LENGTHS
 from halocline.study.measurement import Measurement
 from halocline.study.measuring.instructions import with_instructions
 from halocline.study.reporting import columns as c
 from halocline.study.reporting import vectors
-from halocline.study.study import Asked, Run, Study, Sweep
-
-BITS = Sweep("vectors", "--vectors B,B,...", "", words=tuple(map(str, VECTOR_BITS)))
-
-
-def _variants(asked: Asked) -> list[dict[str, Any]]:
-    device = chosen_devices(asked.command.device)
-    if device.interface != "cpu":
-        raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
-    has = [str(bits) for bits in VECTOR_BITS if bits <= (this_machine().simd_bits or 128)]
-    lengths = BITS.values(asked.given.get("vectors") or ",".join(has))
-    paths = [path.strip() for path in (asked.given.get("compilers") or "").split(",")]
-    for path in filter(None, paths):
-        if shutil.which(path) is None:
-            raise InputError(
-                f"--compilers: {path} is no program on the PATH; give names or paths of compilers"
-            )
-    own = [{**asked.command.environment, **({"CXX": path} if path else {})} for path in paths]
-    return [{"environment": {**chosen, VECTORS: bits}} for chosen in own for bits in lengths]
+from halocline.study.study import Asked, Run, Study
 
 
 class Vectors(Study):
     """Study that counts the instructions of each kernel library."""
 
+    def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
+        """Return the environments of the compilers and vector lengths, by default those of this CPU."""
+        device = chosen_devices(asked.command.device)
+        if device.interface != "cpu":
+            raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
+        lengths = ",".join(str(bits) for bits in VECTOR_BITS if bits <= (widest_vector() or 128))
+        given = {**asked.given, "vectors": asked.given.get("vectors") or lengths}
+        sets = super().sets_of_options(replace(asked, given=given))
+        return [{"environment": {**asked.command.environment, **each["environment"]}} for each in sets]
+
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
+        """Return the measurements with the instructions of a cell and step."""
         return with_instructions(runs, measurements)
 
 
@@ -50,10 +43,6 @@ STUDY = Vectors(
     "Fig. 3 and Table 4 of Mendygral et al. 2017. The first runs compile them.",
     examples=("halocline study vectors blast --n 64,64,64 --threads 1",),
     contents=(c.SAME_BITS, vectors.CONTENTS),
-    variants=_variants,
-    options=(
-        (BITS.form, "Bits of a vector; by default all that this machine has.", None),
-        ("--compilers P,P,...", "C++ compilers, each a name or path as CXX takes it.", None),
-    ),
+    sweeps=(COMPILERS, LENGTHS),
     ranks="1",
 )

@@ -1,0 +1,38 @@
+"""Compilers and vector lengths of kernels, which a study varies by the environment."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+
+from halocline.compile.driver import VECTOR_BITS, VECTORS, widest_vector
+from halocline.errors import InputError
+from halocline.study.study import Sweep
+
+
+def _compiler(path: str) -> Mapping[str, str]:
+    if shutil.which(path) is None:
+        raise InputError(f"--compilers: {path} is no program on the PATH; give names or paths of compilers")
+    return {"CXX": path}
+
+
+def _vectors(bits: str) -> Mapping[str, str]:
+    widest = widest_vector() or VECTOR_BITS[-1]
+    if int(bits) > widest:
+        raise InputError(f"--vectors {bits}: this CPU has vectors of {widest} bits at most; leave it out")
+    return {VECTORS: bits}
+
+
+COMPILERS = Sweep(
+    "environment",
+    "--compilers P,P,...",
+    "C++ compilers, each a name or path as CXX takes it.",
+    means=_compiler,
+)
+LENGTHS = Sweep(
+    "environment",
+    "--vectors B,B,...",
+    "Bits of a vector; by default all that this machine has.",
+    words=tuple(map(str, VECTOR_BITS)),
+    means=_vectors,
+)
