@@ -146,8 +146,8 @@ def test_all_attributes_that_the_compiler_may_read_are_known() -> None:
     }
     not_read = {
         "Program": {"name", "scheme", "notices", "meanings", "in_body"},
-        "Grid": {"shape", "extent", "origin", "ndim", "digest", "vectors", "dtype"},
-        "Field": {"location"},
+        "Grid": {"shape", "extent", "origin", "ndim", "digest", "vectors", "dtype", "has_default_dtype"},
+        "Field": {"location", "has_default_dtype"},
     }
     for value in (program, grid, grid.fields["u"]):
         kind = type(value).__name__

@@ -12,6 +12,7 @@ from halocline.errors import InputError
 from halocline.papers import wombat
 from halocline.papers.paper import SHARES
 from halocline.papers.published import FOLDER, published
+from halocline.plan.machine import load_machine
 from halocline.study.registry import papers
 from halocline.study.study import studies
 from step_measurements import runs_of
@@ -214,3 +215,9 @@ def test_threads_of_a_node_end_with_all_cores(
     monkeypatch.setattr(wombat, "cores", lambda: set(range(cores)))
     measured = {name: papers()[name].measured for name in ("wombat-fig3", "wombat-fig4")}
     assert [options["threads"] for ((_, options),) in measured.values()] == [f"{cores}", threads]
+
+
+def test_the_network_of_a_paper_is_that_of_its_machine() -> None:
+    own = papers()["umbc-6.3"]
+    assert own.there(None).network.bandwidth == 1.25e9  # type: ignore[union-attr]
+    assert own.there("summit").network == load_machine("summit").network  # type: ignore[union-attr]

@@ -32,7 +32,7 @@ ALL = [  # those of any case first
     "ns_per_cell_step",
     *("ssspnt", "flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
     *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
-    *("events", "parameters", "ranks", "threads", "nodes", "hosts", "parts", "methods_used"),
+    *("events", "parameters", "ranks", "threads", "nodes", "ranks_of_node", "hosts", "parts", "methods_used"),
     *("cores_or_devices", "devices"),
     "memory_bytes",
     *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),

@@ -227,11 +227,11 @@ class Paper:
         return self._named(name or self.machine)
 
     def _named(self, name: str) -> Machine:
-        """Return a machine, with the network of this table or figure."""
+        """Return a machine; that of this table or figure with its network."""
         from halocline.study.measuring.host import machine_named
 
-        machine = machine_named(name)
-        return machine.model_copy(update={"network": machine.network.model_copy(update=dict(self.network))})
+        machine, network = machine_named(name), dict(self.network) if name == self.machine else {}
+        return machine.model_copy(update={"network": machine.network.model_copy(update=network)})
 
     @staticmethod
     def _machines(places: Iterable[Row]) -> Iterator[str]:
@@ -336,8 +336,9 @@ class Paper:
         if machine is not None:
             network = machine.network
             other = f"its network exchanged for {amount(network.bandwidth)}/s and {duration(network.latency)}"
+            is_exchanged = self.network and self.network.items() <= dict(network).items()
             titles = dict.fromkeys(self._named(name).title for name in self._machines(rows))
-            model = joined("; ".join(titles) or machine.title, other if self.network else None)
+            model = joined("; ".join(titles) or machine.title, other if is_exchanged else None)
             notes["predicted"] = q.wrapped(f"By the model, for {model}.")
             notes["predicted_ratio"] = ""
         for value in dict.fromkeys(row.get(self.by) for row in rows):
