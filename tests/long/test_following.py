@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from halocline.cli.app import run
+from halocline.study.studies.parts import PARTS
 from resumed_files import LEFT, RUNS, UNTIL_40, left
 from user_files import EXACT, HEAT, halocline, result
 
@@ -26,7 +27,8 @@ def heat(tmp_path: Path) -> Path:
 
 def test_a_file_scales_in_parts(heat: Path, tmp_path: Path) -> None:
     found = result("study", "strong", heat, "--ranks", "1,2", "--parts", cwd=tmp_path)["measurements"]
-    assert [(m["ranks"], m["only"]) for m in found[::4]] == [(1, None), (2, None)]
+    timed = [(m["ranks"], m["only"], m["halo"]) for m in found]
+    assert timed == [(ranks, *kind) for ranks in (1, 2) for kind in PARTS.values()]
 
 
 def test_a_file_scales(heat: Path, tmp_path: Path) -> None:
