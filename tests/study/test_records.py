@@ -24,6 +24,11 @@ from damaged_measurements import (
 from halocline.cli.app import run
 from halocline.errors import InputError
 from halocline.study import joining
+from halocline.study.study import studies
+
+
+def test_there_are_measurements_of_all_studies() -> None:
+    assert {content(file)["measurements"][0]["study"] for file in FILES} | {*LIKE_STRONG} == {*studies()}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -37,9 +42,9 @@ def test_a_damaged_value_gives_a_report_or_a_message(file: Path, tmp_path: Path)
     """A third of the values, each with another kind of damage and another study."""
     whole, path = content(file), tmp_path / "damaged.json"
     every = damaged_places(whole, 0)[::3]
-    studies = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
+    names = LIKE_STRONG if file.stem == "strong-steps" else (whole["measurements"][0]["study"],)
     trees = (
-        changed(of_study(whole, studies[number % len(studies)]), way, WRONG[number % len(WRONG)])
+        changed(of_study(whole, names[number % len(names)]), way, WRONG[number % len(WRONG)])
         for number, way in enumerate(every)
     )
     reports, messages = outcomes(path, trees)

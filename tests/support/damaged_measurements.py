@@ -32,6 +32,8 @@ LIKE_STRONG = (
     "devices",
     "layouts",
     "processes",
+    "rma",
+    "vectors",
 )
 NOT_SHOWN = ("series", "checksums", "diagnostics", "events")
 

@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from halocline.errors import InputError
 from halocline.plan.traffic import Traffic
@@ -29,6 +29,17 @@ T = TypeVar("T")
 
 def _of(numbers: Range) -> Any:
     return Field(ge=numbers.least, le=numbers.most)
+
+
+def _ratios_are_finite(value: float) -> bool:
+    """Return whether the ratios of a number to others are finite."""
+    return value == 0 or LEAST <= abs(value) <= MOST
+
+
+def _of_finite_ratios(value: float) -> float:
+    if not _ratios_are_finite(value):
+        raise ValueError(f"Input should be a finite number, but it is {value!r}")
+    return value
 
 
 Count = Annotated[int, Field(ge=1, le=2**63)]
@@ -81,6 +92,13 @@ class MachineFacts(_Part):
     commit: str | None
 
 
+class OptionFacts(_Part):
+    """Options that a study varies; those without a type here are shown as text."""
+
+    model_config = ConfigDict(extra="allow")
+    environment: dict[str, str | None] = Field(default={})
+
+
 class RunFacts(_Part):
     """Record of any run; keys that no table reads are not validated.
 
@@ -125,8 +143,8 @@ class RunFacts(_Part):
     ssspnt: NotNegative | None
     share_of_bound: NotNegative | None
     joules_per_cell_step: Positive | None
-    varied: dict[str, Any] = Field(default={})
-    base: dict[str, Any] = Field(default={})
+    varied: OptionFacts = OptionFacts()
+    base: OptionFacts = OptionFacts()
     watts: Positive | None = None
     ulps: NotNegative | None = None
     automatic: dict[str, float] = Field(default={})
@@ -147,12 +165,20 @@ class RunFacts(_Part):
         return self
 
 
+class InstructionFacts(_Part):
+    """Floating-point instructions of a cell and step."""
+
+    scalar: NotNegative
+    vector: NotNegative
+
+
 class StepFacts(RunFacts):
     """Record of the steps of a case or file."""
 
     flops_per_cell_step: NotNegative
     share_of_peak: NotNegative | None
     joules_of: list[str]
+    instructions: InstructionFacts | None = None
 
 
 class SolveFacts(RunFacts):
@@ -191,7 +217,7 @@ class ExtrapolatedFacts(_Part):
     """Facts of a problem file on its numbers; see `halocline.study.reporting.extrapolation.facts`."""
 
     names: Annotated[list[str], Field(min_length=1)]
-    published: dict[str, Annotated[float, Field(ge=-MOST, le=MOST)]]
+    published: dict[str, Annotated[float, AfterValidator(_of_finite_ratios)]]
     source: str
     noise: NotNegative
     steps: Annotated[int, _of(STEPS)] | None
@@ -213,7 +239,7 @@ class SteadyFacts(StepFacts):
         for name in self.extrapolated.names:
             value: Any = self.__pydantic_extra__.get(name)
             is_number = isinstance(value, float | int) and not isinstance(value, bool)
-            if not is_number or not (value == 0 or LEAST <= abs(value) <= MOST):
+            if not is_number or not _ratios_are_finite(value):
                 raise ValueError(f"{name}: Input should be a finite number, but it is {value!r}")
         return self
 
@@ -221,8 +247,21 @@ class SteadyFacts(StepFacts):
 class ExchangeFacts(RunFacts):
     """Record of the exchange of halos without steps."""
 
+    fields: Count
+    radius: Amount
+    dtype: str
+    methods: list[str]
     methods_asked: str
+    unavailable: dict[str, str] = Field(default={})
     bytes_by_method: dict[str, Amount]
+
+
+class PlacementFacts(RunFacts):
+    """Record of the exchange of halos with a placement of subdomains on devices."""
+
+    placement: str
+    links: str
+    link_time: NotNegative | None
 
 
 class TrafficFacts(_Part):
@@ -267,7 +306,8 @@ def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
         return ConvergedFacts if to_the_end else SolveFacts
     if to_the_end:
         return SteadyFacts if "extrapolated" in record else ErrorFacts
-    return ExchangeFacts if record["study"] == "exchange" else StepFacts
+    own: dict[str, type[RunFacts]] = {"exchange": ExchangeFacts, "placement": PlacementFacts}
+    return own.get(record["study"], StepFacts)
 
 
 def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | None]:

@@ -97,7 +97,7 @@ WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
     "mpi": lambda m: mpi_library(m)[:40],
     "python": lambda m: str(m.get("python") or "this Python"),
-    "device": lambda m: str(m["device"]).partition(":")[0],
+    "device": lambda m: str(m.get("device") or "cpu").partition(":")[0],
     "environment": _environment,
     "growth": _growth,
 }

@@ -209,7 +209,7 @@ def table(found: Sequence[Measurement]) -> list[Table]:
         first = members[0]
         columns: dict[str, Callable[[Measurement], str]] = {
             "": lambda m: m["name"],
-            "subdomains": lambda m: " x ".join(map(str, m["parts"])),
+            "subdomains": lambda m: " x ".join(map(str, m.get("parts", ()))),
             "messages": lambda m: "" if m["messages"] is None else f"{m['messages']}",
             "into a rank": into_a_rank,
             _unit(first): lambda m: duration(m["seconds"]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from math import prod
 
 from halocline.io.table import Table
 from halocline.plan.transfer import AWARE_SETS, SETS, UNFIT_ON_HOST
@@ -49,7 +48,7 @@ def configuration(measurement: Measurement) -> str:
     """
     nodes, extent = q.nodes(measurement), "x".join(map(str, measurement["shape"]))
     extent = extent if len(set(measurement["shape"])) > 1 else str(measurement["shape"][0])
-    of_node = f"{measurement['ranks'] // nodes}r/{prod(measurement['parts']) // nodes}g"
+    of_node = f"{measurement['ranks'] // nodes}r/{q.subdomains(measurement) // nodes}g"
     return f"{nodes}n/{of_node}/{extent}" + "/ca" * is_aware(measurement) + q.of_hosts(measurement)
 
 

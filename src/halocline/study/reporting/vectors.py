@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halocline.compile.driver import VECTORS
+from halocline.compile.driver import VECTOR_BITS, VECTORS
 from halocline.io.table import Table
 from halocline.study.measurement import Measurement
 from halocline.study.reporting import columns as c
@@ -25,7 +25,8 @@ STEPS = 100  # that Table 4 counts instructions of
 
 def bits(measurement: Measurement) -> int:
     """Return the vector length of a run in bits; 0 where the compiler chose it."""
-    return int(measurement["environment"].get(VECTORS) or 0)
+    text = measurement["environment"].get(VECTORS) or ""
+    return int(text) if text in map(str, VECTOR_BITS) else 0
 
 
 def amdahl(group: Group) -> float | None:

@@ -25,7 +25,7 @@ def on_each(asked: Asked) -> list[dict[str, Any]]:
 
 def interface(measurement: Measurement) -> str:
     """Return "cpu", "cuda" or "opencl"."""
-    return str(measurement["device"]).partition(":")[0]
+    return str(measurement.get("device") or "cpu").partition(":")[0]
 
 
 def _faster(measurement: Measurement, group: Group) -> str:

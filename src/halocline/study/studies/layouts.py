@@ -18,7 +18,7 @@ from halocline.study.studies.devices import on_each
 from halocline.study.study import Asked, Run, Study, Sweep
 
 NOTE = "Relative to the first run of the same grid, value by value."
-CUT = Column("decomposition", lambda m, g: m["decomposition"])
+CUT = Column("decomposition", lambda m, g: m.get("decomposition") or "")
 ULPS = Column("greatest\ndifference, ulps", lambda m, g: q.text(m.get("ulps")))
 
 
@@ -47,7 +47,7 @@ class Layouts(Study):
 
 def _tables(group: Group) -> Iterator[Table]:
     for size in group.by(q.grid):
-        rows = in_order(size, lambda m: (m["device"], m["ranks"], m["decomposition"]))
+        rows = in_order(size, lambda m: (m.get("device") or "", m["ranks"], m.get("decomposition") or ""))
         options = {"note": with_notes("layouts", size, NOTE), "heading": q.heading(size.first)}
         yield row_table("Differences", (c.LAYOUT, CUT, ULPS), rows, left=2, **options)
 
