@@ -7,6 +7,8 @@ from typing import Any
 
 import halocline as hc
 from compiled_programs import fields, schedule_of
+from halocline.compile.ir import pipeline
+from single_precision import doubles
 
 
 def ops(root: hc.Expr) -> list[str]:
@@ -63,3 +65,20 @@ def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
     assert hc.derivative(u, "z").attribute == 0.0  # an axis that the grid lacks
     assert (u + (-u[1, 0])) is (u - u[1, 0])
     assert -(-u) is u.expr  # noqa: B002
+
+
+def test_choices_between_numbers_are_made_in_the_precision_of_their_use() -> None:
+    """Of operations and of stages: no operation on float32 needs double precision."""
+    grid = hc.Grid((6, 6), periodic=True, dtype="float32")
+    grid.field("u")
+
+    def program(u: Any) -> None:
+        sign = hc.where(u >= 0.0, 1.0, -1.0)
+        flag = hc.stage(hc.where(u > 0.1, 1.0, 0.0), "flag", storage="patch")
+        u.set(0.1 * u[1, 0] * sign + flag[-1, 0] * hc.where(u > 0.2, hc.where(u > 0.3, 0.3, 0.2), 0.7))
+
+    with pipeline.recorded() as trail:
+        schedule_of(grid, program)
+    (kernel,) = (kernel for name, kernel in trail if name == "translate" and kernel.ndim)
+    assert {array.dtype for array in kernel.arrays} == {"float32"}
+    assert not doubles(kernel)

@@ -34,10 +34,10 @@ MOST_OF = {
     "field-loop": 0.03,
 }
 LEAVES = ("const", "scalar", "invariant", "load")
-# Double precision that is meant, at each point: whole numbers of cells, which reductions return; the
+# Double precision that is meant, at each point: numbers of cells, which reductions return; the
 # right-hand side of a linear problem, made of coordinates once a solve; the phase of a random force;
 # distances between points of stretched axes, differences of coordinates in which float32 would lose digits.
-CELL_NUMBER = {"index", "add", "mul", "fma"}
+CELL_NUMBER = {"index", "add", "mul", "fma", "where"}
 OF_COORDINATES = CELL_NUMBER | {"sub", "div", "sin", "cos"}
 MEANT = {"poisson": OF_COORDINATES, "helical-turbulence": OF_COORDINATES}
 

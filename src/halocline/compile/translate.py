@@ -33,7 +33,8 @@ class Translation:
         return self._numbers[root]
 
     def _add(self, current: Expr) -> int:
-        table, args = self.table, tuple(self._numbers[arg] for arg in current.args)
+        precision = current.precision or "float64"
+        table, args = self.table, tuple(self._operand(arg, precision) for arg in current.args)
         attribute, depth = current.attribute, max((table.values[arg].depth for arg in args), default=0)
         if current.op == "read":
             field, _, offset = current.attribute
@@ -48,7 +49,18 @@ class Translation:
             depth = 1 + int(current.attribute[0]) + 3 - self.grid.ndim
         op = "load" if current.op in ("read", "stage") else current.op
         # numbers and coordinates, which have no precision, adapt to what they meet
-        return table.add(op, args, attribute, current.precision or "float64", depth, current.digest)
+        return table.add(op, args, attribute, precision, depth, current.digest)
+
+    def _operand(self, operand: Expr, precision: str) -> int:
+        """The number of a value in an operation of some precision: there a choice between numbers is one
+        between rounded ones, which is the same."""
+        number = self._numbers[operand]
+        value = self.table.values[number]
+        if operand.op != "where" or operand.precision is not None or precision == value.dtype:
+            return number
+        condition, *sides = operand.args
+        args = (self._numbers[condition], *(self._operand(side, precision) for side in sides))
+        return self.table.add("where", args, None, precision, value.depth, operand.digest)
 
     def field(self, field: Field) -> str:
         """The array of a field."""
