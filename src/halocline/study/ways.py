@@ -101,13 +101,18 @@ WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "environment": _environment,
     "growth": _growth,
 }
+OBSERVED = {  # the same of what was not asked for: ways only where nothing else distinguishes runs
+    "parts": lambda m: " x ".join(map(str, m.get("parts") or ())),
+    "methods_used": lambda m: "by " + (", ".join(m.get("methods_used") or ()) or "no message"),
+}
 
 
 OF_ALL = ("mpi", "python", "device", "environment")  # ways of one subdomain too
 
 
 def varied(group: Group) -> list[str]:
-    """Return the keys of WORDS in which measurements of a group differ.
+    """Return the keys of WORDS in which measurements of a group differ, and those of OBSERVED in which
+    measurements differ that are alike else.
 
     What acts between subdomains counts on several subdomains alone, and Pythons where they have one library.
     """
@@ -117,7 +122,13 @@ def varied(group: Group) -> list[str]:
         for name, say in WORDS.items()
         if len(set(map(say, several if name in (*BETWEEN, "growth") else group.members))) > 1
     ]
-    return [name for name in names if name != "python" or "mpi" not in names]
+    names = [name for name in names if name != "python" or "mpi" not in names]
+    alike = group.by(
+        lambda m: (q.grid(m), by_layout(m), f"{m['only']}", m["halo"], *(WORDS[name](m) for name in names))
+    )
+    return names + [
+        name for name, say in OBSERVED.items() if any(len(set(map(say, same.members))) > 1 for same in alike)
+    ]
 
 
 def unless_varied(contents: Contents) -> Contents:
@@ -131,7 +142,7 @@ def labels(group: Group) -> dict[int, str]:
     It is "one subdomain" where only what acts between subdomains is varied, and is the same of all these.
     """
     names = varied(group)
-    ways = {id(m): joined(*(WORDS[name](m) for name in names)) for m in group.members}
+    ways = {id(m): joined(*((WORDS | OBSERVED)[name](m) for name in names)) for m in group.members}
     single = [m for m in group.members if q.subdomains(m) == 1]
     if len({ways[id(m)] for m in single}) == 1 and {*names} <= {*BETWEEN, "growth"}:
         ways |= {id(m): "one subdomain" for m in single}
