@@ -68,7 +68,7 @@ def test_literals_are_folded_and_what_is_structurally_zero_vanishes() -> None:
 
 
 def test_choices_between_numbers_are_made_in_the_precision_of_their_use() -> None:
-    """Of operations and of stages: no operation on float32 needs double precision."""
+    """No operation on fields or stages of float32 needs double precision."""
     grid = hc.Grid((6, 6), periodic=True, dtype="float32")
     grid.field("u")
 

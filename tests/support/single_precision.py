@@ -34,10 +34,10 @@ MOST_OF = {
     "field-loop": 0.03,
 }
 LEAVES = ("const", "scalar", "invariant", "load")
-# Double precision that is meant, at each point: numbers of cells, which reductions return; the
+# Double precision that is meant, at each point: whole numbers of cells, which reductions return; the
 # right-hand side of a linear problem, made of coordinates once a solve; the phase of a random force;
 # distances between points of stretched axes, differences of coordinates in which float32 would lose digits.
-CELL_NUMBER = {"index", "add", "mul", "fma", "where"}
+CELL_NUMBER = {"index", "add", "mul", "fma"}
 OF_COORDINATES = CELL_NUMBER | {"sub", "div", "sin", "cos"}
 MEANT = {"poisson": OF_COORDINATES, "helical-turbulence": OF_COORDINATES}
 
@@ -115,14 +115,19 @@ def check_kernels(run: Run) -> None:
 
 
 def doubles(kernel: Kernel) -> Counter[str]:
-    """Return the operations of float64 that a kernel does at each point."""
+    """Return the operations of float64 that a kernel does at each point.
+
+    The choice between two numbers of cells that a reduction takes is none of them.
+    """
     seen: set[int] = set()
     numbers = [n for s in ir.flat(kernel.body) for n in ir.roots((s,))]
+    reduced = {s.value for s in ir.flat(kernel.body) if isinstance(s, ir.Reduce)}
+    chosen = {number for number in reduced if kernel.values[number].op == "where"}
     while numbers:
         number = numbers.pop()
         if number not in seen:
             seen.add(number)
             numbers += kernel.values[number].args
-    values = [kernel.values[number] for number in seen]
+    values = [kernel.values[number] for number in seen - chosen]
     wide = [v for v in values if v.dtype == "float64" and v.depth >= POINT and v.op not in LEAVES]
     return Counter(v.op for v in wide)

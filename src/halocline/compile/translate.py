@@ -52,8 +52,10 @@ class Translation:
         return table.add(op, args, attribute, precision, depth, current.digest)
 
     def _operand(self, operand: Expr, precision: str) -> int:
-        """The number of a value in an operation of some precision: there a choice between numbers is one
-        between rounded ones, which is the same."""
+        """Return the number of an operand in an operation of this precision.
+
+        A choice between numbers becomes one between rounded numbers, which has the same bits.
+        """
         number = self._numbers[operand]
         value = self.table.values[number]
         if operand.op != "where" or operand.precision is not None or precision == value.dtype:

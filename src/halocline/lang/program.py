@@ -202,7 +202,7 @@ def stage(
         staggered = None if expression.placement is None else graph.place_of(expression)
         expression = graph.bare(expression)
     if expression.precision is None:  # of numbers, coordinates or conditions
-        expression = _in_precision(expression, grid.dtype)
+        expression = graph.rounded(expression, grid.dtype)
     if storage == "array":
         location = location or location_name(staggered or graph.place_of(expression))
     (expression,) = program.reduced(expression)
@@ -218,16 +218,6 @@ def stage(
         array.set(expression)
         return array
     return Stage(label, expression, storage, staggered, program.origin(f"stage {label}"))
-
-
-def _in_precision(expression: Expr, dtype: str) -> Expr:
-    """Return an expression rounded to a precision; a choice between numbers as one between rounded ones."""
-    if dtype == "float64":
-        return expression
-    if expression.op == "where":
-        condition, *values = expression.args
-        return graph.node("where", (condition, *(_in_precision(value, dtype) for value in values)))
-    return graph.cast(expression, dtype)
 
 
 @dataclass(frozen=True)

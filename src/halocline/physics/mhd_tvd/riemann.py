@@ -142,7 +142,7 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     side_total, side_E = own(total_l, total_r), conserved(side, bn).E
     work = symmetric_sum(total * u, -(side_total * side.u)) + bn * (still - once)
     E = own(inverse_l, inverse_r) * symmetric_sum(own(against_l, against_r) * side_E, outward * work)
-    inner_E = E + (outward * towards) * root * (once - twice)
+    inner_E = E + outward * (towards * root) * (once - twice)
 
     def at(first: Expr, second: Expr, third: Expr) -> Any:
         return where(outside, first, where(behind, third, second))
