@@ -140,8 +140,7 @@ def _report_of(files: list[list[dict[str, Any]]]) -> tuple[list[dict[str, Any]],
 
 
 def _cells(tables: Sequence[Table]) -> list[str]:
-    cells = (cell for table in tables for row in table.rows for cell in row)
-    return [word for cell in cells for word in cell.replace(";", " ").split()]
+    return [word for table in tables for row in table.rows for cell in row for word in cell.split()]
 
 
 @given(measurement_files())

@@ -128,6 +128,23 @@ def test_orders_are_not_compared_as_ways() -> None:
     assert not any(";" in cell for table in tables for row in table.rows for cell in row)
 
 
+def test_grids_of_one_n_have_tables_of_their_own() -> None:
+    made = [
+        step(ranks=2, n=16, shape=shape, communication=name)
+        for shape in ([16, 24], [24, 16])
+        for name in ("v2", "v3")
+    ]
+    times = [table for table in COMPARED.tables(Group(made)) if table.heading]
+    assert [table.heading.partition(":")[0] for table in times] == ["n = 16, 16 x 24", "n = 16, 24 x 16"]
+    assert all(len(table.rows) == 2 and ";" not in table.rows[0][1] for table in times)
+
+
+def test_what_records_do_not_have_is_said() -> None:
+    """Records of earlier versions have no transfer methods."""
+    made = [step(ranks=2), step(ranks=2, methods_used=["mpi"])]
+    assert list(labels(Group(made)).values()) == ["methods not recorded", "by mpi"]
+
+
 def test_devices_are_ways_of_their_own() -> None:
     made = [step(ranks=2, device=device) for device in ("cpu", "opencl:0")]
     assert list(labels(Group(made)).values()) == ["cpu", "opencl"]

@@ -91,6 +91,11 @@ def _growth(measurement: Measurement) -> str:
     return f"growth {measurement['growth']}" if measurement.get("growth") else ""
 
 
+def _methods_used(measurement: Measurement) -> str:
+    methods = measurement.get("methods_used")
+    return "methods not recorded" if methods is None else f"by {', '.join(methods) or 'no message'}"
+
+
 WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "communication": lambda m: m.get("communication") or "as it is",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
@@ -101,20 +106,18 @@ WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "environment": _environment,
     "growth": _growth,
 }
-OBSERVED = {  # the same of what was not asked for: ways only where nothing else distinguishes runs
-    "parts": lambda m: " x ".join(map(str, m.get("parts") or ())),
-    "methods_used": lambda m: "by " + (", ".join(m.get("methods_used") or ()) or "no message"),
+OBSERVED = {  # words of observed keys, in which ways differ only where nothing else distinguishes runs
+    "parts": lambda m: " x ".join(map(str, m["parts"])) if m.get("parts") else "cut not recorded",
+    "methods_used": _methods_used,
 }
-
-
 OF_ALL = ("mpi", "python", "device", "environment")  # ways of one subdomain too
 
 
 def varied(group: Group) -> list[str]:
-    """Return the keys of WORDS in which measurements of a group differ, and those of OBSERVED in which
-    measurements differ that are alike else.
+    """Return the keys of WORDS in which measurements of a group differ.
 
-    What acts between subdomains counts on several subdomains alone, and Pythons where they have one library.
+    The keys of OBSERVED follow in which measurements differ that are otherwise alike. What acts between
+    subdomains counts on several subdomains alone, and Pythons where they have one library.
     """
     several = group.where(lambda m: q.subdomains(m) > 1).members or group.members
     names = [
@@ -167,6 +170,18 @@ def _rate(measurement: Measurement, group: Group) -> str:
     return f"{q.text(measurement['ssspnt'])}{share}"
 
 
+def _sizes(group: Group, named: dict[int, str]) -> Iterator[tuple[str, Group]]:
+    """Yield the measurements of each table with their size: those of one n, or of one grid where a way has
+    several grids on one layout."""
+    for size in group.by(lambda m: (m["n"], m["threads"])):
+        text = f"n = {size.first['n']}"
+        cells = size.by(lambda m: (by_layout(m), named[id(m)]))
+        if all(len(cell.by(q.grid)) == 1 for cell in cells):
+            yield text, size
+        else:
+            yield from ((f"{text}, {q.size(grid.first)}", grid) for grid in size.by(q.grid))
+
+
 def _rows(group: Group, named: dict[int, str]) -> Axis:
     """Return the axis of ways, and of the ranks of a node where runs are on several."""
     order = list(dict.fromkeys(named.values()))
@@ -183,13 +198,13 @@ def _rows(group: Group, named: dict[int, str]) -> Axis:
 def _tables(group: Group) -> Iterator[Table]:
     named = labels(group)
     columns = NODES if len(group.by(q.nodes)) > 1 else RANKS
-    for size in group.by(lambda m: (m["n"], m["threads"])):
+    for cells, size in _sizes(group, named):
         table = partial(pivot_table, rows=_rows(group, named), columns=columns, head="way")
         if is_solve(size.first):
             heading = q.heading(size.first)
             yield table("Wall clock, HH:MM:SS and seconds", size, c.wall_clock, heading=heading)
         else:
-            heading = f"n = {size.first['n']}: {q.named(size.first)}"
+            heading = f"{cells}: {q.named(size.first)}"
             yield table("Nanoseconds of a cell and step", size, _time, heading=heading)
             one = any(q.subdomains(m) == 1 for m in size.members)
             note = (
