@@ -89,7 +89,11 @@ def _of_nodes(name: str, value: str) -> Callable[[Sequence[Row]], Iterator[Quoti
 
 
 _ON: dict[str, Any] = {
-    **{"rows": "run", "columns": "nodes", "by": "grid", "unit": "seconds of an update", "text": duration},
+    "rows": "run",
+    "columns": "nodes",
+    "by": "grid",
+    "unit": "seconds of an update",
+    "text": duration,
 }
 
 # -- figures and tables --------------------------------------------------------------------------------------

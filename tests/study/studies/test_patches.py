@@ -27,6 +27,10 @@ def test_a_run_is_named_by_its_patch(patch: str | None, schedule: str, name: str
     assert (label(measurement), edge(measurement)) == (name, last)
 
 
+def test_the_study_varies_patches_and_schedules() -> None:
+    assert [sweep.option for sweep in STUDY.sweeps] == ["patch", "schedule"]
+
+
 def test_all_splits_have_as_many_cores() -> None:
     asked = SimpleNamespace(layouts=[Layout(1, 4)], given={"all_splits": True})
     assert STUDY.layouts(asked) == [(1, 4, None), (2, 2, None), (4, 1, None)]  # type: ignore[arg-type]
