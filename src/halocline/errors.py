@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class HaloclineError(Exception):
     """Base of every error that Halocline raises on purpose.
@@ -16,6 +18,14 @@ class HaloclineError(Exception):
 
     exit_status = 1
     place: tuple[str, tuple[int, ...]] | None = None
+
+    def explained(self, explanation: str) -> Self:
+        """Return the same error with an explanation on a line of its own, or itself without one."""
+        if not explanation:
+            return self
+        longer = type(self)(f"{self}\n{explanation}")
+        longer.place = self.place
+        return longer
 
 
 class InputError(HaloclineError, ValueError):

@@ -42,11 +42,14 @@ def test_checks_are_a_table_with_a_verdict() -> None:
     assert judgement([passed]).endswith("All checks passed.")
 
 
-def test_events_have_a_line_each() -> None:
+def test_events_are_a_table() -> None:
     none = {"count": 0, "share": 0.0, "first_cell": None, "first_step": None}
-    some = {"count": 3, "share": 0.015, "first_cell": [2, 3], "first_step": 4}
-    assert event_lines({}, 10) == []
-    assert event_lines({"floor": none, "ceiling": none}, 10) == [f"{'events':13} none: floor, ceiling"]
-    assert event_lines({"floor": some, "ceiling": none}, 10) == [
-        f"{'floor':13} acted on 3 cells in 10 steps (0.015 of all), first at cell (2, 3) in step 4"
+    some = {"count": 1234, "share": 0.015, "first_cell": [2, 3], "first_step": 4}
+    odd = {"count": 1, "share": 1e-5, "first_cell": None, "first_step": None}
+    assert event_lines({}) == []
+    assert event_lines({"floor": none, "ceiling": none}) == [f"{'events':13} none of floor, ceiling"]
+    assert event_lines({"floor": some, "ceiling": none, "wall": odd}) == [
+        "events               cells  share  first cell  in step",
+        "              floor  1,234  0.015      (2, 3)        4",
+        "              wall       1  1e-05           -        -",
     ]

@@ -15,6 +15,7 @@ from halocline.physics.mhd_tvd.parameters import PAPER, STEADY
 BURST = 0.1  # the least kinetic energy at the end, over the heat of the sphere
 LEAST_HEAT = 1e-9
 USUAL_PRESSURE = 100.0
+STRONG_FIELD = 50.0  # from here on entropy waves need viscosity, or density alternates from cell to cell
 
 shape = hc.cells(200, 300, 200, also=[(200, 300)])
 radius = hc.setting("radius", 0.125, "length", "of the hot sphere", above=0.0, origin=PAPER)
@@ -22,7 +23,8 @@ pressure = hc.setting(
     "pressure", USUAL_PRESSURE, "mass/(length time²)", "inside; 1 outside", above=0.0, origin=PAPER
 )
 strength = hc.setting("field", 10.0, "field", "its strength, along (1, 1, 0)", origin=PAPER)
-values = mhd_tvd.settings(STEADY, courant=0.25)
+steadied = {"epsilon_entropy": 0.05} if abs(strength) >= STRONG_FIELD else {}
+values = mhd_tvd.settings(STEADY, courant=0.25, **steadied)
 until = 0.02
 
 extent = (1.0, 1.5, 1.0)[: len(shape)]

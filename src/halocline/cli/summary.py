@@ -79,20 +79,29 @@ def judgement(checks: Sequence[Check]) -> str:
     return table_of("Checks", checks, columns, left=2, note=note).text().rstrip()
 
 
-def event_lines(events: Mapping[str, Mapping[str, Any]], steps: int) -> list[str]:
-    """Return a line for each event that happened, or one for all that did not."""
+def event_lines(events: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a table of the events that happened, or a line that names those that did not."""
+    happened = [(name, event) for name, event in events.items() if event["count"]]
+    if not happened:
+        return [f"{'events':13} none of {', '.join(events)}"] if events else []
 
-    def told(event: Mapping[str, Any]) -> str:
-        cells = counted(event["count"], "cell")
-        text = f"acted on {cells} in {counted(steps, 'step')} ({event['share']:.2g} of all)"
-        if event["first_cell"] is None or event["first_step"] is None:
-            return text
-        return f"{text}, first at cell {tuple(event['first_cell'])} in step {event['first_step']}"
+    def row(name: str, event: Mapping[str, Any]) -> tuple[str, ...]:
+        cell, step = event["first_cell"], event["first_step"]
+        return (
+            name,
+            f"{event['count']:,}",
+            f"{event['share']:.2g}",
+            "-" if cell is None else str(tuple(cell)),
+            "-" if step is None else str(step),
+        )
 
-    happened = {name: event for name, event in events.items() if event["count"]}
-    if events and not happened:
-        return [f"{'events':13} none: {', '.join(events)}"]
-    return [f"{name:13} {told(event)}" for name, event in happened.items()]
+    rows = [("", "cells", "share", "first cell", "in step"), *(row(*each) for each in happened)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for number, cells in enumerate(rows):
+        texts = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        lines.append(f"{'' if number else 'events':13} {cells[0].ljust(widths[0])}  {'  '.join(texts)}")
+    return lines
 
 
 def summary(problem: Problem, result: Result) -> str:
@@ -113,7 +122,7 @@ def summary(problem: Problem, result: Result) -> str:
         lines += _reached(problem, r)
     if r.error is not None:
         lines.append(f"{'error':13} {r.error:.4e}, {problem.names.error_name}")
-    lines += event_lines(r.events or {}, r.steps)
+    lines += event_lines(r.events or {})
     lines += _speed(result, problem.unit)
     if result.tuned is not None:
         from halocline.run.tuning.patches import text_of

@@ -26,7 +26,7 @@ from halocline.lang.location import at_target, locations, staggering
 from halocline.lang.location import location as location_name
 from halocline.lang.origin import Line, calling_line, worded
 from halocline.lang.trace import OWN
-from halocline.lang.values import as_name, identifier
+from halocline.lang.values import as_name, as_number, identifier
 from halocline.ranges import SOME_STEPS
 from halocline.words import shown
 
@@ -680,7 +680,7 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     return program.repeated(Repeat(stop, most, tuple(scalars), program.origin("loop")))
 
 
-def when(condition: Any) -> Any:
+def when(condition: Any, *, often: float = 1.0) -> Any:
     """Run the statements of a with block where a condition on scalars holds when it is reached.
 
     All else means what it would without: afterwards a field has the value that it was set to, where the
@@ -688,12 +688,16 @@ def when(condition: Any) -> Any:
 
     Parameters
     ----------
-    condition : condition on scalars; reductions may stand in it
+    condition : condition on scalars
+        Reductions may stand in it.
+    often : float
+        Expected share of the times at which it holds, above 0 and at most 1: for estimates of the cost of a
+        pass, which no result depends on.
 
     Raises
     ------
     InputError
-        For a condition on fields.
+        For a condition on fields, or another share.
 
     Examples
     --------
@@ -705,7 +709,10 @@ def when(condition: Any) -> Any:
     ...     with hc.when(hc.max(abs(u)) > 1.0):
     ...         u.set(0.5 * u)
     """
-    return _only(trace.current("hc.when(...)"), condition, 1.0, "when")
+    share = as_number(often, "hc.when: often")
+    if not 0 < share <= 1:
+        raise InputError(f"hc.when: often is {share:g}; expected a share above 0 and at most 1")
+    return _only(trace.current("hc.when(...)"), condition, share, "when")
 
 
 def _only(program: Program, condition: Any, often: float, words: str) -> AbstractContextManager[None]:

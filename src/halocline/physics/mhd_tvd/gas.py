@@ -60,6 +60,15 @@ class Flux(NamedTuple):
     E: Expr
 
 
+class Conserved(NamedTuple):
+    """Mass, momentum and energy of a cell, per volume, and its field B."""
+
+    rho: Expr
+    m: Vector
+    E: Expr
+    B: Vector
+
+
 @dataclass(frozen=True)
 class State:
     """Density, velocity, field and pressure of cells; vectors have three components on all grids."""
@@ -81,9 +90,14 @@ def squared(vector: Sequence[Expr]) -> Expr:
     return total
 
 
-def pressure(rho: Expr, m: Vector, B: Vector, E: Expr) -> Expr:
-    """Of conserved quantities (Equation 9)."""
-    return (parameter("gamma") - 1.0) * (E - 0.5 * added(squared(m) / rho, squared(B)))
+def heat(U: Conserved) -> Expr:
+    """Return the energy less that of motion and field, per volume."""
+    return U.E - 0.5 * added(squared(U.m) / U.rho, squared(U.B))
+
+
+def pressure(U: Conserved) -> Expr:
+    """Return the pressure (Equation 9)."""
+    return (parameter("gamma") - 1.0) * heat(U)
 
 
 def energy(rho: Expr, v: Vector, B: Vector, p: Expr) -> Expr:

@@ -8,7 +8,8 @@ from typing import Any
 
 from halocline.errors import InputError
 from halocline.physics.mhd_tvd.reconstruct import LIMITERS
-from halocline.physics.mhd_tvd.scheme import COUNTED, FLUXES
+from halocline.physics.mhd_tvd.scheme import FLUXES
+from halocline.physics.mhd_tvd.tally import COUNTED
 from halocline.run.simulation.events import Event
 from halocline.run.simulation.settings import Setting, setting
 
@@ -75,6 +76,7 @@ WITHOUT_EPSILON = ("hll", "hlld")  # fluxes that have no numerical viscosity
 
 _REPORTED = (
     ("HLL fall-back", "density or pressure would have been below the protection floors"),
+    ("mixing", "cells without mass or heat exchanged some with their neighbours"),
     ("density floor", "the density was raised: mass is not kept"),
     ("pressure floor", "the pressure was raised: energy is not kept"),
 )

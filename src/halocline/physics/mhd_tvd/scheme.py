@@ -7,7 +7,6 @@ so that a step needs one exchange.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +19,13 @@ from halocline.lang.functions import branch, maximum, symmetric_sum, where
 from halocline.lang.grid import AXES, Field, Grid, Vector, unknown
 from halocline.lang.operators import shift
 from halocline.lang.program import labelled, parameter, scalar, stage
-from halocline.lang.reductions import count, first
 from halocline.lang.reductions import max as greatest
-from halocline.physics.mhd_tvd.gas import Flux, State, added, both, fast_speed, frame, pressure
+from halocline.physics.mhd_tvd.flags import around, beside, flagged
+from halocline.physics.mhd_tvd.gas import Conserved, Flux, State, added, both, fast_speed, frame, pressure
+from halocline.physics.mhd_tvd.mixing import lacking, mix
 from halocline.physics.mhd_tvd.reconstruct import LIMITERS, plm
 from halocline.physics.mhd_tvd.riemann import RIEMANN, hll, mhdtvd
+from halocline.physics.mhd_tvd.tally import tally
 from halocline.physics.mhd_tvd.transport import (
     advanced,
     at_cells,
@@ -40,17 +41,6 @@ FLUXES: Mapping[str, Callable[..., Flux]] = {
     **{name: plm(solver) for name, solver in RIEMANN.items()},
 }
 WALLS = ("rho", "m", "E", "b")  # that walls have conditions for
-# prefixes of the names of a step's counters, and words for what they count
-COUNTED = {"fallback": "HLL fallback", "density_floor": "density floor", "pressure_floor": "pressure floor"}
-
-
-class Conserved(NamedTuple):
-    """Of a cell, per volume; B is its field."""
-
-    rho: Expr
-    m: Vector
-    E: Expr
-    B: Vector
 
 
 class Source(NamedTuple):
@@ -194,11 +184,14 @@ class IdealMHD:
         bad = _unphysical(tried._replace(B=at_cells(b_tried, self.axes)), kept)
         # around cells that would be unphysical the step has fluxes of first order
         safe = self._safe(w)
-        H = [_chosen(S, second, _beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))]
-        new = _branched(_around(bad, self.axes), _after(U, H, gain, size), tried)
+        H = [_chosen(S, second, beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))]
+        new = _branched(around(bad, self.axes), _after(U, H, gain, size), tried)
         # Step 11: the whole step of faces
         corners = protected(corners, safe, bad, "e_kept")
-        self._count(U, bad, step)
+        b_new = self._on_faces(advanced(b, corners, H, size.full), "b_new")
+        lacks = lacking(new._replace(B=at_cells(b_new, self.axes)))
+        raised = {"density_floor": U.rho != self.rho, "pressure_floor": U.E != self.E}
+        now = tally(step, {"fallback": bad > 0.0, "mixing": lacks, **raised})
         with labelled("rho: continuity equation"):
             self.rho.set(new.rho)
         with labelled("m: momentum equation"):
@@ -206,7 +199,12 @@ class IdealMHD:
         with labelled("E: energy equation"):
             self.E.set(new.E)
         with labelled("b: induction equation"):
-            self.b.set(advanced(b, corners, H, size.full))
+            self.b.set(b_new)
+        # cells that even so have no mass or heat exchange some with their neighbours
+        with labelled("mixing: exchange beside cells without mass or heat"):
+            lacked = scalar("mixing_left")
+            lacked.set(now["mixing"])
+            mix(self.rho, self.m, self.E, self.b, lacked)
 
     @property
     def _moves_across(self) -> bool:
@@ -222,7 +220,7 @@ class IdealMHD:
         """Cells at the start of the step; density and pressure are at least their floors."""
         U = self._conserved()
         rho = maximum(U.rho, parameter("density_floor"))
-        raw = pressure(rho, U.m, U.B, U.E)
+        raw = pressure(U._replace(rho=rho))
         p = maximum(raw, parameter("pressure_floor"))
         E = where(p > raw, U.E + (p - raw) / (parameter("gamma") - 1.0), U.E)
         w = _staged(State(rho, Vector(c / rho for c in U.m), U.B, p), "w")
@@ -267,7 +265,7 @@ class IdealMHD:
         s = _primitive(q)
         name = f"q_{AXES[axis]}"
         sound = _physical(s)
-        kept = _flagged(~sound, f"{name}_kept")
+        kept = flagged(~sound, f"{name}_kept")
         chosen = (where(sound, new, old) for old, new in zip(_parts(w), _parts(s), strict=True))
         rho, vx, vy, vz, Bx, By, Bz, p = chosen
         return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), kept
@@ -291,7 +289,7 @@ class IdealMHD:
             "v_half",
             storage="patch",
         )
-        kept = _flagged(~sound, "half_kept")
+        kept = flagged(~sound, "half_kept")
         return State(where(sound, s.rho, w.rho), v, B_half, where(sound, s.p, w.p)), kept
 
     def _safe(self, w: State) -> list[Flux]:
@@ -301,19 +299,6 @@ class IdealMHD:
             left, right = both(w, a)
             found.append(_staged_flux(hll(left, right, self.b[a].expr), a, f"safe_{AXES[a]}"))
         return found
-
-    def _count(self, U: Conserved, bad: Expr, step: Expr) -> None:
-        """Count where fluxes fell back and floors acted in this step, and note the first cell and step."""
-        conditions = (bad > 0.0, U.rho != self.rho, U.E != self.E)
-        numbers = [(count(c), first(c)) for c in conditions]
-        for (name, words), (many, cell) in zip(COUNTED.items(), numbers, strict=True):
-            total, place, when = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
-            now = scalar(f"{name}_now")
-            with labelled(f"{words}: count and first cell"):
-                now.set(many)
-                place.set(where(total > 0.0, place, cell))
-            when.set(where(total > 0.0, when, where(now > 0.0, step, math.inf)))
-            total.set(total + now)
 
 
 def _face(axis: int) -> str:
@@ -326,30 +311,11 @@ def _physical(s: State) -> Expr:
 
 
 def _primitive(U: Conserved) -> State:
-    return State(U.rho, Vector(c / U.rho for c in U.m), U.B, pressure(U.rho, U.m, U.B, U.E))
-
-
-def _flagged(condition: Expr, name: str) -> Expr:
-    """1 where it holds, else 0."""
-    flag: Expr = stage(where(condition, 1.0, 0.0), name, storage="patch").expr
-    return flag
+    return State(U.rho, Vector(c / U.rho for c in U.m), U.B, pressure(U))
 
 
 def _parts(s: State) -> tuple[Expr, ...]:
     return (s.rho, *s.v, *s.B, s.p)
-
-
-def _beside(bad: Expr, axis: int) -> Expr:
-    """Above 0 at faces of cells that are bad."""
-    beside: Expr = symmetric_sum(shift(bad, axis, -1), bad)
-    return beside
-
-
-def _around(bad: Expr, axes: int) -> Expr:
-    """Above 0 in cells that are bad, and beside them."""
-    sums = [symmetric_sum(shift(bad, a, -1), shift(bad, a)) for a in range(axes)]
-    around: Expr = symmetric_sum(bad, *sums)
-    return around
 
 
 def _unphysical(U: Conserved, kept: Sequence[Expr]) -> Expr:
@@ -358,7 +324,7 @@ def _unphysical(U: Conserved, kept: Sequence[Expr]) -> Expr:
     good = _physical(_primitive(U))
     for each in kept:
         good = good & (each == 0.0)
-    return _flagged(~good, "unphysical")
+    return flagged(~good, "unphysical")
 
 
 def _tried(U: Conserved) -> Conserved:
@@ -367,7 +333,7 @@ def _tried(U: Conserved) -> Conserved:
 
 
 def _chosen(safe: Flux, other: Flux, needed: Expr) -> Flux:
-    return Flux(*(where(needed > 0.0, s, o) for s, o in zip(safe, other, strict=True)))
+    return Flux(*(where(needed, s, o) for s, o in zip(safe, other, strict=True)))
 
 
 def _branched(needed: Expr, careful: Conserved, quick: Conserved) -> Conserved:
@@ -376,7 +342,7 @@ def _branched(needed: Expr, careful: Conserved, quick: Conserved) -> Conserved:
     def parts(U: Conserved) -> Vector:
         return Vector((U.rho, *U.m, U.E))
 
-    rho, x, y, z, E = branch(needed > 0.0, parts(careful), parts(quick))
+    rho, x, y, z, E = branch(needed, parts(careful), parts(quick))
     return Conserved(rho, Vector((x, y, z)), E, quick.B)
 
 

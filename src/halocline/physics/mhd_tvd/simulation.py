@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from halocline.errors import InputError
+from halocline.errors import InputError, RunError
 from halocline.lang import trace
 from halocline.lang.expression import Expr, Operators, as_expr
 from halocline.lang.grid import Field, unknown
@@ -152,7 +152,7 @@ class MHDSimulation(Simulation):
 
     @property
     def events(self) -> dict[str, dict[str, Any]]:
-        """What was counted so far, by name: "HLL fall-back", "density floor", "pressure floor".
+        """What was counted so far, by name: "HLL fall-back", "mixing", "density floor", "pressure floor".
 
         Each has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step",
         None where it did not happen.
@@ -167,6 +167,8 @@ class MHDSimulation(Simulation):
         InputError
             Density or pressure of the start is not positive; a parameter has been set to what it cannot be;
             and as in `halocline.Simulation.run`.
+        RunError
+            As in `halocline.Simulation.run`; the message names the events that happened before.
         """
         for name, value in self.parameters.items():
             if name in ALL:
@@ -179,6 +181,8 @@ class MHDSimulation(Simulation):
             self._to_check = False
         try:
             return super().run(*positional, **options)
+        except RunError as error:
+            raise error.explained(events.told(self.events)) from None
         finally:
             self._warn()
 

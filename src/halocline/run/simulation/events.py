@@ -119,3 +119,15 @@ def warn(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> No
             "%s: acted on %.3g %% of all cell updates, more than %g %%: %s",
             event.name, 100 * counts[event.name]["share"], 100 * event.warn_above, event.about,
         )  # fmt: skip
+
+
+def told(counts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a line that names the events that happened so far; empty where there are none to count."""
+    happened = []
+    for name, event in counts.items():
+        cell, step = event["first_cell"], event["first_step"]
+        if event["count"]:
+            happened.append(f"{name} in {event['count']} cells, first at {tuple(cell)} in step {step}")
+    if not counts:
+        return ""
+    return f"so far: {'; '.join(happened) or 'no ' + ', no '.join(counts)}"

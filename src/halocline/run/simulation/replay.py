@@ -132,7 +132,7 @@ class FailureReplay:
             return self._longer(error, "now")
         found = None if self.why else self._first_failure()
         if self.why:
-            return _longer(error, INSTEAD.format(why=self.why))
+            return error.explained(INSTEAD.format(why=self.why))
         return error if found is None else self._longer(found, f"before step {self.session.step + 1}")
 
     def _first_failure(self) -> HaloclineError | None:
@@ -178,12 +178,12 @@ class FailureReplay:
         cell = error.place[1]
         sizes = self._sizes(lambda e: value(e, cell))
         bad = [term for term, size in sizes.items() if not math.isfinite(size)]
-        return _longer(error, f"terms that are not finite in that cell: {', '.join(bad)}" if bad else "")
+        return error.explained(f"terms that are not finite in that cell: {', '.join(bad)}" if bad else "")
 
     def _longer(self, error: HaloclineError, when: str) -> HaloclineError:
         """The error with the terms of what the simulation holds, where there is memory to compute them."""
         try:
-            return _longer(error, self._told(when))
+            return error.explained(self._told(when))
         except RunError:
             return error
 
@@ -243,11 +243,3 @@ class FailureReplay:
 
     def _known(self) -> dict[str, float]:
         return {"dt": 1.0, **self.session.fields.values}  # before the first step it has none
-
-
-def _longer(error: HaloclineError, explanation: str) -> HaloclineError:
-    if not explanation:
-        return error
-    longer = type(error)(f"{error}\n{explanation}")
-    longer.place = error.place
-    return longer

@@ -1,0 +1,213 @@
+"""Exchange beside cells without mass or heat: conservative, and enough in strong fields."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import halocline as hc
+from halocline.errors import RunError
+from halocline.lang.program import scalar
+from halocline.physics.mhd_tvd import IdealMHD, MHDSimulation, Source
+from halocline.physics.mhd_tvd.mixing import mix
+from halocline.problems.record import Record
+from shock_runs import run
+
+BELOW = ("density floor", "pressure floor")
+
+
+def mixed(shape: tuple[int, ...], fields: dict[str, Any], **how: Any) -> dict[str, NDArray[np.float64]]:
+    """Fields after passes of exchange, on a periodic grid."""
+    mhd = IdealMHD(hc.Grid(shape, periodic=True))
+
+    @hc.program
+    def step() -> None:
+        cells = scalar("cells")
+        cells.set(1.0)
+        mix(mhd.rho, mhd.m, mhd.E, mhd.b, cells)
+
+    sim = hc.Simulation(mhd.grid, step, **{"threads": 1} | how)
+    for name, values in fields.items():
+        sim[name] = values
+    sim.run(steps=1)
+    return {name: np.array(sim.gather(name)) for name in fields}
+
+
+def random_fields(shape: tuple[int, ...], seed: int, share: float) -> dict[str, Any]:
+    """Gas of which a share of the cells lacks mass or heat, by less than the grid has."""
+    draw = np.random.default_rng(seed)
+    rho = draw.uniform(0.5, 2.0, shape)
+    rho[draw.random(shape) < share] = -0.1
+    fields: dict[str, Any] = {"rho": rho}
+    fields |= {f"m_{a}": draw.normal(size=shape) for a in "xyz"}
+    fields |= {f"b_{a}": np.full(shape, draw.normal()) for a in "xyz"}
+    heat = draw.uniform(1.0, 3.0, shape)
+    heat[draw.random(shape) < share] = -0.5
+    motion = sum(fields[f"m_{a}"] ** 2 for a in "xyz") / np.where(rho > 0, rho, 1.0)
+    magnetic = sum(fields[f"b_{a}"] ** 2 for a in "xyz")
+    return fields | {"E": heat + 0.5 * motion + 0.5 * magnetic}
+
+
+def least(fields: dict[str, Any]) -> tuple[float, float]:
+    """The least density, and the least heat."""
+    motion = sum(fields[f"m_{a}"] ** 2 for a in "xyz") / fields["rho"]
+    magnetic = sum(fields[f"b_{a}"] ** 2 for a in "xyz")  # uniform, so that faces have that of cells
+    return fields["rho"].min(), (fields["E"] - 0.5 * (motion + magnetic)).min()
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    shape=st.sampled_from([(24,), (9, 8), (6, 5, 7)]),
+    seed=st.integers(0, 2**32 - 1),
+    share=st.sampled_from([0.02, 0.1]),
+)
+def test_cells_get_what_they_lack_and_sums_stay(shape: tuple[int, ...], seed: int, share: float) -> None:
+    before = random_fields(shape, seed, share)
+    after = mixed(shape, before)
+    density, heat = least(after)
+    assert density > 0
+    assert heat > 0
+    for name, old in before.items():
+        assert np.abs(old).sum() * 1e-14 >= abs(after[name].sum() - old.sum()), name
+
+
+def test_a_cell_becomes_the_mean_of_its_neighbours() -> None:
+    """In heat alone where it lacks heat alone; cells farther away stay as they are."""
+    shape, middle = (5, 5), (2, 2)
+    fields = {"rho": np.ones(shape), **{f"m_{a}": np.zeros(shape) for a in "xyz"}}
+    fields |= {f"b_{a}": np.zeros(shape) for a in "xyz"} | {"E": np.ones(shape)}
+    fields["m_x"][middle], fields["E"][middle] = 2.0, 1.5  # motion alone has an energy of 2
+    after = mixed(shape, fields)
+    assert after["E"][middle] == pytest.approx(2.0 + (4 * 1.0 - 0.5) / 5)
+    assert after["E"][2, 1] == pytest.approx(1.0 - 1.5 / 5)
+    assert after["E"][1, 1] == 1.0
+    for name in ("rho", "m_x"):
+        assert (after[name] == fields[name]).all()
+    fields["rho"][middle] = -0.5
+    after = mixed(shape, fields)
+    assert after["rho"][middle] == pytest.approx((4 * 1.0 - 0.5) / 5)
+    assert after["m_x"][middle] == pytest.approx(2.0 / 5)
+    assert after["m_x"][2, 1] == pytest.approx(2.0 / 5)
+
+
+@pytest.mark.ranks(2, 4, long=(4,))
+def test_no_bit_depends_on_ranks() -> None:
+    from mpi4py import MPI
+
+    fields = random_fields((18, 16), 7, 0.1)
+    together = mixed((18, 16), fields)
+    own = mixed((18, 16), fields, communicator=MPI.COMM_SELF)
+    if MPI.COMM_WORLD.rank == 0:
+        for name, values in own.items():
+            assert (together[name] == values).all(), name
+
+
+@pytest.mark.usefixtures("opencl")
+def test_no_bit_depends_on_the_device() -> None:
+    fields = random_fields((12, 10), 3, 0.1)
+    on_host = mixed((12, 10), fields, threads=2, subdomains_per_rank=2)
+    on_device = mixed((12, 10), fields, device="opencl:0")
+    for name, values in on_host.items():
+        assert (on_device[name] == values).all(), name
+
+
+def kept_without_floors(record: Record) -> None:
+    """Check that no floor acted, and that mass and energy are those of the start."""
+    assert record.events is not None
+    assert [record.events[name]["count"] for name in BELOW] == [0, 0]
+    before, after = record.series[0], record.series[-1]
+    for name in ("mass", "energy"):
+        assert after[name] == pytest.approx(before[name], rel=1e-13), name
+
+
+@pytest.mark.parametrize(("n", "field", "until", "acts"), [
+    ((32, 48), 10.0, 0.02, False), ((32, 48), 30.0, 0.02, True),
+    pytest.param((64, 96), 10.0, 0.02, False, marks=pytest.mark.long),
+    pytest.param((64, 96), 30.0, 0.02, True, marks=pytest.mark.long),
+    pytest.param((64, 96), 100.0, 0.02, True, marks=pytest.mark.long),
+    pytest.param((20, 30, 20), 10.0, 0.02, False, marks=pytest.mark.long),
+    pytest.param((20, 30, 20), 30.0, 0.02, False, marks=pytest.mark.long),
+    pytest.param((20, 30, 20), 100.0, 0.02, True, marks=pytest.mark.long),
+])  # fmt: skip
+def test_a_blast_in_a_strong_field_needs_no_floor(
+    n: tuple[int, ...], field: float, until: float, acts: bool
+) -> None:
+    """In all of them fluxes fall back; where that is not enough, cells exchange heat."""
+    record = run("blast", n, {"field": field}, until=until).record
+    kept_without_floors(record)
+    assert (record.events["mixing"]["count"] > 0) == acts
+
+
+U = 1 / math.sqrt(4 * math.pi)
+# Ryu and Jones 1995, ApJ 442, 228, Figures 1a to 5b: density, velocity, field across the tube and pressure on
+# the left and on the right, the field along the tube, and the time
+TUBES: dict[str, tuple[tuple[float, ...], tuple[float, ...], float, float]] = {
+    "1a": ((1, 10, 0, 0, 5 * U, 0, 20), (1, -10, 0, 0, 5 * U, 0, 1), 5 * U, 0.08),
+    "1b": ((1, 0, 0, 0, 5 * U, 0, 1), (0.1, 0, 0, 0, 2 * U, 0, 10), 3 * U, 0.03),
+    "2a": ((1.08, 1.2, 0.01, 0.5, 3.6 * U, 2 * U, 0.95), (1, 0, 0, 0, 4 * U, 2 * U, 1), 2 * U, 0.2),
+    "2b": ((1, 0, 0, 0, 6 * U, 0, 1), (0.1, 0, 2, 1, U, 0, 10), 3 * U, 0.035),
+    "3a": ((0.1, 50, 0, 0, -U, -2 * U, 0.4), (0.1, 0, 0, 0, U, 2 * U, 0.2), 0, 0.01),
+    "3b": ((1, -1, 0, 0, 1, 0, 1), (1, 1, 0, 0, 1, 0, 1), 0, 0.1),
+    "4a": ((1, 0, 0, 0, 1, 0, 1), (0.2, 0, 0, 0, 0, 0, 0.1), 1, 0.15),
+    "4b": ((0.4, -0.66991, 0.98263, 0, 0.0025293, 0, 0.52467), (1, 0, 0, 0, 1, 0, 1), 1.3, 0.15),
+    "4c": ((0.65, 0.667, -0.257, 0, 0.55, 0, 0.5), (1, 0.4, -0.94, 0, 0, 0, 0.75), 0.75, 0.15),
+    "4d": ((1, 0, 0, 0, 0, 0, 1), (0.3, 0, 0, 1, 1, 0, 0.2), 0.7, 0.16),
+    "5a": ((1, 0, 0, 0, 1, 0, 1), (0.125, 0, 0, 0, -1, 0, 0.1), 0.75, 0.1),
+    "5b": ((1, 0, 0, 0, 1, 0, 1), (0.4, 0, 0, 0, -1, 0, 0.4), 1.3, 0.16),
+}
+
+
+def brought(state: tuple[float, ...], along: float) -> NDArray[np.float64]:
+    """Mass and energy that a uniform state carries through a face in a unit of time."""
+    rho, u, v, w, y, z, p = state
+    magnetic = along * along + y * y + z * z
+    energy = p / (5 / 3 - 1) + 0.5 * rho * (u * u + v * v + w * w) + 0.5 * magnetic
+    work = (energy + p + 0.5 * magnetic) * u - along * (along * u + y * v + z * w)
+    return np.array([rho * u, work])
+
+
+@pytest.mark.parametrize("name", [
+    "3a", *(pytest.param(name, marks=pytest.mark.long) for name in TUBES if name != "3a"),
+])  # fmt: skip
+def test_tubes_need_no_floor(name: str) -> None:
+    """At the default Courant number, 0.8; mass and energy change by what the uniform ends carry."""
+    left, right, along, until = TUBES[name]
+    grid = hc.Grid(512, extent=1.0, origin=-0.5)
+    walls = {each: hc.Symmetric() for each in ("rho", "m", "E", "b")}
+    sim = MHDSimulation(IdealMHD(grid, boundary=walls), threads=1)
+    rho, vx, vy, vz, by, bz, p = (hc.where(grid.x < 0.0, a, b) for a, b in zip(left, right, strict=True))
+    sim.set_state(rho=rho, v=(vx, vy, vz), p=p, b=(along, by, bz))
+    before = np.array(sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E))) / grid.size
+    sim.run(until=until)
+    assert [sim.events[each]["count"] for each in BELOW] == [0, 0]
+    after = np.array(sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E))) / grid.size
+    change = until * (brought(left, along) - brought(right, along))
+    assert after - before == pytest.approx(change, abs=1e-12 * before.max())
+
+
+@pytest.mark.parametrize("shape", [(200,), pytest.param((40, 24), marks=pytest.mark.long)])
+def test_a_jump_of_a_thousand_needs_no_floor(shape: tuple[int, ...]) -> None:
+    """Density and pressure fall to a thousandth, in a field across; periodic, so that all is kept."""
+    grid = hc.Grid(shape, extent=1.0, origin=-0.5, periodic=True)
+    sim = MHDSimulation(IdealMHD(grid), threads=1)
+    dense = abs(grid.x) < 0.25
+    sim.set_state(rho=hc.where(dense, 1.0, 1e-3), p=hc.where(dense, 1.0, 1e-3), b=(0.1, 0.3, 0.0))
+    before = sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E))
+    sim.run(until=0.1)
+    assert [sim.events[name]["count"] for name in BELOW] == [0, 0]
+    assert sim.evaluate(hc.sum(sim.mhd.rho), hc.sum(sim.mhd.E)) == pytest.approx(before, rel=1e-13)
+
+
+def test_a_run_that_fails_names_what_acted() -> None:
+    grid = hc.Grid(16, periodic=True)
+    mhd = IdealMHD(grid, source=lambda w: Source(E=1e200 * w.p))
+    sim = MHDSimulation(mhd, threads=1, warn_above=0)
+    sim.set_state(rho=1.0, p=1.0)
+    with pytest.raises(RunError, match=r"so far: HLL fall-back in \d+ cells, first at \(0,\) in step 0"):
+        sim.run(steps=10)
