@@ -568,7 +568,7 @@ class Engine:
     def end(self) -> None:
         """End the innermost open loop."""
 
-    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True, barriers: bool = False) -> dict:
+    def run(self, messages: bool = True, kernels: bool = True, traced: bool = False, overlap: bool = True, passes: int = 0, resumed: bool = False, ahead: bool = True, measured: bool = False, barriers: bool = False) -> dict:
         """
         Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels
         the rest takes the time that it would take.
@@ -583,6 +583,8 @@ class Engine:
             Go on where the run before has paused. Nothing may change between the two.
         ahead : bool
             Whether one device alone runs without waiting for the host.
+        measured : bool
+            Whether the time of each subdomain is measured.
         barriers : bool
             Whether devices finish and all ranks wait for each other after each sweep.
 
@@ -600,6 +602,7 @@ class Engine:
                 packing, polling, waiting for messages; reduction is merging over ranks and waiting for it.
             graph_launches : how many times a device that runs ahead was given recorded passes.
             sweep_counts, sweep_seconds : executions and time of each sweep, in program order.
+            subdomain_seconds : time of all threads in each subdomain, where measured, else 0.
             events : of a traced run, an array for each thread, one for all messages, and one for each of
                 `lanes`, with rows of what was done (0 patch, 1 halo box, 2 boundary condition, 3 copy,
                 4 packing, 5 unpacking, 6 reduction, 7 message, 8 send, 9 copy to the host, 10 copy from

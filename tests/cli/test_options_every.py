@@ -105,7 +105,7 @@ VALUES = {
         "--at": "x=0.5",
     },
     **{"--affinity": "close", "--directive": "--constraint=skx", "--gpudirect": "on"},
-    **{"--watts": "300"},
+    **{"--watts": "300", "--balance": "5 steps", "--ranks-active": "1"},
     **{"--set": "kappa=0.3", "--from": "wave", "--dtype": "float32", "--scaling": "weak"},
 }
 OTHERWISE = {"float32": "float64", "weak": "strong", "1": "2", "2": "1", "cg": "cg-fused"}

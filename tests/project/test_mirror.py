@@ -32,6 +32,10 @@ ELSEWHERE = {
         "run/memory/contents.py": ("devices/test_runs.py", ""),
         "run/memory/store.py": ("devices/test_runs.py", ""),
     },
+    "tested by balances": {
+        "run/domain/directory.py": ("run/memory/test_balance.py", "balance"),
+        "run/memory/redistribute.py": ("run/memory/test_balance.py", "balance"),
+    },
     "tested by the commands that print it": {
         "cli/doctor/finding.py": ("cli/doctor/test_devices.py", ""),
         "cli/doctor/host.py": ("system/test_command.py", "doctor"),
@@ -58,6 +62,7 @@ ELSEWHERE = {
         "run/output/ledger.py": ("run/output/test_output_rows.py", "hc.Output"),
     },
     "tested by plans of ranks as a whole": {
+        "plan/redistribution.py": ("plan/test_balance.py", ""),
         "plan/fills.py": ("plan/test_rank.py", "test_halo_kernels_run_where_their_reads_are_valid"),
     },
 }

@@ -35,7 +35,7 @@ ALL = [  # those of any case first
     *("events", "parameters", "ranks", "threads", "nodes", "ranks_of_node", "hosts", "parts", "methods_used"),
     *("cores_or_devices", "devices"),
     "memory_bytes",
-    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks"),
+    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks", "ranks_active", "balances"),
     *("n", "dof", "dim", "method", "rtol", "max_iterations", "iterations", "converged", "reason"),
     *("residual_relative", "true_residual_relative", "seconds_per_iteration", "bytes_per_iteration"),
     *("error_max", "bandwidth_share", "overlap_why", "sweep_seconds_overlap", "sweep_seconds_no_overlap"),

@@ -126,11 +126,11 @@ nb::ndarray<nb::numpy, double> as_array(const std::vector<TraceEvent>& events) {
 }
 
 nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool overlap, int64_t passes,
-             bool resumed, bool ahead, bool barriers) {
+             bool resumed, bool ahead, bool measured, bool barriers) {
   Result result;
   {
     const nb::gil_scoped_release release;
-    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed, barriers});
+    result = engine.run({messages, kernels, traced, overlap, ahead, passes, resumed, measured, barriers});
   }
   nb::dict report;
   report["reason"] = result.reason;
@@ -158,6 +158,7 @@ nb::dict run(BoundEngine& engine, bool messages, bool kernels, bool traced, bool
   report["graph_launches"] = result.graph_launches;
   report["sweep_counts"] = result.sweep_counts;
   report["sweep_seconds"] = result.sweep_seconds;
+  report["subdomain_seconds"] = result.subdomain_seconds;
   nb::list events;
   for (const std::vector<TraceEvent>& each : result.events) events.append(as_array(each));
   report["events"] = events;
@@ -265,7 +266,8 @@ void bind_engine(nb::module_& m) {
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
-          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "barriers"_a = false,
+          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "measured"_a = false,
+          "barriers"_a = false,
           "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
           "the rest takes the time that it would take.\n\n"
           "Parameters\n----------\n"
@@ -276,6 +278,7 @@ void bind_engine(nb::module_& m) {
           "    Go on where the run before has paused. Nothing may change between the two.\n"
           "ahead : bool\n"
           "    Whether one device alone runs without waiting for the host.\n"
+          "measured : bool\n    Whether the time of each subdomain is measured.\n"
           "barriers : bool\n"
           "    Whether devices finish and all ranks wait for each other after each sweep.\n\n"
           "Returns\n-------\ndict\n"
@@ -293,6 +296,7 @@ void bind_engine(nb::module_& m) {
           "it.\n"
           "    graph_launches : how many times a device that runs ahead was given recorded passes.\n"
           "    sweep_counts, sweep_seconds : executions and time of each sweep, in program order.\n"
+          "    subdomain_seconds : time of all threads in each subdomain, where measured, else 0.\n"
           "    events : of a traced run, an array for each thread, one for all messages, and one for each "
           "of\n"
           "        `lanes`, with rows of what was done (0 patch, 1 halo box, 2 boundary condition, 3 copy,\n"

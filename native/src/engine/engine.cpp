@@ -53,7 +53,7 @@ Engine::Engine(const std::string& library, std::vector<Subdomain> subdomains,
       team_(std::max(threads, 1), spins),
       workers_(static_cast<size_t>(std::max(threads, 1))) {
   check();
-  rank_.storage_count = rank_.subdomains.front().storages.size();
+  if (!rank_.subdomains.empty()) rank_.storage_count = rank_.subdomains.front().storages.size();
   place();
   if (communicator) {
     rank_.communicator = std::make_unique<Communicator>(*communicator);
@@ -79,8 +79,7 @@ Engine::Engine(const std::string& library, device::Subdomains subdomains, double
       devices_(std::move(subdomains)),
       team_(1, spins),
       workers_(1) {
-  if (devices_.empty()) throw std::invalid_argument("no subdomain, expected at least one");
-  rank_.storage_count = devices_.front()->storages().size();
+  if (!devices_.empty()) rank_.storage_count = devices_.front()->storages().size();
   for (const auto& subdomain : devices_) {
     if (subdomain->storages().size() != rank_.storage_count)
       throw std::invalid_argument("subdomains with different numbers of storages");
@@ -99,7 +98,7 @@ void Engine::check() const {
     if (!good) throw std::invalid_argument(words);
   };
   expect(rank_.threads >= 1, std::to_string(rank_.threads) + " threads, expected at least 1");
-  expect(!rank_.subdomains.empty(), "no subdomain, expected at least one");
+  if (rank_.subdomains.empty()) return;  // the rank takes part in reductions alone
   const size_t fields = rank_.subdomains.front().storages.size();
   for (const Neighbour& neighbour : rank_.neighbours) {
     expect(neighbour.storages.size() == fields && neighbour.signals.counters,

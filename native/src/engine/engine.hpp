@@ -32,6 +32,7 @@ struct Result {
   int64_t graph_launches = 0;                       // of a device that runs ahead
   std::vector<int64_t> sweep_counts;
   std::vector<double> sweep_seconds;
+  std::vector<double> subdomain_seconds;  // of this rank's threads in kernels, where measured; else 0
   // By thread, then those of messages, then those of `lanes`; times since the run began.
   std::vector<std::vector<TraceEvent>> events;
   struct Lane {  // of a queue of a device
@@ -51,6 +52,7 @@ struct Running {
   bool ahead = true;                     // one device alone runs without waiting for the host
   int64_t passes = 0;    // of an outermost loop after which the run pauses, if that goes on; 0: it never does
   bool resumed = false;  // goes on where the run before has paused
+  bool measured = false;  // the result holds the time of each subdomain
   bool barriers = false;  // after each sweep devices finish and all ranks meet, to be measured
 };
 

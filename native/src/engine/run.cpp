@@ -66,6 +66,7 @@ void Engine::prepare(const Running& how) {
     workers_[n].thread = thread;
     workers_[n].reductions = accumulators_->of(thread);
     workers_[n].scratch = scratch_.empty() ? nullptr : scratch_[n]->data();
+    workers_[n].seconds.assign(how.measured ? rank_.subdomains.size() : 0, 0.0);
   }
 }
 
@@ -138,6 +139,10 @@ Result Engine::run(const Running& how) {
   result_.compute = clock.seconds(Activity::kCompute);
   result_.exchange = clock.seconds(Activity::kExchange);
   result_.reduction = clock.seconds(Activity::kReduction);
+  result_.subdomain_seconds.assign(rank_.subdomains.size() + devices_.size(), 0.0);
+  for (const Worker& worker : workers_) {
+    for (size_t n = 0; n < worker.seconds.size(); ++n) result_.subdomain_seconds[n] += worker.seconds[n];
+  }
   if (how.traced) take_events(begun);
   if (result_.reason.empty()) result_.reason = "completed";
   for (const Loop& loop : loops_) result_.loops.push_back(loop.ended);

@@ -87,14 +87,19 @@ size_t Mailboxes::payloads() const { return in_lines(2 * entries_ * boxes_ * siz
 
 void Mailboxes::reserve(size_t subdomains, const MailboxPlan& plan) {
   constexpr size_t kDirections = 27;
-  const bool same = window_ != MPI_WIN_NULL && entries_ == subdomains * kDirections && boxes_ == plan.boxes;
+  // Both ends of a message compute offsets from the number of entries: that of the rank with most subdomains.
+  uint64_t most = subdomains;
+  communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, communicator_.handle()),
+                      "MPI_Allreduce");
+  const size_t entries = most * kDirections;
+  const bool same = window_ != MPI_WIN_NULL && entries_ == entries && boxes_ == plan.boxes;
   int enough = same && room_ >= plan.bytes() ? 1 : 0;
   communicator_.check(MPI_Allreduce(MPI_IN_PLACE, &enough, 1, MPI_INT, MPI_MIN, communicator_.handle()),
                       "MPI_Allreduce");
   if (enough == 0) {
     release();
     ++generation_;
-    entries_ = subdomains * kDirections;
+    entries_ = entries;
     boxes_ = plan.boxes;
     const size_t room = std::max(room_, plan.bytes());
     check_room(payloads() + room);

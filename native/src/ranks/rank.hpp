@@ -1,6 +1,7 @@
 // One rank with its subdomains: what all operations of an engine work on.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -95,7 +96,7 @@ struct Rank {
   // What the thread that looks after devices does while it waits for messages: see Engine.
   std::function<void()> meanwhile{};
 
-  size_t storage_count = 0;  // of each subdomain
+  size_t storage_count = SIZE_MAX;  // of each subdomain; any number where there is none
   bool ahead = false;  // in the present run a device knows scalars that the host does not (device::Ahead)
 
   bool alone() const { return !communicator || communicator->size() == 1; }

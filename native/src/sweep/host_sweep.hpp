@@ -106,6 +106,7 @@ class HostSweep : public Sweep {
     const hc_box* box;
     Doing doing;
     int32_t number;  // of the patch or halo box, over all subdomains
+    uint32_t part;   // its subdomain
   };
   // What a task of the opening chain does, and where.
   struct Task {

@@ -20,6 +20,7 @@ struct Worker {
   void* scratch = nullptr;
   Stopwatch clock;                 // runs in the first thread only
   std::unique_ptr<Trace> trace{};  // of a run that is traced
+  std::vector<double> seconds{};   // in kernels, by subdomain, where these are measured
 };
 
 class Sweep {

@@ -236,6 +236,11 @@ class Execution:
         compare. Others MPI takes out of the fields, and devices copy row by row.
     gpudirect
         With --communication on devices: whether MPI takes messages out of their memory, or the host's.
+    balance
+        How often subdomains move between ranks, so that all ranks take equally long: steps, simulated time
+        or wall-clock time, as for --every; needs --subdomains-per-rank.
+    ranks_active
+        Ranks that hold subdomains; the others wait for them. By default all.
     trace
         Write what each thread and message did, for Perfetto or chrome://tracing.
     """
@@ -256,6 +261,8 @@ class Execution:
     packing: Annotated[str, where("--packing all|last|none")] = "all"
     communication: Annotated[str | None, COMMUNICATION] = None
     gpudirect: Annotated[str, where("--gpudirect on|off")] = "off"
+    balance: Annotated[str | None, where("--balance EVERY")] = None
+    ranks_active: Annotated[int | None, where("--ranks-active K", whole(ranges.RANKS))] = None
     trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
 
 

@@ -130,6 +130,7 @@ def summary(problem: Problem, result: Result) -> str:
         lines.append(f"{'patches':13} {text_of(result.tuned)}")
     if r.ranks > 1 and whole is not None:
         lines.append(f"{'overlap':13} {whole.overlap}")
+    lines += _balancing(r)
     lines += _writing(r)
     of = " of the host" if r.devices else ""
     lines.append(f"{'memory':13} {amount(r.memory_bytes)}{of} resident")
@@ -206,6 +207,18 @@ def _speed(result: Result, unit: str) -> list[str]:
         whose = " and ".join(r.joules_of)
         lines.append(f"{'energy':13} {1e9 * r.joules_per_cell_step:.4g} nJ a cell and {unit}, of {whose}")
     return lines
+
+
+def _balancing(record: Record) -> list[str]:
+    """Return a line on balances, if there were any."""
+    found = record.balances
+    if found is None:
+        return []
+    return [
+        f"{'balance':13} {counted(int(found['count']), 'time')}, {duration(found['seconds'])}: "
+        f"{counted(int(found['moved']), 'subdomain')} moved ({amount(int(found['bytes']))}); before the "
+        f"last, the rank with most work had {found['before']:.2f} times the mean"
+    ]
 
 
 def _writing(record: Record) -> list[str]:

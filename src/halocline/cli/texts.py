@@ -44,7 +44,7 @@ def check_part(only: str, others: Mapping[str, object]) -> None:
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of `Execution` from the values of all options, and return what they mean."""
-    meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on}
+    meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on, "balance": often}
     return {
         name: meaning[name](value) if name in meaning else value
         for name, value in take(Execution, values).items()

@@ -11,7 +11,6 @@ from operator import add
 
 from halocline.plan.box import Box
 from halocline.plan.decompose import Decomposition
-from halocline.plan.layout import Layout
 
 CHUNK_BYTES = 4 << 20  # at most; small enough that many ranks share the writing of one field
 
@@ -105,29 +104,34 @@ class Part:
     Attributes
     ----------
     chunk : tuple of int
-    rank : int
-        The other end: who puts the chunk together, or who has the part.
-    local : int
-        The local index of the subdomain on the rank that has it.
+    subdomain : int
+        The subdomain that has the part.
+    holder : int
+        The subdomain with the first element of the chunk: its rank puts the chunk together.
     box : Box
         Elements of the array.
     """
 
     chunk: Index
-    rank: int
-    local: int
+    subdomain: int
+    holder: int
     box: Box
 
 
 def plan_chunks(
-    layout: Layout, rank: int, grid: ChunkGrid, points: Sequence[int], selection: Selection
+    cut: Decomposition,
+    subdomains: Sequence[int],
+    grid: ChunkGrid,
+    points: Sequence[int],
+    selection: Selection,
 ) -> tuple[list[Part], list[Part]]:
     """Return the parts of chunks that a rank has, and those of the chunks that it puts together.
 
     Parameters
     ----------
-    layout : Layout
-    rank : int
+    cut : Decomposition
+    subdomains : sequence of int
+        Subdomains of the rank.
     grid : ChunkGrid
         Of the array.
     points : sequence of int
@@ -138,32 +142,28 @@ def plan_chunks(
     Returns
     -------
     own : list of Part
-        Parts that the subdomains of this rank have, by chunk; `rank` is who puts the chunk together.
+        Parts that the subdomains of this rank have, by chunk.
     parts : list of Part
-        Parts of the chunks whose first element this rank has, by chunk; `rank` is who has the part.
+        Parts of the chunks whose first element this rank has, by chunk.
     """
-    cut = layout.decomposition
     chunks: list[Index] = []
     own: list[Part] = []
-    for local, number in enumerate(layout.owned(rank)):
+    for number in subdomains:
         mine = selection.elements(_points(cut, number, points))
         chunks += grid.starting_in(mine)
         for chunk in grid.over(mine):
             box = grid.box(chunk)
-            (holder,) = _holders(cut, selection.point(box.lo), selection.point(box.lo))
-            home = layout.home(holder)[0]
-            own.append(Part(chunk, home, local, box.intersect(mine)))
-    own.sort(key=lambda part: (part.chunk, part.local))
+            own.append(Part(chunk, number, _holder(cut, selection.point(box.lo)), box.intersect(mine)))
+    own.sort(key=lambda part: (part.chunk, part.subdomain))
     parts = []
     for chunk in chunks:
         box = grid.box(chunk)
         last = tuple(h - 1 for h in box.hi)
         for number in _holders(cut, selection.point(box.lo), selection.point(last)):
-            home, local = layout.home(number)
             theirs = selection.elements(_points(cut, number, points)).intersect(box)
             if theirs:  # strides may step over a subdomain
-                parts.append(Part(chunk, home, local, theirs))
-    parts.sort(key=lambda part: (part.chunk, part.rank, part.local))
+                parts.append(Part(chunk, number, _holder(cut, selection.point(box.lo)), theirs))
+    parts.sort(key=lambda part: (part.chunk, part.subdomain))
     return own, parts
 
 
@@ -178,6 +178,12 @@ def _place(cut: Decomposition, axis: int, point: int) -> int:
     """Along an axis, the place of the subdomain that has a point."""
     cell = min(point, cut.shape[axis] - 1)
     return ((cell + 1) * cut.parts[axis] - 1) // cut.shape[axis]
+
+
+def _holder(cut: Decomposition, point: Index) -> int:
+    """Return the subdomain that has a point."""
+    (number,) = _holders(cut, point, point)
+    return number
 
 
 def _holders(cut: Decomposition, first: Index, last: Index) -> Iterator[int]:

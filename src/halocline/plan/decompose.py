@@ -264,7 +264,7 @@ def _choose(
     match strategy:
         case "optimal" | "row":
             parts = _optimal(problem, cost)
-            return parts, _row_wise(parts) if strategy == "row" else _bisected(problem.shape, parts)
+            return parts, _row_wise(parts) if strategy == "row" else bisected(problem.shape, parts)
         case "bisection":
             return _bisection(problem)
         case "morton":
@@ -314,8 +314,8 @@ def _bisection(problem: _Problem) -> tuple[Parts, Order]:
     return tuple(parts), tuple(order)
 
 
-def _bisected(shape: tuple[int, ...], parts: Parts) -> Order:
-    """The order of ranks of a recursive bisection that ends in `parts`."""
+def bisected(shape: tuple[int, ...], parts: Parts) -> Order:
+    """Return the order of a recursive bisection of a grid of this shape that ends in `parts`."""
     left = [prime_factors(p) for p in parts]
     cut, order = [1] * len(parts), []
     while any(left):

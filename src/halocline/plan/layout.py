@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,24 @@ from halocline.plan.levels import decompose_levels, flow
 from halocline.plan.placement import STRATEGIES, place, placement_cost
 from halocline.plan.traffic import Traffic
 from halocline.ranges import RANKS, SUBDOMAINS
+
+
+@dataclass(frozen=True)
+class MovedSubdomains:
+    """What one rank knows of subdomains that have moved: its own, and those that it exchanges with.
+
+    Parameters
+    ----------
+    rank : int
+    subdomains : tuple of int
+        Subdomains of this rank, in its order.
+    homes : mapping of int to (int, int)
+        For each subdomain that the rank knows: the rank that has it, and which of that rank's it is.
+    """
+
+    rank: int
+    subdomains: tuple[int, ...]
+    homes: Mapping[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,8 @@ class Layout:
         How the slots were chosen.
     nodes_of_ranks : tuple of int
         The node of each rank, where they do not follow each other node by node.
+    moved : MovedSubdomains, optional
+        Where subdomains are once they have moved, as far as one rank knows it.
     """
 
     decomposition: Decomposition
@@ -46,6 +66,8 @@ class Layout:
     slots: tuple[int, ...]
     placement: str = "trivial"
     nodes_of_ranks: tuple[int, ...] = ()
+    # another on each rank, so that it is no part of what ranks compare
+    moved: MovedSubdomains | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, decomposition: Decomposition) -> Layout:
@@ -68,26 +90,36 @@ class Layout:
         return self.ranks_per_node * self.subdomains_per_rank
 
     @cached_property
-    def _by_node(self) -> tuple[int, ...]:
-        """All ranks, node by node, where they do not come so."""
+    def ranks_by_node(self) -> Sequence[int]:
+        """All ranks, node by node."""
         nodes = self.nodes_of_ranks
+        if not nodes:
+            return range(self.ranks)
         return tuple(sorted(range(len(nodes)), key=lambda rank: (nodes[rank], rank)))
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """The place of each rank in `_by_node`."""
-        return {rank: place for place, rank in enumerate(self._by_node)}
+        """The place of each rank in `ranks_by_node`."""
+        return {rank: place for place, rank in enumerate(self.ranks_by_node)}
 
     def home(self, subdomain: int) -> tuple[int, int]:
-        """The rank that has a subdomain, and which of that rank's it is."""
+        """The rank that has a subdomain, and which of that rank's it is.
+
+        Of subdomains that have moved, only those known to `moved` are found.
+        """
+        if self.moved is not None:
+            return self.moved.homes[subdomain]
         node, slot = self.slot(subdomain)
         place, local = divmod(node * self.slots_per_node + slot, self.subdomains_per_rank)
-        return (self._by_node[place] if self.nodes_of_ranks else place), local
+        return self.ranks_by_node[place], local
 
     def owned(self, rank: int) -> tuple[int, ...]:
         """The subdomains of a rank, in its order."""
         if not 0 <= rank < self.ranks:
             raise IndexError(f"rank {rank} of {self.ranks}")
+        if self.moved is not None:
+            assert rank == self.moved.rank, "no rank knows the subdomains of others after they have moved"
+            return self.moved.subdomains
         first = (self._places[rank] if self.nodes_of_ranks else rank) * self.subdomains_per_rank
         node, slot = divmod(first, self.slots_per_node)
         if not self._placed(node):

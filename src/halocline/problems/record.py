@@ -111,6 +111,11 @@ class Record:
         That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
     io_ranks : int
         Ranks beside these that wrote them.
+    ranks_active : int
+        How many of the ranks held subdomains at the end.
+    balances : dict or None
+        Balances of the run: their "count", the "moved" subdomains, "bytes" and "seconds" of all, and "before"
+        of the last, the work of the rank with most over the mean. None where there was none.
     """
 
     case: str
@@ -169,6 +174,8 @@ class Record:
     writing_seconds: float
     waiting_seconds: float
     io_ranks: int
+    ranks_active: int
+    balances: dict[str, float] | None
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from halocline.run.host.machine import resident_bytes
 from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.measurements.peak import multiply_add_peak
+from halocline.run.memory.balance import Balance
 from halocline.run.ranks.communicator import Communicator, hosts
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import events as counters
@@ -334,6 +335,8 @@ def result_of(observer: Any) -> Result:
         devices=fields.devices,
         memory_bytes=memory_bytes,
         **_written(domain.comm, writing),
+        ranks_active=domain.holding,
+        balances=_balanced(getattr(problem, "balances", ())),
         **facts,
     )
     return Result(record, reference, peak, observer, names, fault)
@@ -408,6 +411,19 @@ def _written(comm: Communicator, writing: Writing) -> dict[str, Any]:
         "writing_seconds": max(rank.seconds for rank in of_ranks),
         "waiting_seconds": max(rank.waited for rank in of_ranks),
         "io_ranks": 0 if comm.io_ranks is None else len(comm.io_ranks.ranks),
+    }
+
+
+def _balanced(balances: Sequence[Balance]) -> dict[str, float] | None:
+    """Return the cost of balances, and what the last one found; None where there was none."""
+    if not balances:
+        return None
+    return {
+        "count": len(balances),
+        "moved": sum(each.moved for each in balances),
+        "bytes": sum(each.bytes for each in balances),
+        "seconds": sum(each.seconds for each in balances),
+        "before": balances[-1].before,
     }
 
 

@@ -307,7 +307,10 @@ class LinearProblem(Sealed):
         comm = communicator_of(execution.pop("communicator"))
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
-        store = FieldStore(Domain(grid, comm, Execution(**execution)))
+        how = Execution(**execution)
+        if how.balance is not None:
+            raise InputError("balance is for simulations: subdomains move between steps; leave it out")
+        store = FieldStore(Domain(grid, comm, how))
         self.domain = store.domain
         self.fields = Fields(store, {} if parameters is None else parameters)
         self.parameters = self.fields.parameters

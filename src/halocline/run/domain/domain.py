@@ -17,6 +17,7 @@ from halocline.errors import InputError
 from halocline.lang.grid import Grid
 from halocline.native import native
 from halocline.plan.decompose import Decomposition
+from halocline.plan.layout import MovedSubdomains
 from halocline.plan.transfer import Transfers, methods_without_ranks, needs_ranks
 from halocline.run.devices.devices import (
     OnDevice,
@@ -29,6 +30,7 @@ from halocline.run.devices.devices import (
 from halocline.run.devices.gpu_aware import why_not_aware
 from halocline.run.devices.links import why_no_links
 from halocline.run.devices.topology import DeviceLinks, device_links
+from halocline.run.domain.directory import Directory
 from halocline.run.domain.execution import Execution
 from halocline.run.domain.trace import Timeline
 from halocline.run.host.machine import share_of_cores
@@ -63,6 +65,12 @@ class SharedMemoryPeers:
     signals: Mapping[int, Any] = field(default_factory=dict)
 
 
+def neighbours(cut: Decomposition, number: int) -> set[int]:
+    """Return the subdomains around one, itself among them where it is its own neighbour."""
+    around = (cut.neighbour(number, direction) for direction in product((-1, 0, 1), repeat=cut.ndim))
+    return {peer for peer in around if peer is not None}
+
+
 def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemoryPeers | None:
     """Find the subdomains of other processes whose memory this rank reads; None where no two processes of a
     node share any. All ranks call this."""
@@ -72,13 +80,13 @@ def shared_memory_peers(comm: Communicator, transfers: Transfers) -> SharedMemor
         return None
     counters: Any = None
     with comm.agreement("share memory with other processes of the node"):
-        counters = native().Counters(layout.subdomains_per_rank)
+        counters = native().Counters(max(1, len(layout.owned(comm.rank))))
     signals = dict(comm.allgather_of_node((comm.rank, counters.handle())))
     found = {
         peer
         for own in layout.owned(comm.rank)
-        for direction in product((-1, 0, 1), repeat=len(cut.shape))
-        if (peer := cut.neighbour(own, direction)) is not None and transfers.method(own, peer) == "colocated"
+        for peer in neighbours(cut, own)
+        if transfers.method(own, peer) == "colocated"
     }
     homes = {number: layout.home(number) for number in sorted(found)}
     attached = {}
@@ -215,6 +223,10 @@ class Domain:
         Global index of the first cell of each of these subdomains.
     device_links : DeviceLinks
         Between the devices of a node.
+    holding : int
+        How many ranks hold subdomains, or are to.
+    work : dict of int to float
+        Seconds that threads spent in each subdomain of this rank since the last balance.
     shared_bytes : int
         That threads of a group can share on the devices of every rank.
     """
@@ -234,6 +246,10 @@ class Domain:
         self.offsets: list[tuple[int, ...]] = []
         self.sharers: Mapping[Any, int] = {}
         self._finders: dict[Any, Any] = {}
+        self._directory: Directory | None = None
+        self.work: dict[int, float] = {}
+        self.holding = self.how.ranks_active or self.comm.size
+        self.check_holding(self.holding)
         self.threads = self.how.threads or default_threads(self.comm)
         self._notice(*self.how.ignored)
         if self.devices:
@@ -274,26 +290,69 @@ class Domain:
         devices, distance = max(1, len(self.devices)), self.device_links.distance
         nodes = comm.ranks_per_node, comm.nodes_of_ranks
         layout = self.how.layout(schedule, self.grid, comm.size, *nodes, devices=devices, distance=distance)
-        self.subdomains = layout.owned(comm.rank)
-        self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if comm.mpi is None:
             self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
         methods, self.unavailable = available_methods(comm, self.how, self.devices)
-        self.transfers = Transfers(layout, methods, self.how.packing)
+        self._take(Transfers(layout, methods, self.how.packing))
+        if self.how.balance is not None and not self.can_balance:
+            self._notice("balance: ignored, since no rank has several subdomains (subdomains_per_rank)")
+
+    def _take(self, transfers: Transfers) -> None:
+        """Have the subdomains that this rank has in a layout; all ranks call this."""
+        comm, layout = self.comm, transfers.layout
+        self.transfers = transfers
+        self.subdomains = layout.owned(comm.rank)
+        self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if self.devices:
-            own = [self.device_of(n) for n in range(len(self.subdomains))]
+            own = [self.device_of(n, len(self.subdomains)) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
         else:
-            self.peers = shared_memory_peers(comm, self.transfers)
+            self.peers = shared_memory_peers(comm, transfers)
+
+    # --- subdomains that move ---
+
+    @property
+    def can_balance(self) -> bool:
+        """True where there are more subdomains than ranks that hold any, so that a balance can help."""
+        return self.decomposition is not None and self.decomposition.count > self.holding > 1
+
+    def note_work(self, seconds: Sequence[float]) -> None:
+        """Add the seconds that the threads of this rank spent in its subdomains, one number for each."""
+        for number, spent in zip(self.subdomains, seconds, strict=True):
+            self.work[number] = self.work.get(number, 0.0) + spent
+
+    @property
+    def directory(self) -> Directory:
+        """Who has which subdomain, once these have moved."""
+        if self._directory is None:
+            assert self.decomposition is not None
+            self._directory = Directory(self.comm, self.decomposition)
+        return self._directory
+
+    def have(self, subdomains: tuple[int, ...]) -> None:
+        """Have these subdomains from now on, which may have moved to this rank; all ranks call this."""
+        assert self.transfers is not None
+        layout, rank = self.transfers.layout, self.comm.rank
+        self.directory.register(subdomains)
+        around = {peer for own in subdomains for peer in neighbours(layout.decomposition, own)}
+        homes = self.directory.find(around) | {n: (rank, local) for local, n in enumerate(subdomains)}
+        moved = MovedSubdomains(rank, subdomains, homes)
+        self._take(replace(self.transfers, layout=replace(layout, moved=moved)))
+
+    def check_holding(self, ranks: int) -> None:
+        """Raise InputError for a number of ranks that are to hold subdomains which cannot be."""
+        if not 1 <= ranks <= self.comm.size:
+            raise InputError(f"ranks_active is {ranks}; expected 1 to {self.comm.size}, the number of ranks")
 
     def _notice(self, *texts: str) -> None:
         """Tell the user, once, what is not as it was asked for."""
         for text in filter(None, texts if self.comm.rank == 0 else ()):
             say_once(text)
 
-    def device_of(self, n: int) -> Any:
-        """The device of the n-th subdomain of this rank."""
-        return self.devices[n // self.how.subdomains_per_rank]
+    def device_of(self, n: int, of: int | None = None) -> Any:
+        """Return the device of the n-th subdomain of this rank, which has as many as now, or `of` them."""
+        count = len(self.subdomains) if of is None else of
+        return self.devices[n * len(self.devices) // count]
 
     @property
     def places_of_subdomains(self) -> tuple[str, ...]:

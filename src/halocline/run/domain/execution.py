@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from halocline.archive.files import as_path
 from halocline.compile.halo import HALOS
@@ -28,7 +29,7 @@ from halocline.plan.transfer import (
     UNFIT_ON_HOST,
     chosen_methods,
 )
-from halocline.ranges import MAILBOXES, RANKS_PER_NODE, SUBDOMAINS, THREADS
+from halocline.ranges import MAILBOXES, RANKS, RANKS_PER_NODE, SUBDOMAINS, THREADS
 from halocline.run.tuning.kernels import AUTO, WORDS
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
@@ -93,6 +94,12 @@ class Execution:
     gpudirect : bool
         With `communication` on devices: MPI takes messages out of the memory of devices, and not by way of
         the host.
+    balance : hc.steps, float or str, optional
+        How often subdomains move between ranks, so that all ranks take equally long; as `every` of
+        `Simulation.run`. See `Simulation.balance`.
+    ranks_active : int, optional
+        How many ranks hold subdomains, the first ones, node by node; the others wait for them. All where not
+        given.
     trace : str or path, optional
         A file that is to hold what each thread, message and queue of a device did in runs of loops, in the
         format that Perfetto and chrome://tracing open: the first 20,000 events of each.
@@ -121,6 +128,8 @@ class Execution:
     packing: str = "all"
     communication: str | None = None
     gpudirect: bool = False
+    balance: Any = None
+    ranks_active: int | None = None
     trace: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -134,6 +143,8 @@ class Execution:
         if self.ranks_per_node is not None:
             RANKS_PER_NODE.check("ranks_per_node", self.ranks_per_node)
         MAILBOXES.check("mailboxes", self.mailboxes)
+        if self.ranks_active is not None:
+            RANKS.check("ranks_active", self.ranks_active)
         object.__setattr__(self, "device", str(chosen_devices(self.device)))
         self._communicate()
         if self.methods is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,7 +67,8 @@ def build_engine(
         domain.how.schedule,
     )
     neighbours = {number: n for n, number in enumerate(peers.homes)}
-    HostBinder(plan, neighbours).append(engine, schedule.operations)
+    sweeps = sum(1 for _ in schedule.sweeps())
+    HostBinder(plan, neighbours, sweeps).append(engine, schedule.operations)
     return engine
 
 
@@ -86,20 +88,25 @@ class Binder(ABC):
     plan : RankPlan
     neighbours : mapping of int to int
         The engine's number of each subdomain of another process whose memory this one reads.
+    sweeps : int
+        Number of sweeps of the schedule.
     ends : Ends, optional
         The ends of colocated messages between devices.
     """
 
-    def __init__(self, plan: RankPlan, neighbours: Mapping[int, int], ends: Ends | None = None) -> None:
+    def __init__(
+        self, plan: RankPlan, neighbours: Mapping[int, int], sweeps: int, ends: Ends | None = None
+    ) -> None:
         self.native, self.plan, self.neighbours, self.ends = native(), plan, neighbours, ends
-        self._plans = zip(*(subdomain.sweeps for subdomain in plan.subdomains), strict=True)
-        self._tags = TAGS * len(plan.subdomains[0].sweeps)
+        self._sweeps = itertools.count()
+        self._tags = TAGS * sweeps
 
     def append(self, engine: Any, operations: Iterable[Operation]) -> None:
         """Append operations, and those inside loops, in the order of the program text."""
         for operation in operations:
             if isinstance(operation, Sweep):
-                plans = next(self._plans)
+                number = next(self._sweeps)
+                plans = tuple(subdomain.sweeps[number] for subdomain in self.plan.subdomains)
                 parts = zip(self.plan.subdomains, plans, strict=True)
                 self.sweep(engine, operation, plans, [self.share(operation, *part) for part in parts])
             elif isinstance(operation, Scalars):
@@ -153,6 +160,10 @@ class Binder(ABC):
         return self.native.Message(peer, tag, parts, sources, message.method, message.packed, link)
 
 
+def _scratch_bytes(plans: Iterable[SweepPlan]) -> int:
+    return max((plan.scratch_bytes for plan in plans), default=0)
+
+
 class HostBinder(Binder):
     """Conversion for an engine whose threads compute."""
 
@@ -164,9 +175,9 @@ class HostBinder(Binder):
             reductions=[(r.kind, r.scalar) for r in sweep.reductions],
             halo_kernel=sweep.halo_kernel if any(plan.halos for plan in plans) else None,
             swaps=list(sweep.swaps),
-            scratch_bytes=max(plan.scratch_bytes for plan in plans) + (AFTER_ROWS if sweep.scratch else 0),
-            backward=plans[0].backward,
-            in_place=plans[0].in_place,
+            scratch_bytes=_scratch_bytes(plans) + (AFTER_ROWS if sweep.scratch else 0),
+            backward=any(plan.backward for plan in plans),  # the same in all subdomains
+            in_place=any(plan.in_place for plan in plans),
         )
 
     def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
@@ -243,7 +254,7 @@ class DeviceBinder(Binder):
     """Conversion for an engine whose devices compute."""
 
     def __init__(self, schedule: Schedule, plan: RankPlan, ends: Ends | None) -> None:
-        super().__init__(plan, {}, ends)
+        super().__init__(plan, {}, sum(1 for _ in schedule.sweeps()), ends)
         assert schedule.device is not None
         self.schedule, self.loops = schedule, iter(schedule.device.loops)
 
@@ -252,8 +263,7 @@ class DeviceBinder(Binder):
 
     def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
         reductions = [(r.kind, r.scalar) for r in sweep.reductions]
-        scratch_bytes = max(plan.scratch_bytes for plan in plans)
-        engine.device_sweep(sweep.kernel, shares, reductions, list(sweep.swaps), scratch_bytes)
+        engine.device_sweep(sweep.kernel, shares, reductions, list(sweep.swaps), _scratch_bytes(plans))
 
     def share(self, sweep: Sweep, subdomain: SubdomainPlan, plan: SweepPlan) -> Any:
         planned = sweep_launches(self.schedule, sweep, subdomain, plan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,11 @@ from halocline.lang.grid import unknown
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 from halocline.plan.candidates import candidates
-from halocline.plan.rank import RankPlan, plan_rank
+from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import Transfers
-from halocline.run.engine.prepared import PassTimer, Prepared, has_loop
-from halocline.run.host.machine import exceeds_cache, level_2_cache
+from halocline.run.engine.prepared import PassTimer, PatchShape, Prepared, has_loop, rank_plan
+from halocline.run.host.machine import exceeds_cache
+from halocline.run.memory.balance import balance, cells
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning import kernels, patches
@@ -74,10 +75,9 @@ def check_scalars(
             raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(others)}")
 
 
-Patch = int | Sequence[int] | Mapping[str, int] | None  # shape of patches; None: by cache size
-
-
-def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = None) -> tuple[RankPlan, Path]:
+def planned(
+    store: FieldStore, schedule: Schedule, name: str, patch: PatchShape = None
+) -> tuple[RankPlan, Path]:
     """Plan a schedule for this rank, and compile its kernels. All ranks call this with the same schedule.
 
     Parameters
@@ -88,18 +88,10 @@ def planned(store: FieldStore, schedule: Schedule, name: str, patch: Patch = Non
         Shape of the patches; by cache size by default.
     """
     comm = store.domain.comm
-    plan = rank_plan(store, schedule, _transfers(store, schedule, name), patch)
+    plan = rank_plan(store.domain, schedule, _transfers(store, schedule, name), patch)
     # one library for all ranks, also where those of another node hold less
     streaming = any(comm.allgather(exceeds_cache(plan, comm.ranks_of_node)))
     return plan, compile_once(schedule.source, comm, streaming=streaming)
-
-
-def rank_plan(store: FieldStore, schedule: Schedule, transfers: Transfers, patch: Patch = None) -> RankPlan:
-    """Plan a schedule for this rank, with patches of a shape or by cache size."""
-    domain = store.domain
-    return plan_rank(
-        schedule, transfers, domain.comm.rank, threads=domain.threads, cache=level_2_cache(), patch=patch
-    )
 
 
 def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
@@ -118,6 +110,8 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
     store.check_room(schedule.fields)
     if domain.transfers is None:
         domain.adopt(schedule)
+        if domain.holding < comm.size:
+            balance(store, cells(store), domain.holding)
         comm.check_same(
             f"the decomposition for program {name!r} is",
             domain.transfers,
@@ -168,14 +162,15 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
 
 def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
     """Plan and bind a compiled program; all ranks call this with the same schedule."""
-    how = store.domain.how
-    plan, library = planned(store, schedule, name, how.patch_shape)
+    how, patch = store.domain.how, store.domain.how.patch_shape
+    plan, library = planned(store, schedule, name, patch)
     tuned = None
     if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
         tuned = _tuned_patches(store, schedule, name, plan, library)
         if tuned is not None and tuned.choice is not None:
-            plan = rank_plan(store, schedule, plan.transfers, tuned.choice)
-    return Prepared(store, schedule, plan, library, name, tuned)
+            patch = tuned.choice
+            plan = rank_plan(store.domain, schedule, plan.transfers, patch)
+    return Prepared(store, schedule, plan, library, name, patch, tuned)
 
 
 def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
@@ -258,7 +253,7 @@ def _tuned(
     return tuned
 
 
-def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch) -> Callable[[int], float]:
+def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: PatchShape) -> Callable[[int], float]:
     """Return a function that times passes of the sweeps of a program's loop.
 
     The statements about scalars and the conditions are left out: scalars keep the value 1, and nothing ends
@@ -274,5 +269,5 @@ def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: Patch) -> 
         device = replace(device, source=f"{device.source}\n{test}", loops=("passes",))
     scalars = (*schedule.scalars, PASSES, f"{OWN}passes")
     passes_alone = replace(schedule, operations=(loop,), scalars=scalars, device=device)
-    prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name)
+    prepared = Prepared(scratch, passes_alone, *planned(scratch, passes_alone, name, patch), name, patch)
     return PassTimer(prepared, (PASSES,), values).seconds

@@ -19,10 +19,13 @@ from numpy.typing import NDArray
 from halocline.compile.schedule import AROUND, Loop, Schedule
 from halocline.errors import RunError, Terminated
 from halocline.native import native
-from halocline.plan.rank import RankPlan, wraps_rows
+from halocline.plan.rank import RankPlan, plan_rank, wraps_rows
+from halocline.plan.transfer import Transfers
 from halocline.run.devices.devices import compile_for, device_errors
+from halocline.run.domain.domain import Domain
 from halocline.run.domain.trace import Timeline
 from halocline.run.engine.bind import build_device_engine, build_engine
+from halocline.run.host.machine import level_2_cache
 from halocline.run.host.process import restoring
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
@@ -167,6 +170,16 @@ def repeating(call: Callable[[], None], name: str, interval: float = INTERVAL) -
         thread.join()
 
 
+PatchShape = int | Sequence[int] | Mapping[str, int] | None  # None: by cache size
+
+
+def rank_plan(domain: Domain, schedule: Schedule, transfers: Transfers, patch: PatchShape = None) -> RankPlan:
+    """Plan a schedule for this rank, with patches of a shape or by cache size."""
+    return plan_rank(
+        schedule, transfers, domain.comm.rank, threads=domain.threads, cache=level_2_cache(), patch=patch
+    )
+
+
 def has_loop(schedule: Schedule) -> bool:
     """Return True for a program with a loop, whose passes can be timed."""
     return any(isinstance(operation, Loop) for operation in schedule.operations)
@@ -189,11 +202,13 @@ class Prepared:
         Memory of the fields; fields of the program that have none take it here.
     schedule : Schedule
     plan : RankPlan
-        Plan of this rank.
+        Plan of this rank; it is made anew where subdomains have moved.
     library : path
         Library of the kernels.
     name : str
         Name of the program.
+    patch : int, sequence or mapping of int, optional
+        Shape of the patches of the plan; by cache size where not given.
     tuned : Tuned, optional
         Measured speed of patches, where the measurement chose the shape of the patches.
 
@@ -216,10 +231,12 @@ class Prepared:
         plan: RankPlan,
         library: Path,
         name: str,
+        patch: PatchShape = None,
         tuned: Tuned[Patch] | None = None,
     ) -> None:
         self.store, self.domain, self.schedule, self.name = store, store.domain, schedule, name
-        self.plan, self.library, self.tuned = plan, library, tuned
+        self._plan, self.library, self.tuned = plan, library, tuned
+        self._patch = patch
         self.values: NDArray[np.float64] = np.zeros(len(schedule.scalars))
         transfers = self.domain.transfers
         if transfers is not None and AROUND in schedule.scalars and wraps_rows(transfers):
@@ -230,6 +247,14 @@ class Prepared:
         self._errors = {stop.reason for stop in schedule.stops() if stop.error}
         self._overlap = OverlapTrial(self.domain.how.overlap, _needs_no_choice(schedule, self.domain.comm))
         self.allocate()
+
+    @property
+    def plan(self) -> RankPlan:
+        """Plan of this rank, for the subdomains that it has now."""
+        transfers = self.domain.transfers
+        if transfers is not None and self._plan.transfers is not transfers:
+            self._plan = rank_plan(self.domain, self.schedule, transfers, self._patch)
+        return self._plan
 
     def allocate(self) -> None:
         """Allocate the fields that have no memory; all ranks call this."""
@@ -324,15 +349,23 @@ class Prepared:
             timeline = None
         outcomes: list[Outcome] = []
         trial, was_open = self._overlap, self._overlap.open
-        engine = self.engine
+        engine, transfers = self.engine, self.domain.transfers
+        # with more subdomains than ranks, these can be balanced by the time of each
+        measured = transfers is not None and transfers.layout.decomposition.count > self.domain.comm.size > 1
         with watching(engine, on_progress), self.guarded():
             is_cut = True
             while is_cut:
                 overlap, passes = trial.piece() if trial.open else (trial.choice.on, 0)
                 report = engine.run(
-                    traced=timeline is not None, overlap=overlap, passes=passes, resumed=bool(outcomes)
+                    traced=timeline is not None,
+                    overlap=overlap,
+                    passes=passes,
+                    resumed=bool(outcomes),
+                    measured=measured,
                 )
                 outcomes.append(self._outcome(report))
+                if measured:
+                    self.domain.note_work(report["subdomain_seconds"])
                 if timeline is not None:
                     self.add_events(timeline, report)
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]

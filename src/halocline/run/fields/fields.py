@@ -258,9 +258,9 @@ class Fields(Sealed):
         if components is not None:
             return tuple(self[component] for component in components)
         target = self.stored(field)
+        own = contents.view(self.store, target)
         self._may_change(target)
-        offset = tuple(map(min, zip(*self.domain.offsets, strict=True)))
-        return self._local(target, offset, contents.view(self.store, target))
+        return self._local(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), own)
 
     def views(self, field: Field | Vector | str) -> Any:
         """The points of a field in each subdomain of this rank: the index of the first in the whole field,

@@ -187,6 +187,10 @@ class Session:
         self._due = FIRST_CHECK  # steps from one check to the next
         self._since, self._took, self._checking = 0, 0.0, 0.0  # steps since; seconds of these, and of checks
 
+    def forget_copy(self) -> None:
+        """Take a new copy for a replay before the next step, after subdomains have moved."""
+        self._kept_for = None
+
     # --- running ---
 
     def advance(

@@ -31,6 +31,8 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
     if len(views) == 1:
         return views[0]
     offsets = store.domain.offsets
+    if not offsets:
+        raise InputError(f"rank {store.domain.comm.rank} has no subdomain now: use gather({field.name!r})")
     low = tuple(map(min, zip(*offsets, strict=True)))
     pieces = [(tuple(map(sub, o, low)), v) for o, v in zip(offsets, views, strict=True)]
     high = map(max, zip(*(map(add, origin, view.shape) for origin, view in pieces), strict=True))
@@ -146,19 +148,27 @@ def assembled(
     domain = store.domain
     assert domain.transfers is not None
     rank = domain.comm.rank
-    own, awaited = plan_chunks(domain.transfers.layout, rank, grid, field.points, selection)
-    views, offsets = store.views(field), domain.offsets
+    layout = domain.transfers.layout
+    cut = layout.decomposition
+    own, awaited = plan_chunks(cut, domain.subdomains, grid, field.points, selection)
+    ends = {part.holder for part in own} | {part.subdomain for part in awaited}
+    homes = {n: layout.home(n) for n in ends} if layout.moved is None else domain.directory.find(ends)
+    views = dict(zip(domain.subdomains, store.views(field), strict=True))
+    offsets = dict(zip(domain.subdomains, domain.offsets, strict=True))
 
     def there(part: Part) -> NDArray[Any]:
         """A part where this rank has it."""
         low = selection.point(part.box.lo)
         high = selection.point(part.box.hi)
-        ends = zip(low, high, offsets[part.local], selection.stride, strict=True)
-        return views[part.local][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
+        ends = zip(low, high, offsets[part.subdomain], selection.stride, strict=True)
+        return views[part.subdomain][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
 
-    sends = [(part.rank, np.ascontiguousarray(there(part))) for part in own if part.rank != rank]
-    arrived = {part: np.empty(part.box.shape, field.dtype) for part in awaited if part.rank != rank}
-    domain.comm.exchange(sends, [(part.rank, array) for part, array in arrived.items()])
+    receivers = [(homes[part.holder][0], part) for part in own]
+    sends = [(to, np.ascontiguousarray(there(part))) for to, part in receivers if to != rank]
+    arrived = {
+        part: np.empty(part.box.shape, field.dtype) for part in awaited if part.subdomain not in offsets
+    }
+    domain.comm.exchange(sends, [(homes[part.subdomain][0], array) for part, array in arrived.items()])
     # one chunk after the other: its receiver may write it while the next one is assembled
     for chunk, parts in groupby(awaited, attrgetter("chunk")):
         box = grid.box(chunk)
@@ -166,7 +176,7 @@ def assembled(
         for part in parts:
             inside = part.box.shift(tuple(-l for l in box.lo))
             here = values[tuple(map(slice, inside.lo, inside.hi))]
-            here[...] = there(part) if part.rank == rank else arrived.pop(part)
+            here[...] = there(part) if part.subdomain in offsets else arrived.pop(part)
         yield box.lo, values
 
 
@@ -202,4 +212,7 @@ def _at_points(
         here = indices - np.array(offset)
         numbers.append(np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1)))
         local.append(here[numbers[-1]])
-    return np.concatenate(numbers), np.concatenate(store.at(field, local))
+    values = store.at(field, local)
+    if not numbers:
+        return np.zeros(0, np.int64), np.zeros(0, field.dtype)
+    return np.concatenate(numbers), np.concatenate(values)

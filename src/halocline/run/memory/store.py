@@ -78,6 +78,8 @@ class FieldStore:
         Views of the same fields in other processes of the node, by subdomain.
     blocks : Blocks or None
         Which of the grid's blocks are active.
+    infos : dict of str to FieldInfo
+        Precision and location of the points of each of these fields.
     generation : int
         Of the storages: engines made before the last change are stale.
     """
@@ -88,6 +90,7 @@ class FieldStore:
         self.peer_storages: dict[str, Mapping[int, Any]] = {}
         self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # of fields
         self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
+        self.infos: dict[str, FieldInfo] = {}  # by name of storages
         self.blocks = domain.grid.blocks
         self.generation = 0
 
@@ -142,7 +145,7 @@ class FieldStore:
                 check_devices(self.domain, plan, self.storages)
         with comm.agreement(f"allocate fields of {name!r}"):
             made = self._allocated(fields, plan)
-        self._share(made)
+        self.share(made)
 
     def _allocated(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
         """The names of the storages that were made, the same on all ranks."""
@@ -154,19 +157,22 @@ class FieldStore:
             )
         new = sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
         mailboxes = self.domain.how.mailboxes * plan.mailbox_bytes
-        self._check_node(new + mailboxes, "fields and mailboxes" if mailboxes else "fields")
+        self.check_node(new + mailboxes, "fields and mailboxes" if mailboxes else "fields")
         made = []
         for number, info in enumerate(fields):
             base = info.name.removesuffix("'")
             for name in dict.fromkeys((info.name, base, base + "'")):
                 old = self.storages.get(name)
-                if (name == info.name and old is None) or (old and self._widths[name] != self._halos[base]):
+                if (name == info.name and old is None) or (
+                    old is not None and self._widths[name] != self._halos[base]
+                ):
+                    self.infos[name] = info
                     shapes = [own.fields[number].owned.shape for own in plan.subdomains]
-                    self._make(name, shapes, ITEMSIZE[info.dtype])
+                    self._make(name, shapes)
                     made.append(name)
         return made
 
-    def _check_node(self, needed: int, what: str = "fields") -> None:
+    def check_node(self, needed: int, what: str = "fields") -> None:
         """Raise RunError where the ranks of a node ask together for more memory than it has.
 
         Each alone may get its share, since pages cost nothing before they are touched, and be killed later.
@@ -185,44 +191,50 @@ class FieldStore:
                 sizes = (
                     sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values()
                 )
-                self._check_node(0 if self.domain.devices else max(sizes, default=0))
+                self.check_node(0 if self.domain.devices else max(sizes, default=0))
         except BaseException:
             self.blocks = before
             raise
         for name, old in list(self.storages.items()):
             with comm.agreement(f"make field {name!r} anew"):
-                shapes = [tuple(storage.shape)[3 - ndim :] for storage in old]
-                self._make(name, shapes, old[0].itemsize)
-        self._share(list(self.storages))
+                self._make(name, [tuple(storage.shape)[3 - ndim :] for storage in old])
+        self.share(list(self.storages))
 
-    def _make(self, name: str, shapes: Sequence[Sequence[int]], itemsize: int) -> None:
-        """Storages with the field's present halo; they take over what the ones before them hold."""
-        domain, halo = self.domain, self._halos[name.removesuffix("'")]
-        lower, upper = map(three, zip(*halo, strict=True))
-        index, shared, sparse = len(self.storages), domain.peers is not None, self.blocks is not None
+    def new_storage(self, name: str, shape: Sequence[int], device: Any = None) -> Any:
+        """Return memory for a subdomain of a field, with the field's present halo.
+
+        Raises
+        ------
+        RunError
+            There is not so much memory.
+        """
+        lower, upper = map(three, zip(*self._halos[name.removesuffix("'")], strict=True))
+        size = three(shape, 1), lower, upper, ITEMSIZE[self.infos[name].dtype]
         try:
-            if domain.devices:
+            if device is not None:
                 with device_errors(f"field {name!r}"):
-                    made = [
-                        native().DeviceStorage(domain.device_of(n), three(shape, 1), lower, upper, itemsize)
-                        for n, shape in enumerate(shapes)
-                    ]
-            else:
-                made = [
-                    native().Storage(three(shape, 1), lower, upper, itemsize, index, shared, sparse)
-                    for shape in shapes
-                ]
+                    return native().DeviceStorage(device, *size)
+            shared, sparse = self.domain.peers is not None, self.blocks is not None
+            return native().Storage(*size, len(self.storages), shared, sparse)
         except MemoryError as error:
             raise RunError(f"field {name!r}: {error}") from None
+
+    def _make(self, name: str, shapes: Sequence[Sequence[int]]) -> None:
+        """Storages with the field's present halo; they take over what the ones before them hold."""
+        domain, halo = self.domain, self._halos[name.removesuffix("'")]
+        made = [
+            self.new_storage(name, shape, domain.device_of(n) if domain.devices else None)
+            for n, shape in enumerate(shapes)
+        ]
         if name in self.storages:
             kept = self._pieces(self.on_host(self.storages[name]))
-            with self._written(made) as fresh:
+            with self.written(made) as fresh:
                 for (_, new), (_, old) in zip(self._pieces(fresh), kept, strict=True):
                     new[...] = old
             self.generation += 1
         self.storages[name], self._widths[name] = made, halo
 
-    def _share(self, names: Sequence[str]) -> None:
+    def share(self, names: Sequence[str]) -> None:
         """See the memory of these fields in other processes of the node; all ranks call this."""
         comm, peers = self.domain.comm, self.domain.peers
         if peers is None or not names:
@@ -243,7 +255,7 @@ class FieldStore:
 
     def forget(self, name: str) -> None:
         """Give the memory of a field back."""
-        for known in (self.storages, self._halos, self._widths, self.peer_storages):
+        for known in (self.storages, self._halos, self._widths, self.infos, self.peer_storages):
             known.pop(name, None)
 
     # --- what lies there ---
@@ -311,11 +323,11 @@ class FieldStore:
     @contextmanager
     def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
         """The same to be written: what was written counts when the context ends."""
-        with self._written(self.of(field)) as storages:
+        with self.written(self.of(field)) as storages:
             yield self._placed(storages)
 
     @contextmanager
-    def _written(self, storages: list[Any]) -> Iterator[list[Any]]:
+    def written(self, storages: list[Any]) -> Iterator[list[Any]]:
         """Storages in memory of the host, of which those of devices take over what is written."""
         there = self.on_host(storages)
         yield there
@@ -327,7 +339,7 @@ class FieldStore:
     def fill(self, value: float) -> None:
         """Set all points of all fields, also of those that users do not see."""
         for each in self.storages.values():
-            with self._written(each) as storages:
+            with self.written(each) as storages:
                 for _, piece in self._pieces(storages):
                     piece[...] = value
 

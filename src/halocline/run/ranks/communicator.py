@@ -9,11 +9,11 @@ import time
 import weakref
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
-from itertools import accumulate, pairwise
+from itertools import accumulate, cycle, pairwise
 from typing import Any, TypeVar
 
 from halocline import forks
@@ -29,6 +29,7 @@ T = TypeVar("T")
 # LONGEST_PAUSE.
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
 EXCHANGE_TAG = 7  # of arrays between ranks
+SPARSE_TAGS = (8, 9)  # of values, see `Communicator.sparse`
 SHORT, COUNT = 128, 8  # bytes of the first message of a value, of which some are the count of all its bytes
 
 
@@ -91,6 +92,9 @@ class Communicator:
     nodes_of_ranks: tuple[int, ...] = ()
     io_ranks: IORanks | None = field(default=None, repr=False)
     _groups: dict[int, Communicator] = field(default_factory=dict, repr=False, compare=False)
+    _sparse_tags: Iterator[int] = field(
+        default_factory=partial(cycle, SPARSE_TAGS), repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         if self.mpi is not None:
@@ -179,6 +183,59 @@ class Communicator:
         requests = [self.mpi.Irecv([into, MPI.BYTE], rank, EXCHANGE_TAG) for rank, into in receives]
         requests += [self.mpi.Isend([array, MPI.BYTE], rank, EXCHANGE_TAG) for rank, array in sends]
         _wait(lambda: bool(MPI.Request.Testall(requests)))
+
+    def sparse(self, sends: Mapping[int, T]) -> dict[int, T]:
+        """Send values to some ranks, and return those that came from others, by rank; all ranks call this.
+
+        No rank knows beforehand who sends to it: a barrier that does not block tells when all has arrived (T.
+        Hoefler, C. Siebert, A. Lumsdaine, Scalable communication protocols for dynamic sparse data exchange,
+        PPoPP 2010, Algorithm NBX).
+        """
+        if self.mpi is None:
+            return dict(sends)
+        from mpi4py import MPI
+
+        tag = next(self._sparse_tags)  # a rank may begin the next exchange before all have left this one
+        requests = [self.mpi.issend(value, rank, tag) for rank, value in sends.items()]
+        found: dict[int, T] = {}
+        barrier: list[Any] = []
+
+        def is_over() -> bool:
+            status = MPI.Status()
+            while (message := self.mpi.improbe(MPI.ANY_SOURCE, tag, status)) is not None:
+                found[status.source] = message.recv()
+            if barrier:
+                return bool(barrier[0].Test())
+            if MPI.Request.Testall(requests):
+                barrier.append(self.mpi.Ibarrier())
+            return False
+
+        _wait(is_over)
+        return found
+
+    def prefix(self, value: float) -> tuple[float, float]:
+        """Return the sum of the values of all lower ranks, and of all ranks; all ranks call this."""
+        if self.mpi is None:
+            return 0.0, value
+        before = _together(self.mpi).exscan(value) or 0.0
+        return before, self.mpi.bcast(before + value, self.size - 1)
+
+    def greatest(self, values: Sequence[float]) -> list[float]:
+        """Return the greatest of the n-th values of all ranks, for each n; all ranks call this."""
+        return self._reduced(values, "MAX")
+
+    def total(self, values: Sequence[float]) -> list[float]:
+        """Return the sum of the n-th values of all ranks, for each n; all ranks call this."""
+        return self._reduced(values, "SUM")
+
+    def _reduced(self, values: Sequence[float], operation: str) -> list[float]:
+        if self.mpi is None:
+            return list(values)
+        from mpi4py import MPI
+
+        reduced = array("d", values)
+        _wait(self.mpi.Iallreduce(MPI.IN_PLACE, [reduced, MPI.DOUBLE], getattr(MPI, operation)).Test)
+        return list(reduced)
 
     @contextlib.contextmanager
     def agreement(self, what: str) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -16,11 +17,13 @@ from halocline.errors import HaloclineError, InputError
 from halocline.lang.blocks import Blocks
 from halocline.lang.callables import check_callback
 from halocline.lang.clock import WANTED_STEP
+from halocline.lang.expression import as_expr
 from halocline.lang.grid import Field, Grid, Vector, check_options, chosen
 from halocline.lang.program import OWN_SCALARS, Program, ProgramFunction, bind, program_in
 from halocline.lang.stepping import Scheme, stepping, time_step_of
 from halocline.lang.values import as_name
 from halocline.plan.fit import check_fit
+from halocline.ranges import RANKS
 from halocline.run.domain.domain import Domain
 from halocline.run.domain.execution import Execution
 from halocline.run.engine.prepare import prepare_schedule
@@ -28,6 +31,7 @@ from halocline.run.engine.prepared import NO_STEP, Outcome, Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.session import Session
 from halocline.run.measurements.bandwidth import bandwidth_share
+from halocline.run.memory.balance import Balance, balance, cells, measured
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
@@ -148,6 +152,9 @@ class Simulation(Fields):
         self.given = dict(self.parameters)
         self.notes: Callable[[], Mapping[str, Any]] | None = None
         self._ledger = Ledger(comm)
+        self.balances: list[Balance] = []
+        often = self.domain.how.balance
+        self._balance_every = None if often is None else Every.parse("balance", often)
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
         self._traced = partial(
@@ -213,6 +220,70 @@ class Simulation(Fields):
         self._with_walls.clear()
         self._forget_programs()
         self._session.replace(prepare_schedule(self.store, schedule, self.program.name))
+
+    def balance(self, *, work: Any = None, ranks_active: int | None = None) -> Balance:
+        """Move subdomains between ranks so that all take equally long; all ranks call this.
+
+        Subdomains are a chain along a Z-order curve, of which each rank gets consecutive ones. Between two
+        steps this may be called as often as you like: no bit of a result depends on it. Views of fields that
+        were taken before are not valid any more.
+
+        Parameters
+        ----------
+        work : field, expression or number, optional
+            Work in each cell, at least 0. Where not given, the time that threads have spent in each subdomain
+            since the last balance; on devices, the number of active cells.
+        ranks_active : int, optional
+            How many ranks hold subdomains from now on, the first ones, node by node; as many as before where
+            not given.
+
+        Returns
+        -------
+        Balance
+            What was found and moved, and how long it took.
+
+        Raises
+        ------
+        InputError
+            There are no more ranks than that, ranks ask for other numbers, or each rank has one subdomain, so
+            that nothing can be balanced.
+        RunError
+            A node has too little memory for its new share; nothing has moved then.
+        """
+        domain = self.domain
+        holding = domain.holding if ranks_active is None else RANKS.check("ranks_active", ranks_active)
+        domain.comm.check_same("ranks_active is", holding, "all ranks must give the same")
+        domain.check_holding(holding)
+        assert domain.decomposition is not None
+        if domain.comm.size > 1 and domain.decomposition.count <= holding == domain.holding:
+            raise InputError(
+                "each rank has one subdomain, so that nothing can be balanced: take several, as in "
+                "subdomains_per_rank=8"
+            )
+        self.settle()
+        weights = measured(self.store) if work is None else self._work(work)
+        found = balance(self.store, weights, holding)
+        self.balances.append(found)
+        self._session.forget_copy()
+        if domain.comm.rank == 0:
+            log.info("balance at step %d: %s", self.steps, found)
+        return found
+
+    def _balance(self) -> None:
+        self.balance()
+
+    def _work(self, work: Any) -> dict[int, float]:
+        """Return the sum of a field or expression over the points of each subdomain of this rank."""
+        if not isinstance(work, (Field, str)) and not as_expr(work, "work").varies:
+            return cells(self.store)  # all cells count alike
+        sums = dict.fromkeys(self.domain.subdomains, 0.0)
+        with self.holding(work) as field:
+            views = self.store.views(field)
+            sums = {number: float(view.sum()) for number, view in zip(sums, views, strict=True)}
+        least = min(self.domain.comm.allgather(min(sums.values(), default=0.0)))
+        if not 0.0 <= least < math.inf:
+            raise InputError(f"work is {least:g} in a subdomain; expected finite values, at least 0")
+        return sums
 
     # --- what it is ---
 
@@ -467,6 +538,8 @@ class Simulation(Fields):
             if callback is not None:
                 act = partial(course.call, partial(callback, self))
                 course.add(interval or NEVER, act, exact=arguments.exact, at_end=True)
+            if self._balance_every is not None and self.domain.can_balance:
+                course.add(self._balance_every, self._balance)
             self._session.is_under_way = True
             try:
                 outcome = course.run(until_time, first + most_steps, report)

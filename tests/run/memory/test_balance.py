@@ -1,0 +1,137 @@
+"""Balances: subdomains move between ranks, and no bit changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import balanced_runs
+import halocline as hc
+from halocline.errors import InputError
+from halocline.run.memory.balance import Balance, cells
+
+
+@pytest.mark.ranks(1, 2, 3, 4, long=(1,))
+def test_no_bit_depends_on_balances(shared_tmp_path: Path) -> None:
+    balanced_runs.check_bits(range(4), shared_tmp_path)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.ranks(2, 3, long=(3,))
+def test_no_bit_depends_on_balances_of_devices(shared_tmp_path: Path) -> None:
+    balanced_runs.check_bits(range(200, 203), shared_tmp_path, device="opencl:0")
+
+
+def slowest(found: Balance) -> float:
+    """What the slowest rank may take over the mean: a tenth more, or one subdomain more."""
+    return 1.0 + max(0.1, found.largest)
+
+
+def counted(sim: hc.Simulation, work: Any, slow: float = 1.0) -> Balance:
+    """Balance three times by the work that cells have, where the last rank takes `slow` times as long as
+    others; return what a fourth balance finds."""
+    domain = sim.domain
+    last = domain.comm.size - 1
+    for _ in range(4):
+        own = cells(sim.store)
+        if work is not None:
+            with sim.holding(work) as field:
+                own = {n: float(view.sum()) for n, view in zip(own, sim.store.views(field), strict=True)}
+        factor = slow if domain.comm.rank == last else 1.0
+        domain.work = {number: factor * domain.threads * weight for number, weight in own.items()}
+        found = sim.balance()
+    return found
+
+
+@pytest.mark.ranks(2, 3, 4)
+def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
+    """By counted work: with inactive blocks, with a corner that takes fifty times as long, and with a rank
+    that is two or ten times as slow."""
+    mask = [[x + y < 5 for y in range(8)] for x in range(8)]
+    for active, corner, slow in (
+        (mask, None, 1.0), (None, 50.0, 1.0), (None, None, 2.0), (None, None, 10.0), (mask, 50.0, 3.0),
+    ):  # fmt: skip
+        grid = hc.Grid((64, 64), periodic=True, **({} if active is None else {"active": active}))
+        u = grid.field("u")
+
+        @hc.program
+        def step(u: Any) -> None:
+            u.set(u[0, 1])
+
+        sim = hc.Simulation(grid, step, subdomains_per_rank=16, threads=1)
+        sim[u] = 0.0
+        work = None
+        if corner is not None:
+            work = 1.0 + corner * hc.where((grid.x < 0.3) & (grid.y < 0.3), 1.0, 0.0)
+        found = counted(sim, work, slow)
+        assert found.before <= slowest(found), (active is None, corner, slow, found)
+
+
+@pytest.mark.ranks(3)
+def test_ranks_without_subdomains_wait_and_come_back() -> None:
+    """The set of ranks that hold work shrinks and grows; output, sums and points see the whole grid."""
+    grid = hc.Grid((24, 20), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        u.set(u[0, 1])
+
+    sim = hc.Simulation(grid, step, subdomains_per_rank=2, threads=1, ranks_active=1)
+    sim[u] = lambda x, y: x + 2.0 * y
+    rank = sim.domain.comm.rank
+    assert len(sim.domain.subdomains) == (6 if rank == 0 else 0)
+    sim.run(steps=3)
+    total = sim.evaluate(hc.sum(u))
+    if rank:
+        with pytest.raises(InputError, match=f"rank {rank} has no subdomain now"):
+            _ = sim[u]
+    for active in (3, 2, 1, 3):
+        sim.balance(work=1.0, ranks_active=active)
+        assert (len(sim.domain.subdomains) > 0) == (rank < active)
+        assert sim.evaluate(hc.sum(u)) == total
+        assert sim.evaluate(hc.value(u, at=(5, 7))) == pytest.approx((5.5 / 24) + 2.0 * (10.5 / 20))
+        sim.run(steps=20)  # once around
+    assert sim.evaluate(hc.value(u, at=(5, 7))) == pytest.approx((5.5 / 24) + 2.0 * (10.5 / 20))
+
+
+@pytest.mark.ranks(2)
+def test_a_run_balances_as_often_as_asked(shared_tmp_path: Path) -> None:
+    grid = hc.Grid((24, 20), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        u.set(u[0, 1])
+
+    sim = hc.Simulation(grid, step, subdomains_per_rank=4, threads=1, balance="3 steps")
+    sim[u] = lambda x, y: x + y
+    store = hc.Output(shared_tmp_path / "u.zarr", fields=[u], every="2 steps")
+    sim.run(steps=10, output=store)
+    assert len(sim.balances) == 3
+    assert all(found.subdomains == 8 and found.seconds > 0 for found in sim.balances)
+
+
+@pytest.mark.ranks(2)
+def test_what_cannot_be_balanced() -> None:
+    grid = hc.Grid((24, 20), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        u.set(u[0, 1])
+
+    sim = hc.Simulation(grid, step, threads=1)
+    sim[u] = 1.0
+    with pytest.raises(InputError, match="each rank has one subdomain"):
+        sim.balance()
+    with pytest.raises(InputError, match="ranks_active is 3; expected 1 to 2, the number of ranks"):
+        sim.balance(ranks_active=3)
+    with pytest.raises(InputError, match="ranks_active is 5; expected 1 to 2"):
+        hc.Simulation(grid, step, threads=1, ranks_active=5)
+    several = hc.Simulation(grid, step, threads=1, subdomains_per_rank=2)
+    several[u] = 1.0
+    with pytest.raises(InputError, match=r"work is -120 in a subdomain; expected finite values, at least 0"):
+        several.balance(work=-1.0 * u)
