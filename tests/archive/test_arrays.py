@@ -27,6 +27,7 @@ def test_what_is_written_is_read(compression: str, dtype: str, tmp_path: Path) -
     arrays.attach(tmp_path / "a", spec).put((0, 4), values[:, 4:])
     array = arrays.read(tmp_path / "a")
     assert array.shape == (4, 6)
+    assert array.chunk == (2, 3)
     whole = array.read((0, 0), (4, 6))
     assert whole.dtype == dtype
     assert np.array_equal(whole, values)

@@ -160,6 +160,11 @@ class StoredArray:
         """Number of elements along each axis."""
         return tuple(self._handle.shape)
 
+    @property
+    def chunk(self) -> tuple[int, ...]:
+        """Number of elements of a chunk along each axis."""
+        return tuple(self._handle.chunk_layout.read_chunk.shape)
+
     def write(self, lo: Sequence[int], values: NDArray[Any]) -> Any:
         """Begin to write values, which must not change any more, from the element `lo` on.
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import halocline as hc
+from halocline.archive import arrays as stored_arrays
 from halocline.archive import reader as integrity
 from halocline.archive.reader import Store
 from halocline.errors import InputError, RunError, Stopped
@@ -205,6 +207,31 @@ def test_a_damaged_chunk_is_found(harm: str, tmp_path: Path, monkeypatch: pytest
         chunk.write_bytes(other.read_bytes())
     with pytest.raises(InputError, match=r"is damaged"):
         resumed(tmp_path)
+
+
+def test_pieces_that_share_chunks_read_each_chunk_once(tmp_path: Path) -> None:
+    values = np.arange(24.0).reshape(4, 6)
+    spec = stored_arrays.ArraySpec((4, 6), (2, 3), "float64", ("y", "x"))
+    stored_arrays.create(tmp_path, spec).put((0, 0), values)
+    array = stored_arrays.read(tmp_path)
+    chunks_read: list[tuple[Sequence[int], Sequence[int]]] = []
+
+    class Counted:
+        shape, chunk = array.shape, array.chunk
+
+        def read(self, lo: Sequence[int], hi: Sequence[int]) -> Any:
+            chunks_read.append((lo, hi))
+            return array.read(lo, hi)
+
+    memory = np.full((6, 8), -1.0)  # the halo is one value on each side
+    inner = memory[1:-1, 1:-1]
+    pieces = [((row, lo), inner[row : row + 1, lo : lo + 2]) for row in range(3) for lo in (0, 2)]
+    checkpoints.read_pieces(Counted(), pieces, 2)  # type: ignore[arg-type]
+    assert sorted(chunks_read) == [((y, x), (y + 2, x + 3)) for y in (0, 2) for x in (0, 3)]
+    expected = np.full_like(memory, -1.0)
+    expected[1:4, 1:5] = values[:3, :4]
+    assert np.array_equal(memory, expected)
+    checkpoints.read_pieces(array, [], 1)  # a rank without active points
 
 
 @pytest.mark.ranks(2)

@@ -6,11 +6,15 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from operator import add
+from operator import add, sub
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from halocline.archive import arrays
 from halocline.archive.files import is_file, read_object
@@ -21,6 +25,8 @@ from halocline.lang import equations
 from halocline.lang.blocks import Blocks
 from halocline.lang.clock import STATE, WANTED_STEP
 from halocline.lang.grid import Field, Grid
+from halocline.plan.box import Box
+from halocline.plan.chunks import ChunkGrid, Index
 from halocline.run.fields.session import Session
 from halocline.run.memory.contents import checksum
 from halocline.run.memory.store import FieldStore
@@ -97,13 +103,43 @@ class Saved:
         with store.domain.comm.agreement(f"read field {field.name!r}"):
             array = arrays.read(self.folder / field.name)
             with store.writing(field) as pieces:
-                for origin, view in pieces:
-                    view[...] = array.read(origin, tuple(map(add, origin, view.shape)))
+                read_pieces(array, pieces, store.domain.threads + 1)  # one thread waits for the disk
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
                 f"it was written{_others(self.folder)}"
             )
+
+
+def read_pieces(
+    array: arrays.StoredArray, pieces: Iterable[tuple[Index, NDArray[Any]]], threads: int
+) -> None:
+    """Set pieces of a field, each with the index of its first point, to the values of an array.
+
+    Each chunk is read once, also where pieces share it. Each thread holds one chunk.
+    """
+    grid = ChunkGrid(array.shape, array.chunk)
+    parts: defaultdict[Index, list[tuple[Box, NDArray[Any]]]] = defaultdict(list)
+    for origin, view in pieces:
+        box = Box(origin, tuple(map(add, origin, view.shape)))
+        for chunk in grid.over(box):
+            part = grid.box(chunk).intersect(box)
+            parts[chunk].append((part, view[_slices(part, origin)]))
+
+    def read(chunk: Index) -> None:
+        box = grid.box(chunk)
+        values = array.read(box.lo, box.hi)
+        for part, points in parts[chunk]:
+            points[...] = values[_slices(part, box.lo)]
+
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(read, parts):  # raises the first error, and cancels the other chunks
+            pass
+
+
+def _slices(box: Box, origin: Index) -> tuple[slice, ...]:
+    """Return the slices of a box in an array that begins at a point."""
+    return tuple(map(slice, map(sub, box.lo, origin), map(sub, box.hi, origin)))
 
 
 def _problem(facts: Mapping[str, Any]) -> str:
