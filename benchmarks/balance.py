@@ -1,0 +1,120 @@
+"""Balances on two ranks by wall clock: how even ranks become, what a step gains, and what a balance costs.
+
+    python benchmarks/balance.py [--n 400] [--steps 200] [--repeats 7] [--json FILE]
+
+Each rank has 16 subdomains and a core of its own. There are three cases: blocks in one corner of the grid are
+inactive; cells in one corner take many times as long, by a branch; the second rank shares its core with a
+process that only counts. In each, subdomains are balanced three times, by the time that each has taken. The
+program prints the time of the slowest rank over the mean before and after that, the time of a step before
+over that after, and the time of a balance in steps.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from measure import arguments, median, save
+
+import halocline as hc
+from halocline.run.ranks.launch import run_on_ranks
+
+EACH, BALANCES = 16, 3
+CASES = {
+    "inactive": "blocks in a corner are inactive",
+    "corner": "cells in a corner take many times as long",
+    "slow": "one rank shares its core",
+}
+
+
+def simulation(case: str, n: int) -> hc.Simulation:
+    """Return steps of heat, with sums of many cosines in a corner in the case that has such."""
+    active = {"active": [[x + y < 5 for y in range(8)] for x in range(8)]} if case == "inactive" else {}
+    grid = hc.Grid((4 * n, 4 * n), periodic=True, **active)
+    T = grid.field("T")
+
+    @hc.program
+    def step(T: Any) -> None:
+        new = T + 0.1 * sum((T[d] - T for d in ((0, 1), (0, -1), (1, 0), (-1, 0))), 0.0)
+        if case == "corner":
+            costly = new + 1e-9 * sum((hc.cos(k * T) for k in range(1, 9)), 0.0)
+            new = hc.branch((grid.x < 0.3) & (grid.y < 0.3), costly, new)
+        T.set(new)
+
+    sim = hc.Simulation(grid, step, subdomains_per_rank=EACH, threads=1, overlap=True)
+    sim[T] = lambda x, y: hc.sin(6.28 * x) * hc.cos(6.28 * y)
+    return sim
+
+
+def measure(case: str, n: int, steps: int) -> None:
+    """Run a case on this rank; the first rank prints what was found."""
+    from mpi4py import MPI
+
+    rank, cores = MPI.COMM_WORLD.rank, sorted(os.sched_getaffinity(0))
+    own = cores[rank % len(cores)]
+    os.sched_setaffinity(0, {own})
+    counting = None
+    if case == "slow" and rank == 1:
+        counting = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        os.sched_setaffinity(counting.pid, {own})
+    try:
+        sim = simulation(case, n)
+
+        def paced() -> tuple[float, float]:
+            """Seconds of a step, and the time of the slowest rank over the mean."""
+            sim.domain.work.clear()
+            seconds = sim.run(steps=steps).loop_seconds / steps
+            times = sim.domain.comm.allgather(sum(sim.domain.work.values()))
+            return seconds, max(times) * len(times) / sum(times)
+
+        paced()
+        before = paced()
+        found = []
+        for _ in range(BALANCES):
+            found.append(sim.balance())
+            sim.run(steps=1)  # engines are made anew
+            after = paced()
+    finally:
+        if counting is not None:
+            counting.kill()
+    if rank == 0:
+        print(json.dumps({
+            "case": case, "cells": sim.store.cells, "step": [before[0], after[0]],
+            "slowest": [before[1], after[1]], "subdomain": found[-1].largest,
+            "balance": [each.seconds for each in found], "moved": [each.moved for each in found],
+            "bytes": [each.bytes for each in found],
+        }))  # fmt: skip
+
+
+def main() -> None:
+    """Start the ranks of each case."""
+    asked = arguments(str(__doc__), n=400, steps=200)
+    rows: list[dict[str, Any]] = []
+    for case, words in CASES.items():
+        runs = []
+        for _ in range(asked.repeats):
+            done = run_on_ranks(2, [__file__, "measure", case, str(asked.n), str(asked.steps)])
+            if done.returncode:
+                raise SystemExit(done.stderr)
+            runs.append(json.loads(done.stdout.splitlines()[-1]))
+        before, after = ([run["slowest"][end] for run in runs] for end in (0, 1))
+        gain = median([run["step"][0] / run["step"][1] for run in runs])
+        cost = median([seconds / run["step"][1] for run in runs for seconds in run["balance"]])
+        share = max(run["subdomain"] for run in runs)
+        print(
+            f"{words}: slowest rank {median(before):.2f} times the mean, after {BALANCES} balances "
+            f"{median(after):.2f} (at most {max(after):.2f}; one subdomain {share:.2f}); a step "
+            f"{gain:.2f} times as fast; a balance takes {cost:.1f} steps"
+        )
+        rows += runs
+    save(asked.json, rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["measure"]:
+        measure(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    else:
+        main()
