@@ -266,8 +266,7 @@ void bind_engine(nb::module_& m) {
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,
-          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "measured"_a = false,
-          "barriers"_a = false,
+          "passes"_a = 0, "resumed"_a = false, "ahead"_a = true, "measured"_a = false, "barriers"_a = false,
           "Run all operations; collective. Other Python threads run meanwhile. Without messages or kernels\n"
           "the rest takes the time that it would take.\n\n"
           "Parameters\n----------\n"
