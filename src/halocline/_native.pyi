@@ -556,13 +556,21 @@ class Engine:
         Append a test that ends the run with `reason` where the condition holds.
         """
 
-    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = [], kernel: str = '') -> None:
+    def loop(self, until: str | None, limit: int | None, count: int, record: Sequence[int] = [], kernel: str = '', interval: int = 0) -> None:
         """
         Begin a loop over what is appended up to end().
 
         The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the condition
         `until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in `record`
-        are appended to the history. `kernel`: the test on devices.
+        are appended to the history.
+
+        Parameters
+        ----------
+        kernel : str
+            Test of the loop on a device.
+        interval : int
+            The body is expected to run in one of so many passes of the loop around it; 0: not known.
+            One device alone then queues passes around this loop, and waits only where the body runs.
         """
 
     def end(self) -> None:

@@ -36,10 +36,12 @@ typedef struct {
   hc_int64 notes;  // how many notes the loop has made
 } hc_control;
 
-// What the test of a loop, before each pass, has to know.
+// Parameters of the test of a loop: before its first pass, and after each.
 typedef struct {
+  hc_int64 number;              // of the loop, in program order
   hc_int64 begins;              // 1 before the first pass: the count begins at 0
   hc_int64 count, limit;        // scalars; limit -1: none
   hc_int64 condition, reached;  // what `skip` becomes where the condition holds, or the limit is reached
+  hc_int64 mispredicted;        // 0, or what `skip` becomes where the loop does not end, and only there
   hc_int64 scalars, rows;       // of notes: scalars of each, and how many there is room for
 } hc_loop;

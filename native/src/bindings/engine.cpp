@@ -256,13 +256,18 @@ void bind_engine(nb::module_& m) {
       .def("stop", &BoundEngine::stop, "condition"_a, "reason"_a,
            "Append a test that ends the run with `reason` where the condition holds.")
       .def("loop", &BoundEngine::loop, "until"_a.none(), "limit"_a.none(), "count"_a,
-           "record"_a = std::vector<int64_t>{}, "kernel"_a = "",
+           "record"_a = std::vector<int64_t>{}, "kernel"_a = "", "interval"_a = 0,
            "Begin a loop over what is appended up to end().\n\n"
            "The scalar `count` is set to 0 and counts passes. Before each pass the loop ends where the "
            "condition\n"
            "`until` holds, or where `count` has reached the scalar `limit`. After each pass the scalars in "
            "`record`\n"
-           "are appended to the history. `kernel`: the test on devices.")
+           "are appended to the history.\n\n"
+           "Parameters\n----------\n"
+           "kernel : str\n    Test of the loop on a device.\n"
+           "interval : int\n"
+           "    The body is expected to run in one of so many passes of the loop around it; 0: not known.\n"
+           "    One device alone then queues passes around this loop, and waits only where the body runs.")
       .def("end", &BoundEngine::end, "End the innermost open loop.")
       .def(
           "run", &run, "messages"_a = true, "kernels"_a = true, "traced"_a = false, "overlap"_a = true,

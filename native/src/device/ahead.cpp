@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 namespace halocline::device {
@@ -12,6 +13,7 @@ namespace {
 constexpr size_t kUnits = 16;      // under way at a time
 constexpr size_t kGraphs = 4;      // the same of graphs
 constexpr size_t kLongPeriod = 8;  // passes; a graph would hold too many kernels
+constexpr size_t kOrders = 8;      // of buffers, for which a unit keeps graphs
 constexpr double kFarAhead = 0.2;  // seconds: a run can be stopped that soon
 
 // Ends a recording that failed: the queue records for ever else.
@@ -45,27 +47,35 @@ void Ahead::stop(const std::string& kernel, const std::string& reason) {
       Stop{where_.module().kernel(kernel), reason, -static_cast<int64_t>(reasons_.size())});
 }
 
-void Ahead::loop(const std::string& kernel, size_t count, std::optional<size_t> limit) {
+void Ahead::loop(const std::string& kernel, size_t count, std::optional<size_t> limit, size_t interval) {
   Loop loop;
   loop.kernel = where_.module().kernel(kernel);
-  loop.number = loops_++;
-  const auto code = static_cast<int64_t>(2 * loop.number + 1);
-  loop.plan = {0,
+  loop.number = loops_.size();
+  const auto number = static_cast<int64_t>(loop.number), code = 3 * number + 1;
+  loop.plan = {number,
+               0,
                static_cast<int64_t>(count),
                limit ? static_cast<int64_t>(*limit) : -1,
                code,
                code + 1,
+               code + 2,
                static_cast<int64_t>(scalar_count_),
                1};
   loop.body = operations_.size() + 1;
-  for (const size_t outer : open_) std::get<Loop>(operations_[outer]).innermost = false;
+  loop.interval = static_cast<int64_t>(interval);
+  loop.expected_over = interval != 0;
+  if (!open_.empty()) {
+    loop.around = open_.back();
+    loop_at(open_.back()).inside.push_back(operations_.size());
+  }
+  loops_.push_back(operations_.size());
   open_.push_back(operations_.size());
   operations_.emplace_back(std::move(loop));
 }
 
 void Ahead::end() {
   operations_.emplace_back(End{});
-  auto& loop = std::get<Loop>(operations_[open_.back()]);
+  Loop& loop = loop_at(open_.back());
   loop.after = operations_.size();
   loop.period = period_of(loop);
   open_.pop_back();
@@ -75,10 +85,8 @@ size_t Ahead::period_of(const Loop& loop) const {
   std::vector<size_t> places(where_.storages().size());
   std::iota(places.begin(), places.end(), size_t{0});
   for (size_t period = 1; period <= kLongPeriod; ++period) {
-    for (size_t at = loop.body; at < operations_.size(); ++at) {
-      if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) {
-        for (const auto& [a, b] : swept->swaps) std::swap(places[a], places[b]);
-      }
+    for (const SweepOf* swept : sweeps(loop.body, operations_.size())) {
+      for (const auto& [a, b] : swept->swaps) std::swap(places[a], places[b]);
     }
     if (std::is_sorted(places.begin(), places.end())) return period;
   }
@@ -93,8 +101,12 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
   graph_launches_ = 0;
   Queue& queue = of_scalars();
   queue.clear(where_.control(), 0, sizeof(hc_control));
+  if (!loops_.empty()) {
+    const size_t bytes = loops_.size() * sizeof(int64_t);
+    if (!ends_) ends_ = where_.device().allocate(bytes);
+    queue.clear(*ends_, 0, bytes);
+  }
   where_.update(scalars);
-  counting_ = true;
   const bool all = run(0, operations_.size());
   where_.forget();
   char* const last = units_.front().notes->data();
@@ -107,35 +119,63 @@ std::string Ahead::run(double* scalars, Worker& worker, Team& team, const Listen
     reason_ = reasons_[static_cast<size_t>(-control.skip - 1)];
     if (all) take_back(after_stop(control.skip), operations_.size());
   }
+  std::vector<int64_t> ends(loops_.size());
+  if (ends_) queue.download(ends.data(), *ends_, 0, ends.size() * sizeof(int64_t));
   queue.download(scalars, where_.scalars(), 0, scalar_count_ * sizeof(double));
   queue.clear(where_.control(), 0, sizeof(hc_control));  // for runs that the host waits for
   queue.finish();
+  report(ends);
   return reason_;
+}
+
+void Ahead::report(const std::vector<int64_t>& ends) {
+  for (const size_t at : loops_) {
+    const Loop& loop = loop_at(at);
+    const int64_t end = ends[loop.number];
+    if (end != 0) listener_->ended(loop.number, end == loop.plan.condition ? "condition" : "limit");
+  }
 }
 
 bool Ahead::run(size_t from, size_t to) {
   for (size_t at = from; at < to;) {
     Operation& operation = operations_[at];
-    if (auto* swept = std::get_if<SweepOf>(&operation)) {
-      swept->sweep->start();
-      swept->sweep->work(*worker_, *team_);
-      if (team_->failed()) std::rethrow_exception(team_->take_failure());
-      swept->sweep->finish();
-      if (counting_) swept->sweep->executions += 1;
-    } else if (auto* statement = std::get_if<Statement>(&operation)) {
-      const std::array<Argument, 2> arguments{&where_.scalars(), &where_.control()};
-      launch(*statement->kernel, arguments);
-    } else if (auto* stop = std::get_if<Stop>(&operation)) {
-      const std::array<Argument, 3> arguments{&where_.scalars(), &where_.control(), value(stop->why)};
-      launch(*stop->kernel, arguments);
-    } else if (auto* loop = std::get_if<Loop>(&operation)) {
+    if (auto* loop = std::get_if<Loop>(&operation)) {
       if (!run(*loop)) return false;
       at = loop->after;
-      continue;
+    } else {
+      queue(operation);
+      if (auto* swept = std::get_if<SweepOf>(&operation)) swept->sweep->executions += 1;
+      ++at;
     }
-    ++at;
   }
   return true;
+}
+
+void Ahead::queue(Operation& operation) {
+  if (auto* swept = std::get_if<SweepOf>(&operation)) {
+    swept->sweep->start();
+    swept->sweep->work(*worker_, *team_);
+    if (team_->failed()) std::rethrow_exception(team_->take_failure());
+    swept->sweep->finish();
+  } else if (auto* statement = std::get_if<Statement>(&operation)) {
+    const std::array<Argument, 2> arguments{&where_.scalars(), &where_.control()};
+    launch(*statement->kernel, arguments);
+  } else if (auto* stop = std::get_if<Stop>(&operation)) {
+    const std::array<Argument, 3> arguments{&where_.scalars(), &where_.control(), value(stop->why)};
+    launch(*stop->kernel, arguments);
+  }
+}
+
+void Ahead::queue_pass(Loop& loop) {
+  for (size_t at = loop.body; at < loop.after;) {
+    if (const auto* inner = std::get_if<Loop>(&operations_[at])) {
+      queue_test(*inner, Test::kBeginExpectedOver);
+      at = inner->after;
+    } else {
+      queue(operations_[at++]);
+    }
+  }
+  queue_test(loop, Test::kAfterPass);
 }
 
 void Ahead::launch(const Kernel& kernel, std::span<const Argument> arguments) {
@@ -149,10 +189,12 @@ Queue& Ahead::of_scalars() const {
   return where_.computing();
 }
 
-void Ahead::test(const Loop& loop, bool begins) {
+void Ahead::queue_test(const Loop& loop, Test test) {
   hc_loop plan = loop.plan;
-  plan.begins = begins ? 1 : 0;
-  const std::array<Argument, 4> arguments{&where_.scalars(), &where_.control(), notes_.get(), value(plan)};
+  plan.begins = test == Test::kAfterPass ? 0 : 1;
+  if (test != Test::kBeginExpectedOver) plan.mispredicted = 0;
+  const std::array<Argument, 5> arguments{&where_.scalars(), &where_.control(), notes_.get(), ends_.get(),
+                                          value(plan)};
   launch(*loop.kernel, arguments);
 }
 
@@ -171,7 +213,7 @@ void Ahead::queue_notes(Unit& unit, size_t passes) {
   if (rows != 0) computing.download(unit.notes->data() + sizeof(hc_control), *notes_, 0, rows);
 }
 
-int64_t Ahead::take(const Loop& loop, const Unit& unit, size_t passes, int64_t& seen) {
+int64_t Ahead::take(Loop& loop, const Unit& unit, size_t passes, int64_t& seen) {
   hc_control control;
   std::memcpy(&control, unit.notes->data(), sizeof control);
   const size_t bytes = scalar_count_ * sizeof(double);
@@ -179,6 +221,7 @@ int64_t Ahead::take(const Loop& loop, const Unit& unit, size_t passes, int64_t& 
   for (; seen < control.notes; ++seen) {
     const size_t place = static_cast<size_t>(seen) % passes;
     std::memcpy(row.data(), unit.notes->data() + sizeof control + place * bytes, bytes);
+    loop.passes += 1;
     listener_->passed(loop.number, row.data());
   }
   return control.skip;
@@ -186,36 +229,74 @@ int64_t Ahead::take(const Loop& loop, const Unit& unit, size_t passes, int64_t& 
 
 bool Ahead::run(Loop& loop) {
   listener_->begins(loop.number);
+  loop.passes = 0;
+  for (const size_t at : loop.inside) loop_at(at).due.reset();
   clear_notes();
-  test(loop, true);
-  return loop.innermost ? run_innermost(loop) : run_outer(loop);
-}
-
-bool Ahead::conclude(const Loop& loop, int64_t skip) {
-  if (skip < 0) return false;  // a stop
-  if (skip != 0) {
-    listener_->ended(loop.number, skip == loop.plan.condition ? "condition" : "limit");
-    clear_skip();
-    return true;
-  }
-  reason_ = "interrupted";
-  return false;
-}
-
-bool Ahead::run_outer(Loop& loop) {
-  loop.plan.rows = 1;
-  Unit& unit = units_.front();
-  for (size_t reached = loop.body - 1;; reached = loop.after) {
-    queue_notes(unit, 1);
-    where_.computing().finish();
-    int64_t seen = 0;
-    const int64_t skip = take(loop, unit, 1, seen);
-    if (skip < 0) take_back(after_stop(skip), reached);
-    if (skip != 0 || listener_->stop_wanted(loop.number)) return conclude(loop, skip);
-    if (!run(loop.body, loop.after)) return false;
+  queue_test(loop, Test::kBegin);
+  for (bool known = false;; known = true) {  // that a pass runs
+    if (expects_no_loop_inside(loop)) {
+      const int64_t skip = run_ahead(loop);
+      Loop* const inner = mispredicted(loop, skip);
+      if (inner == nullptr) return conclude(loop, skip);
+      clear_skip();
+      if (!run(*inner) || !run(inner->after, loop.after)) return false;
+    } else {
+      const int64_t skip = known ? 0 : await_notes(loop, loop.body - 1);
+      if (skip != 0 || (!known && listener_->stop_wanted(loop.number))) return conclude(loop, skip);
+      if (!run(loop.body, loop.after)) return false;
+    }
     clear_notes();
-    test(loop, false);
+    queue_test(loop, Test::kAfterPass);
+    const int64_t skip = await_notes(loop, loop.after);
+    if (skip != 0 || listener_->stop_wanted(loop.number)) return conclude(loop, skip);
+    clear_notes();
   }
+}
+
+bool Ahead::conclude(Loop& loop, int64_t skip) {
+  if (skip < 0) return false;  // a stop
+  if (skip == 0) {
+    reason_ = "interrupted";
+    return false;
+  }
+  listener_->ended(loop.number, skip == loop.plan.condition ? "condition" : "limit");
+  clear_skip();
+  loop.expected_over = loop.interval != 0 || loop.passes == 0;
+  if (loop.around && loop.interval != 0 && loop.passes != 0)
+    loop.due = loop_at(*loop.around).passes + loop.interval;
+  return true;
+}
+
+int64_t Ahead::await_notes(Loop& loop, size_t reached) {
+  Unit& unit = units_.front();
+  loop.plan.rows = 1;
+  queue_notes(unit, 1);
+  where_.computing().finish();
+  int64_t seen = 0;
+  const int64_t skip = take(loop, unit, 1, seen);
+  if (skip < 0) take_back(after_stop(skip), reached);
+  return skip;
+}
+
+bool Ahead::expects_no_loop_inside(const Loop& loop) {
+  return std::all_of(loop.inside.begin(), loop.inside.end(),
+                     [&](size_t at) { return loop_at(at).expected_over; });
+}
+
+int64_t Ahead::passes_until_due(const Loop& loop) {
+  int64_t passes = std::numeric_limits<int64_t>::max();
+  for (const size_t at : loop.inside) {
+    if (const auto due = loop_at(at).due) passes = std::min(passes, *due + 1 - loop.passes);
+  }
+  return passes;
+}
+
+Ahead::Loop* Ahead::mispredicted(const Loop& loop, int64_t skip) {
+  for (const size_t at : loop.inside) {
+    Loop& inner = loop_at(at);
+    if (skip == inner.plan.mispredicted) return &inner;
+  }
+  return nullptr;
 }
 
 std::vector<const Buffer*> Ahead::buffers() const {
@@ -224,53 +305,54 @@ std::vector<const Buffer*> Ahead::buffers() const {
   return found;
 }
 
-void Ahead::queue(Loop& loop, size_t number, size_t passes) {
+const Graph& Ahead::recorded(Loop& loop, size_t number, size_t passes) {
+  std::vector<Recorded>& graphs = loop.recorded[number];
+  const std::vector<const Buffer*> present = buffers();
+  for (const Recorded& known : graphs) {
+    if (known.buffers == present) return *known.graph;
+  }
+  if (graphs.size() == kOrders) graphs.erase(graphs.begin());
+  Queue& computing = where_.computing();
+  computing.begin_capture();
+  try {
+    for (size_t pass = 0; pass < passes; ++pass) queue_pass(loop);
+    queue_notes(units_[number], passes);
+  } catch (...) {
+    abandon(computing);
+    throw;
+  }
+  graphs.push_back({computing.end_capture(), present});
+  return *graphs.back().graph;
+}
+
+void Ahead::queue_unit(Loop& loop, size_t number, size_t passes, bool captured) {
   Queue& computing = where_.computing();
   Unit& unit = units_[number];
-  const auto pass_all = [&] {
-    for (size_t pass = 0; pass < passes; ++pass) {
-      run(loop.body, loop.after);
-      test(loop, false);
-    }
-    queue_notes(unit, passes);
-  };
-  if (loop.recorded.empty()) {
-    pass_all();
-  } else {
-    Recorded& recorded = loop.recorded[number];
-    if (!recorded.graph || recorded.buffers != buffers()) {
-      recorded.graph.reset();
-      recorded.buffers = buffers();
-      computing.begin_capture();
-      try {
-        pass_all();
-      } catch (...) {
-        abandon(computing);
-        throw;
-      }
-      recorded.graph = computing.end_capture();
-    }
-    computing.launch(*recorded.graph);
+  if (captured) {
+    computing.launch(recorded(loop, number, passes));
     ++graph_launches_;
+  } else {
+    for (size_t pass = 0; pass < passes; ++pass) queue_pass(loop);
+    queue_notes(unit, passes);
   }
   unit.done = computing.record();
   unit.queued_at = now();
   computing.flush();
 }
 
-bool Ahead::run_innermost(Loop& loop) {
+int64_t Ahead::run_ahead(Loop& loop) {
   // a graph is one command, of which a trace would not tell the parts
   const bool captured = loop.period != 0 && where_.device().captures() && !where_.traced();
   const size_t passes = captured ? loop.period : 1, most = captured ? kGraphs : kUnits;
   loop.plan.rows = static_cast<int64_t>(passes);
   if (captured) loop.recorded.resize(most);
-  counting_ = false;
+  const int64_t due = passes_until_due(loop);
   int64_t queued = 0, seen = 0, skip = 0;
   size_t first = 0, under_way = 0, allowed = 2;
   for (bool wanted = true;;) {
     wanted = wanted && skip == 0 && !listener_->stop_wanted(loop.number);
-    for (; wanted && under_way < allowed; ++under_way) {
-      queue(loop, (first + under_way) % most, passes);
+    for (; wanted && under_way < (queued < due ? allowed : 1); ++under_way) {
+      queue_unit(loop, (first + under_way) % most, passes, captured);
       queued += static_cast<int64_t>(passes);
     }
     if (under_way == 0) break;
@@ -289,28 +371,43 @@ bool Ahead::run_innermost(Loop& loop) {
     skip = take(loop, units_.front(), 1, seen);
   }
   settle(loop, seen, queued, skip);
-  counting_ = true;
-  return conclude(loop, skip);
+  return skip;
+}
+
+size_t Ahead::first_skipped(const Loop& loop, int64_t skip) {
+  if (skip < 0) return after_stop(skip);
+  const Loop* const inner = mispredicted(loop, skip);
+  return inner == nullptr ? loop.body : inner->after;
 }
 
 void Ahead::settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip) {
-  for (size_t at = loop.body; at < loop.after; ++at) {
-    if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) swept->sweep->executions += queued;
-  }
-  // the pass that a stop is in ran up to there; one before the loop is known here first
-  const size_t kept = skip < 0 ? after_stop(skip) : loop.body;
+  for (const SweepOf* swept : sweeps(loop.body, loop.after)) swept->sweep->executions += queued;
+  // pass number `ran` ran in part; a stop before the loop is known here first
+  const size_t kept = first_skipped(loop, skip);
   for (int64_t pass = queued; pass-- > ran;)
     take_back(pass == ran ? std::max(kept, loop.body) : loop.body, loop.after);
   if (skip < 0) take_back(kept, loop.body - 1);
 }
 
+std::vector<const Ahead::SweepOf*> Ahead::sweeps(size_t from, size_t to) const {
+  std::vector<const SweepOf*> found;
+  for (size_t at = from; at < to;) {
+    if (const auto* loop = std::get_if<Loop>(&operations_[at])) {
+      at = loop->after;
+      continue;
+    }
+    if (const auto* swept = std::get_if<SweepOf>(&operations_[at])) found.push_back(swept);
+    ++at;
+  }
+  return found;
+}
+
 void Ahead::take_back(size_t from, size_t to) {
   const auto& storages = where_.storages();
-  for (size_t at = to; at-- > from;) {
-    const auto* swept = std::get_if<SweepOf>(&operations_[at]);
-    if (swept == nullptr) continue;
-    swept->sweep->executions -= 1;
-    for (const auto& [a, b] : swept->swaps) storages[a]->swap(*storages[b]);
+  const std::vector<const SweepOf*> taken = sweeps(from, to);
+  for (auto swept = taken.rbegin(); swept != taken.rend(); ++swept) {
+    (*swept)->sweep->executions -= 1;
+    for (const auto& [a, b] : (*swept)->swaps) storages[a]->swap(*storages[b]);
   }
 }
 

@@ -5,6 +5,10 @@
 // hc_control::skip, and kernels that are queued behind it do nothing; the host learns of it later, from the
 // notes that the loop makes after each pass, and takes back the swaps of passes that did not run. A stop
 // skips the rest of its pass in the same way.
+//
+// The passes may have loops inside. If the host expects all of them to end before their first pass, it queues
+// only their tests. If such a loop does not end, its test sets hc_control::skip: the host takes back the
+// rest of that pass and all later passes, runs the loop, completes the pass, and queues passes again.
 #pragma once
 
 #include <functional>
@@ -26,7 +30,9 @@ class Ahead {
   void sweep(halocline::Sweep& sweep, std::vector<std::pair<uint32_t, uint32_t>> swaps);
   void scalars(const std::string& kernel);
   void stop(const std::string& kernel, const std::string& reason);
-  void loop(const std::string& kernel, size_t count, std::optional<size_t> limit);
+  // `interval`: the body of this loop is expected to run in one of so many passes of the loop around it; 0:
+  // not known, the loop is expected to end at once where it did so the last time.
+  void loop(const std::string& kernel, size_t count, std::optional<size_t> limit, size_t interval);
   void end();
 
   // What is told of a run while it goes on, by the thread that runs it.
@@ -60,9 +66,16 @@ class Ahead {
     std::unique_ptr<Kernel> kernel;
     hc_loop plan;
     size_t number, body, after = 0;  // operations: first of the body, first behind the loop
-    size_t period = 1;  // passes after which all storages are where they were; 0: too many for a graph
-    bool innermost = true;
-    std::vector<Recorded> recorded{};  // by unit
+    std::optional<size_t> around{};  // operation: the loop whose body this one is in
+    std::vector<size_t> inside{};    // operations: the loops directly in the body
+    int64_t interval = 0;
+    // Passes after which all storages are where they were, if no loop inside runs; 0: too many for a graph.
+    size_t period = 1;
+    std::vector<std::vector<Recorded>> recorded{};  // by unit
+
+    int64_t passes = 0;            // in the present or last run of this loop
+    bool expected_over = false;    // before its first pass, when it is reached again
+    std::optional<int64_t> due{};  // pass of the loop around in which the body is expected to run
   };
   struct SweepOf {
     halocline::Sweep* sweep;
@@ -78,27 +91,48 @@ class Ahead {
     double queued_at = 0;
   };
 
-  // Each returns whether the run goes on.
+  enum class Test { kBegin, kBeginExpectedOver, kAfterPass };
+
+  // Each returns false where the run ends. Loops inside are waited for.
   bool run(size_t from, size_t to);
   bool run(Loop& loop);
-  // A loop with loops inside, which are waited for.
-  bool run_outer(Loop& loop);
-  bool run_innermost(Loop& loop);
-  bool conclude(const Loop& loop, int64_t skip);
-  void queue(Loop& loop, size_t unit, size_t passes);
+  bool conclude(Loop& loop, int64_t skip);
+  // Queues passes until the loop ends, or stops, or a loop inside does not end as expected; returns what
+  // `skip` is then, 0 where the run is to be interrupted.
+  int64_t run_ahead(Loop& loop);
+  // Waits for what is queued; returns what `skip` is then. `reached`: the first operation that is not queued.
+  int64_t await_notes(Loop& loop, size_t reached);
+  // Queues a sweep, a scalar statement or a stop.
+  void queue(Operation& operation);
+  void queue_pass(Loop& loop);
+  void queue_unit(Loop& loop, size_t unit, size_t passes, bool captured);
   void queue_notes(Unit& unit, size_t passes);
-  void test(const Loop& loop, bool begins);
+  void queue_test(const Loop& loop, Test test);
+  // The graph of these passes for this unit and the present buffers; recorded where there is none yet.
+  const Graph& recorded(Loop& loop, size_t unit, size_t passes);
   void clear_notes();
   void clear_skip();
-  // Takes the notes of passes that are done, from number `seen` on; what `skip` was then.
-  int64_t take(const Loop& loop, const Unit& unit, size_t passes, int64_t& seen);
+  // Takes the notes of passes that are done, from number `seen` on; returns what `skip` was then.
+  int64_t take(Loop& loop, const Unit& unit, size_t passes, int64_t& seen);
   // Swaps back what passes that did not run have swapped, and counts those that did; `skip` as take() found
   // it.
   void settle(const Loop& loop, int64_t ran, int64_t queued, int64_t skip);
   // Swaps back, and does not count, sweeps that were queued in one pass and did not run: from <= number < to.
   void take_back(size_t from, size_t to);
+  // Sweeps from <= number < to that are in no loop that begins there.
+  std::vector<const SweepOf*> sweeps(size_t from, size_t to) const;
   // The first operation that does not run once this stop has set `skip`.
   size_t after_stop(int64_t skip) const { return stops_[static_cast<size_t>(-skip - 1)] + 1; }
+  // The same for a stop or a mispredicted loop in the body of this loop.
+  size_t first_skipped(const Loop& loop, int64_t skip);
+  Loop& loop_at(size_t at) { return std::get<Loop>(operations_[at]); }
+  // The loop in the body of this one that set `skip` because it does not end as predicted; or null.
+  Loop* mispredicted(const Loop& loop, int64_t skip);
+  bool expects_no_loop_inside(const Loop& loop);
+  // Passes to queue up to the one in which the body of a loop inside is expected to run.
+  int64_t passes_until_due(const Loop& loop);
+  // Reports how each loop ended, also those that the host did not wait for. `ends`: the contents of ends_.
+  void report(const std::vector<int64_t>& ends);
   size_t period_of(const Loop& loop) const;
   std::vector<const Buffer*> buffers() const;
   void launch(const Kernel& kernel, std::span<const Argument> arguments);
@@ -110,11 +144,12 @@ class Ahead {
   Subdomain& where_;
   size_t scalar_count_;
   std::vector<Operation> operations_;
-  std::vector<size_t> open_;  // operations: loops that have begun
-  size_t loops_ = 0;
+  std::vector<size_t> open_;   // operations: loops that have begun
+  std::vector<size_t> loops_;  // operations
   std::vector<std::string> reasons_;
   std::vector<size_t> stops_;  // operations
   std::unique_ptr<Buffer> notes_;
+  std::unique_ptr<Buffer> ends_;  // by loop: the value of `skip` with which it ended last, or 0
   std::vector<Unit> units_;
 
   // of the present run
@@ -122,7 +157,6 @@ class Ahead {
   Team* team_ = nullptr;
   const Listener* listener_ = nullptr;
   std::string reason_;
-  bool counting_ = true;  // sweeps are counted as they are queued
   int64_t graph_launches_ = 0;
 };
 

@@ -202,7 +202,7 @@ void Engine::stop(const std::string& condition, const std::string& reason) {
 }
 
 void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
-                  const std::vector<int64_t>& record, const std::string& kernel) {
+                  const std::vector<int64_t>& record, const std::string& kernel, size_t interval) {
   Loop loop;
   loop.until = until ? rank_.library.function<hc_condition>(*until) : nullptr;
   if (limit) loop.limit = rank_.check_scalar(*limit);
@@ -210,7 +210,7 @@ void Engine::loop(const std::optional<std::string>& until, std::optional<int64_t
   loop.count = rank_.check_scalar(count);
   for (const int64_t scalar : record) loop.record.push_back(rank_.check_scalar(scalar));
   loop.outermost = open_.empty();
-  if (ahead_) ahead_->loop(kernel, loop.count, loop.limit);
+  if (ahead_) ahead_->loop(kernel, loop.count, loop.limit, interval);
   operations_.emplace_back(Begin{loops_.size()});
   loop.body = operations_.size();
   open_.push_back(loops_.size());

@@ -77,9 +77,9 @@ class Engine {
   // Waits for the reductions of the last sweep that has any, which go on until then.
   void await_results();
   void stop(const std::string& condition, const std::string& reason);
-  // `kernel`: the loop's test on a device.
+  // `kernel`: the loop's test on a device. `interval`: see device::Ahead::loop().
   void loop(const std::optional<std::string>& until, std::optional<int64_t> limit, int64_t count,
-            const std::vector<int64_t>& record, const std::string& kernel = "");
+            const std::vector<int64_t>& record, const std::string& kernel = "", size_t interval = 0);
   void end();
 
   // All ranks. Throws what went wrong on a run of one rank; of several, ends them all.

@@ -248,6 +248,11 @@ class Loop:
     body: tuple[Operation, ...]
     often: float | None = None
 
+    @property
+    def interval(self) -> int:
+        """Passes of the loop around from one run of the body to the next; 0 where this is not known."""
+        return 0 if self.often is None or self.often == 1 else round(1 / self.often)
+
 
 Operation = Sweep | Scalars | Await | Stop | Loop
 

@@ -113,16 +113,24 @@ def stop_kernel(name: str, condition: Kernel, names: Names) -> str:
 
 
 def loop_kernel(name: str, until: Kernel | None = None, names: Names | None = None) -> str:
-    """The test of a loop before each pass; after each it notes all scalars for the host."""
-    with _one_thread(name, "HC_GLOBAL double *notes", "const hc_loop loop") as out:
+    """Return the kernel that tests whether a loop ends, before its first pass and after each pass.
+
+    A loop that ends makes later kernels skip. Where the host predicts that the loop ends at once and queues
+    no pass of it (`hc_loop.mispredicted`), a loop that does not end makes them skip instead. After each pass
+    the kernel copies all scalars for the host.
+    """
+    parameters = "HC_GLOBAL double *notes", "HC_GLOBAL hc_int64 *ends", "const hc_loop loop"
+    with _one_thread(name, *parameters) as out:
         out.add("s[loop.count] = loop.begins ? 0.0 : s[loop.count] + 1.0;")
+        out.add("hc_int64 end = 0;")
         if until is not None:
             assert names is not None
             with out.block():
-                holds = scalar_values(out, until, names, DEVICE)
-                out.add(f"if ({holds}) control->skip = loop.condition;")
+                out.add(f"if ({scalar_values(out, until, names, DEVICE)}) end = loop.condition;")
         reached = "loop.limit >= 0 && s[loop.count] >= s[loop.limit]"
-        out.add(f"if (control->skip == 0 && {reached}) control->skip = loop.reached;")
+        out.add(f"if (end == 0 && {reached}) end = loop.reached;")
+        out.add("if (end != 0) ends[loop.number] = end;")
+        out.add("control->skip = loop.mispredicted == 0 ? end : end == 0 ? loop.mispredicted : 0;")
         out.add("if (loop.begins) return;")
         out.add("HC_GLOBAL double *row = notes + control->notes % loop.rows * loop.scalars;")
         out.add("for (hc_int64 n = 0; n < loop.scalars; ++n) row[n] = s[n];")

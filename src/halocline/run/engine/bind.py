@@ -259,7 +259,7 @@ class DeviceBinder(Binder):
         self.schedule, self.loops = schedule, iter(schedule.device.loops)
 
     def loop(self, engine: Any, loop: Loop) -> None:
-        engine.loop(loop.until, loop.limit, loop.count, list(loop.record), next(self.loops))
+        engine.loop(loop.until, loop.limit, loop.count, list(loop.record), next(self.loops), loop.interval)
 
     def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
         reductions = [(r.kind, r.scalar) for r in sweep.reductions]
