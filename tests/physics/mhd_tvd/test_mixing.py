@@ -145,6 +145,12 @@ def test_a_blast_in_a_strong_field_needs_no_floor(
     assert (record.events["mixing"]["count"] > 0) == acts
 
 
+@pytest.mark.parametrize("n", [(32, 32), pytest.param((128, 128), marks=pytest.mark.long)])
+def test_a_vortex_needs_no_floor(n: tuple[int, ...]) -> None:
+    """Twice as long as the case runs, when shocks have met."""
+    kept_without_floors(run("orszag-tang", n, until=1.0).record)
+
+
 U = 1 / math.sqrt(4 * math.pi)
 # Ryu and Jones 1995, ApJ 442, 228, Figures 1a to 5b: density, velocity, field across the tube and pressure on
 # the left and on the right, the field along the tube, and the time
