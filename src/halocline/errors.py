@@ -25,6 +25,8 @@ class HaloclineError(Exception):
             return self
         longer = type(self)(f"{self}\n{explanation}")
         longer.place = self.place
+        for note in getattr(self, "__notes__", ()):
+            longer.add_note(note)
         return longer
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from halocline.plan.balance import chain, shares
 from halocline.plan.decompose import decompose
-from halocline.plan.redistribution import Piece, moved
+from halocline.plan.redistribution import Piece, redistribution
 
 WEIGHTS = st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=60).filter(sum)
 
@@ -55,8 +55,8 @@ def test_a_chain_has_each_subdomain_once_and_keeps_to_blocks(strategy: str) -> N
 
 def test_whole_subdomains_move_in_the_same_order_at_both_ends() -> None:
     cut = decompose((16,), 8)
-    here = moved(cut, [0, 1], {5: 2, 3: 2, 4: 1}, {1: 3})
-    assert here.sends == (Piece(2, 3, 3, cut.box(3)), Piece(1, 4, 4, cut.box(4)), Piece(2, 5, 5, cut.box(5)))
-    assert here.receives == (Piece(3, 1, 1, cut.box(1)),)
-    there = moved(cut, [3, 5], {}, {5: 0, 3: 0})
-    assert [piece.source for piece in there.receives] == [3, 5]
+    here = redistribution(cut, [0, 1], {5: 2, 3: 2, 4: 1}, {1: 3})
+    assert here.sends == (Piece(2, 3, cut.box(3)), Piece(1, 4, cut.box(4)), Piece(2, 5, cut.box(5)))
+    assert here.receives == (Piece(3, 1, cut.box(1)),)
+    there = redistribution(cut, [3, 5], {}, {5: 0, 3: 0})
+    assert [piece.subdomain for piece in there.receives] == [3, 5]

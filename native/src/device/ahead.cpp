@@ -351,7 +351,8 @@ int64_t Ahead::run_ahead(Loop& loop) {
   size_t first = 0, under_way = 0, allowed = 2;
   for (bool wanted = true;;) {
     wanted = wanted && skip == 0 && !listener_->stop_wanted(loop.number);
-    for (; wanted && under_way < (queued < due ? allowed : 1); ++under_way) {
+    const bool near = queued >= due && seen <= due;  // few passes are queued where a body may run
+    for (; wanted && under_way < (near ? 1 : allowed); ++under_way) {
       queue_unit(loop, (first + under_way) % most, passes, captured);
       queued += static_cast<int64_t>(passes);
     }

@@ -266,6 +266,7 @@ class Execution:
     trace: Annotated[Path | None, results("--trace FILE", place("file"))] = None
 
 
+OF_MOVES = ("balance", "ranks_active")  # options of Execution on subdomains that move
 TO_COMPARE = ("halo", "packing", "communication", "gpudirect")  # options of Execution to compare with others
 
 # -- output and checkpoints ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from halocline.cli.options import Execution, Keeping, take
 from halocline.errors import InputError
 from halocline.ranges import POINTS, is_whole
 from halocline.run.output.checkpoint import Checkpoint
+from halocline.run.output.every import Every
 from halocline.run.output.output import Output
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
@@ -44,11 +45,16 @@ def check_part(only: str, others: Mapping[str, object]) -> None:
 
 def execution_of(values: dict[str, Any]) -> dict[str, Any]:
     """Remove the options of `Execution` from the values of all options, and return what they mean."""
-    meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on, "balance": often}
+    meaning = {"patch": patch_edges, "overlap": overlap_of, "gpudirect": is_on, "balance": balance_of}
     return {
         name: meaning[name](value) if name in meaning else value
         for name, value in take(Execution, values).items()
     }
+
+
+def balance_of(text: str | None) -> Every | None:
+    """Return the interval of --balance."""
+    return None if text is None else Every.parse("--balance", often(text))
 
 
 def is_on(text: str) -> bool:

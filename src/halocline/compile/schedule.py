@@ -251,7 +251,8 @@ class Loop:
     @property
     def interval(self) -> int:
         """Passes of the loop around from one run of the body to the next; 0 where this is not known."""
-        return 0 if self.often is None or self.often == 1 else round(1 / self.often)
+        passes = 0 if self.often is None else round(1 / self.often)
+        return passes if passes > 1 else 0
 
 
 Operation = Sweep | Scalars | Await | Stop | Loop

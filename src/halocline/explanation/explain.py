@@ -189,7 +189,7 @@ def explain(problem: Any, **options: Any) -> Explanation:
     problem : Simulation or LinearProblem
     **options
         `ranks` and `rank` of explain_program, and those of `halocline.run.domain.execution.Execution`; where
-        not given, those that the problem runs with.
+        not given, those that the problem runs with. All ranks have subdomains, none of which has moved.
 
     Returns
     -------

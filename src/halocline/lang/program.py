@@ -691,8 +691,8 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
     condition : condition on scalars
         Reductions may stand in it.
     often : float
-        Expected share of the times at which it holds, above 0 and at most 1: for estimates of the cost of a
-        pass, which no result depends on.
+        Expected share of the times at which it holds, above 0 and at most 1, for estimates of the cost of a
+        pass, and for devices, which begin with passes in which it does not hold. No result depends on it.
 
     Raises
     ------

@@ -15,14 +15,15 @@ from halocline.plan.decompose import Decomposition, bisected
 
 def chain(decomposition: Decomposition) -> Decomposition:
     """Return the same subdomains, numbered along a Z-order curve: that of a recursive bisection."""
-    cut = decomposition
-    return replace(cut, strategy="bisection", order=bisected(cut.shape, cut.parts))
+    order = bisected(decomposition.shape, decomposition.parts)
+    return replace(decomposition, strategy="bisection", order=order)
 
 
 def shares(weights: Sequence[float], before: float, total: float, ranks: int) -> list[int]:
     """Return the rank of each of some consecutive tasks of a chain.
 
-    A task goes to the rank in whose part of the total weight its middle lies. So the weight of a rank is at
+    A task goes to the rank in whose part of the total weight its middle lies, which is a heuristic, and not
+    the best cut of the chain. So the weight of a rank is at
     most the mean and that of one task: its first and last task reach into the parts of others by at most half
     of themselves.
 

@@ -18,7 +18,7 @@ from halocline.ranges import RANKS, SUBDOMAINS
 
 @dataclass(frozen=True)
 class MovedSubdomains:
-    """What one rank knows of subdomains that have moved: its own, and those that it exchanges with.
+    """Homes of subdomains that have moved, as far as one rank knows them: its own, and those around them.
 
     Parameters
     ----------

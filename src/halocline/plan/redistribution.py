@@ -1,4 +1,4 @@
-"""Redistribution: cells that move from subdomains of one layout to those of another."""
+"""Redistribution: cells that move between ranks, as plain data."""
 
 from __future__ import annotations
 
@@ -17,41 +17,37 @@ class Piece:
     ----------
     rank : int
         The rank at the other end.
-    source, target : int
-        Subdomain that has the cells, and the one that gets them.
+    subdomain : int
+        The subdomain that the cells belong to.
     box : Box
         The cells in the indices of the grid.
     """
 
     rank: int
-    source: int
-    target: int
+    subdomain: int
     box: Box
 
 
 @dataclass(frozen=True)
 class Redistribution:
-    """What one rank sends and receives when subdomains move; its size does not grow with the number of ranks.
+    """The subdomains that a rank has afterwards, and the cells that it sends and receives for that.
 
-    Two ranks list the pieces from one to the other in the same order.
+    Its size does not grow with the number of ranks. Two ranks list the pieces from one to the other in the
+    same order.
 
     Parameters
     ----------
-    source, target : Decomposition
-        How the grid is cut before and afterwards.
     subdomains : tuple of int
         Subdomains of this rank afterwards, in its order.
     sends, receives : tuple of Piece
     """
 
-    source: Decomposition
-    target: Decomposition
     subdomains: tuple[int, ...]
     sends: tuple[Piece, ...]
     receives: tuple[Piece, ...]
 
 
-def moved(
+def redistribution(
     decomposition: Decomposition,
     subdomains: Iterable[int],
     leaving: Mapping[int, int],
@@ -61,6 +57,7 @@ def moved(
 
     Parameters
     ----------
+    decomposition : Decomposition
     subdomains : iterable of int
         Subdomains of this rank afterwards, in its order.
     leaving, arriving : mapping of int to int
@@ -68,6 +65,6 @@ def moved(
     """
 
     def pieces(moves: Mapping[int, int]) -> tuple[Piece, ...]:
-        return tuple(Piece(rank, n, n, decomposition.box(n)) for n, rank in sorted(moves.items()))
+        return tuple(Piece(rank, n, decomposition.box(n)) for n, rank in sorted(moves.items()))
 
-    return Redistribution(decomposition, decomposition, tuple(subdomains), pieces(leaving), pieces(arriving))
+    return Redistribution(tuple(subdomains), pieces(leaving), pieces(arriving))

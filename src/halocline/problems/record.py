@@ -112,7 +112,7 @@ class Record:
     io_ranks : int
         Ranks beside these that wrote them.
     ranks_active : int
-        How many of the ranks held subdomains at the end.
+        Number of ranks that held subdomains at the end.
     balances : dict or None
         Balances of the run: their "count", the "moved" subdomains, "bytes" and "seconds" of all, and "before"
         of the last, the work of the rank with most over the mean. None where there was none.

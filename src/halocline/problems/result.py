@@ -335,7 +335,7 @@ def result_of(observer: Any) -> Result:
         devices=fields.devices,
         memory_bytes=memory_bytes,
         **_written(domain.comm, writing),
-        ranks_active=domain.holding,
+        ranks_active=domain.active_ranks,
         balances=_balanced(getattr(problem, "balances", ())),
         **facts,
     )

@@ -9,8 +9,8 @@ import pytest
 
 import balanced_runs
 import halocline as hc
-from halocline.errors import InputError
-from halocline.run.memory.balance import Balance, cells
+from halocline.errors import InputError, RunError
+from halocline.run.memory.balance import Balance, active_cells
 
 
 @pytest.mark.ranks(1, 2, 3, 4, long=(1,))
@@ -35,7 +35,7 @@ def counted(sim: hc.Simulation, work: Any, slow: float = 1.0) -> Balance:
     domain = sim.domain
     last = domain.comm.size - 1
     for _ in range(4):
-        own = cells(sim.store)
+        own = active_cells(sim.store)
         if work is not None:
             with sim.holding(work) as field:
                 own = {n: float(view.sum()) for n, view in zip(own, sim.store.views(field), strict=True)}
@@ -125,7 +125,7 @@ def test_what_cannot_be_balanced() -> None:
 
     sim = hc.Simulation(grid, step, threads=1)
     sim[u] = 1.0
-    with pytest.raises(InputError, match="each rank has one subdomain"):
+    with pytest.raises(InputError, match="no rank has several subdomains"):
         sim.balance()
     with pytest.raises(InputError, match="ranks_active is 3; expected 1 to 2, the number of ranks"):
         sim.balance(ranks_active=3)
@@ -133,5 +133,59 @@ def test_what_cannot_be_balanced() -> None:
         hc.Simulation(grid, step, threads=1, ranks_active=5)
     several = hc.Simulation(grid, step, threads=1, subdomains_per_rank=2)
     several[u] = 1.0
-    with pytest.raises(InputError, match=r"work is -120 in a subdomain; expected finite values, at least 0"):
-        several.balance(work=-1.0 * u)
+    left = grid.x < 0.2
+    for work, words in (
+        (-1.0 * u, "-1 somewhere"), (hc.where(left, -2.0, 9.0), "-2 somewhere"), (-3.0, "-3; expected"),
+        (9.0 * u * hc.where(left, 1e308, 1.0), "inf somewhere"), (u / hc.where(left, 0.0, 1.0), "inf some"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=f"work is {words}"):
+            several.balance(work=work)
+    with pytest.raises(InputError, match=r"balance is 0.5, a time, but these equations have none"):
+        hc.Simulation(grid, step, threads=1, balance=0.5)
+
+
+@pytest.mark.ranks(2)
+def test_a_balance_without_measurements_changes_nothing() -> None:
+    """Two in a row: the second one knows no work, and leaves what the first one has found."""
+    grid = hc.Grid((24, 20), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        u.set(u[0, 1])
+
+    sim = hc.Simulation(grid, step, threads=1, subdomains_per_rank=4)
+    sim[u] = 1.0
+    first = sim.balance(work=1.0 + 50.0 * hc.where(grid.x < 0.2, 1.0, 0.0))
+    held = sim.domain.subdomains
+    assert first.moved > 0
+    assert sim.balance().moved == 0
+    assert sim.domain.subdomains == held
+
+
+@pytest.mark.ranks(2)
+def test_nothing_changes_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = hc.Grid((24, 20), periodic=True)
+    u = grid.field("u")
+
+    @hc.program
+    def step(u: Any) -> None:
+        u.set(u[0, 1])
+
+    sim = hc.Simulation(grid, step, threads=1, subdomains_per_rank=4)
+    sim[u] = lambda x, y: x + y
+    sim.run(steps=2)
+    before, held = sim.checksum(u), sim.domain.subdomains
+
+    def full(*_: Any, **__: Any) -> None:
+        raise RunError("no memory")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(type(sim.store), "new_storage", full)
+        with pytest.raises(RunError, match="no memory"):
+            sim.balance(work=1.0, ranks_active=1)
+    assert (sim.checksum(u), sim.domain.subdomains, sim.domain.active_ranks) == (before, held, 2)
+    sim.run(steps=18)
+    assert sim.evaluate(hc.value(u, at=(5, 7))) == pytest.approx(5.5 / 24 + 7.5 / 20)
+    sim.balance(work=1.0, ranks_active=1)
+    assert sim.domain.active_ranks == 1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = group(__doc__)
 
 
-@command(app, "exchange", options.Execution, without=("patch", *options.TO_COMPARE))
+@command(app, "exchange", options.Execution, without=("patch", *options.TO_COMPARE, *options.OF_MOVES))
 def exchange(
     n: Annotated[str, problem("--n N[,M[,K]]")] = "256",
     dim: Annotated[int, options.DIM] = 3,

@@ -71,7 +71,14 @@ class OfReport:
     json: Annotated[str | None, options.JSON] = None
 
 
-@command(app, "CASE", options.OfCase, OfReport, PlannedExecution, without=("mailboxes", "schedule", "trace"))
+@command(
+    app,
+    "CASE",
+    options.OfCase,
+    OfReport,
+    PlannedExecution,
+    without=("mailboxes", "schedule", "trace", *options.OF_MOVES),
+)
 def case(context: typer.Context, **values: Any) -> None:
     """Steps or iterations of a case of `halocline cases`, or of the first problem that a Python file makes:
     fields and halos, what is exchanged and why, messages, bytes, flops, memory, patches, and the least time

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from halocline.problems.step_bench import StepBench
 
 app = group(__doc__, CaseByName)
-LEFT_OUT = ("methods", "overlap", "trace", *options.TO_COMPARE)
+LEFT_OUT = ("methods", "overlap", "trace", *options.TO_COMPARE, *options.OF_MOVES)
 
 
 @dataclass

@@ -28,7 +28,9 @@ class Results(options.Results):
     """
 
 
-@command(app, "poisson", options.Execution, options.Keeping, Results, without=("csv", "check", "state"))
+@command(
+    app, "poisson", options.Execution, options.Keeping, Results, without=("csv", "check", "state", "balance")
+)
 def poisson(
     n: Annotated[int | None, problem("--n N", whole(ranges.POINTS))] = None,
     dim: Annotated[int | None, problem("--dim 1|2|3", whole(ranges.AXES))] = None,

@@ -8,7 +8,7 @@ momentum and energy: sums over the grid stay what they are.
 
 from __future__ import annotations
 
-from halocline.lang.expression import Expr, as_expr
+from halocline.lang.expression import Expr, as_expr, index
 from halocline.lang.functions import symmetric_sum, where
 from halocline.lang.grid import Field, Vector
 from halocline.lang.operators import shift
@@ -23,7 +23,7 @@ SELDOM = 1e-3  # share of the steps that are expected to need passes
 
 
 def lacking(U: Conserved) -> Expr:
-    """Return the condition that a cell has no mass or no heat; false where its values are not finite."""
+    """Return the condition that a cell has no mass or no heat; false where these are NaN."""
     return (U.rho <= 0.0) | (heat(U) <= 0.0)
 
 
@@ -32,8 +32,10 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
 
     A pass makes each cell without heat the mean of itself and its 2d neighbours in heat, and each cell
     without mass their mean in mass, momentum, and energy without that of the field. The neighbours lose what
-    it gains. Every cell becomes a convex combination of cells, and heat is a concave function of mass,
-    momentum and energy: so no pass lowers the least density, nor the least heat where density is positive.
+    it gains; nothing passes through walls. Every cell becomes a convex combination of cells, so that no pass
+    lowers the least density. Heat is a concave function of mass, momentum and energy where density is
+    positive: so no pass lowers the least heat around cells with mass. A neighbour of a cell without mass may
+    lose all of its heat, and is treated in the next pass.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
     cells : Scalar
         Number of lacking cells, which each pass counts again.
     """
-    axes = rho.grid.ndim
+    grid, axes = rho.grid, rho.grid.ndim
     share = 1.0 / (2 * axes + 1)
     with when(cells > 0.0, often=SELDOM), loop(until=cells <= 0.0, limit=PASSES):
         U = Conserved(rho.expr, Vector(c.expr for c in m), E.expr, at_cells(b, axes))
@@ -64,7 +66,12 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
                 if spare is not None:
                     other = where(beside(cold, a), through(spare, a), 0.0)
                 flux = where(beside(thin, a), through(value, a), other)
-                gains.append(flux - shift(flux, a))
+                lower, upper = flux, shift(flux, a)
+                if not grid.periodic[a]:
+                    cell = index(grid, a)
+                    lower = where(cell > 0.0, lower, 0.0)
+                    upper = where(cell < grid.cells(a) - 1.0, upper, 0.0)
+                gains.append(lower - upper)
             total: Expr = old + symmetric_sum(*gains)
             return total
 

@@ -182,7 +182,7 @@ class MHDSimulation(Simulation):
         try:
             return super().run(*positional, **options)
         except RunError as error:
-            raise error.explained(events.told(self.events)) from None
+            raise error.explained(events.text(self.events)) from error.__cause__
         finally:
             self._warn()
 

@@ -223,8 +223,8 @@ class Domain:
         Global index of the first cell of each of these subdomains.
     device_links : DeviceLinks
         Between the devices of a node.
-    holding : int
-        How many ranks hold subdomains, or are to.
+    active_ranks : int
+        Number of ranks that hold subdomains.
     work : dict of int to float
         Seconds that threads spent in each subdomain of this rank since the last balance.
     shared_bytes : int
@@ -248,8 +248,8 @@ class Domain:
         self._finders: dict[Any, Any] = {}
         self._directory: Directory | None = None
         self.work: dict[int, float] = {}
-        self.holding = self.how.ranks_active or self.comm.size
-        self.check_holding(self.holding)
+        self.active_ranks = self.how.ranks_active or self.comm.size
+        self.check_active(self.active_ranks)
         self.threads = self.how.threads or default_threads(self.comm)
         self._notice(*self.how.ignored)
         if self.devices:
@@ -293,12 +293,15 @@ class Domain:
         if comm.mpi is None:
             self._notice(needs_ranks(self.how.allowed_methods, layout.decomposition))
         methods, self.unavailable = available_methods(comm, self.how, self.devices)
-        self._take(Transfers(layout, methods, self.how.packing))
+        self._lay_out(Transfers(layout, methods, self.how.packing))
         if self.how.balance is not None and not self.can_balance:
-            self._notice("balance: ignored, since no rank has several subdomains (subdomains_per_rank)")
+            why = "no rank has several subdomains (subdomains_per_rank)"
+            if self.active_ranks == 1:
+                why = "one rank has all subdomains"
+            self._notice(f"balance: ignored, since {why}")
 
-    def _take(self, transfers: Transfers) -> None:
-        """Have the subdomains that this rank has in a layout; all ranks call this."""
+    def _lay_out(self, transfers: Transfers) -> None:
+        """Take the subdomains that this rank has in a layout; all ranks call this."""
         comm, layout = self.comm, transfers.layout
         self.transfers = transfers
         self.subdomains = layout.owned(comm.rank)
@@ -314,7 +317,7 @@ class Domain:
     @property
     def can_balance(self) -> bool:
         """True where there are more subdomains than ranks that hold any, so that a balance can help."""
-        return self.decomposition is not None and self.decomposition.count > self.holding > 1
+        return self.decomposition is not None and self.decomposition.count > self.active_ranks > 1
 
     def note_work(self, seconds: Sequence[float]) -> None:
         """Add the seconds that the threads of this rank spent in its subdomains, one number for each."""
@@ -329,17 +332,17 @@ class Domain:
             self._directory = Directory(self.comm, self.decomposition)
         return self._directory
 
-    def have(self, subdomains: tuple[int, ...]) -> None:
-        """Have these subdomains from now on, which may have moved to this rank; all ranks call this."""
+    def take_over(self, subdomains: tuple[int, ...]) -> None:
+        """Make these the subdomains of this rank, after some have moved; all ranks call this."""
         assert self.transfers is not None
         layout, rank = self.transfers.layout, self.comm.rank
         self.directory.register(subdomains)
         around = {peer for own in subdomains for peer in neighbours(layout.decomposition, own)}
         homes = self.directory.find(around) | {n: (rank, local) for local, n in enumerate(subdomains)}
         moved = MovedSubdomains(rank, subdomains, homes)
-        self._take(replace(self.transfers, layout=replace(layout, moved=moved)))
+        self._lay_out(replace(self.transfers, layout=replace(layout, moved=moved)))
 
-    def check_holding(self, ranks: int) -> None:
+    def check_active(self, ranks: int) -> None:
         """Raise InputError for a number of ranks that are to hold subdomains which cannot be."""
         if not 1 <= ranks <= self.comm.size:
             raise InputError(f"ranks_active is {ranks}; expected 1 to {self.comm.size}, the number of ranks")

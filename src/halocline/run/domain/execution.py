@@ -98,8 +98,8 @@ class Execution:
         How often subdomains move between ranks, so that all ranks take equally long; as `every` of
         `Simulation.run`. See `Simulation.balance`.
     ranks_active : int, optional
-        How many ranks hold subdomains, the first ones, node by node; the others wait for them. All where not
-        given.
+        Number of ranks that hold subdomains, the first ones, node by node; the others wait for them. All
+        where not given.
     trace : str or path, optional
         A file that is to hold what each thread, message and queue of a device did in runs of loops, in the
         format that Perfetto and chrome://tracing open: the first 20,000 events of each.

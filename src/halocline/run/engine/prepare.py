@@ -28,7 +28,7 @@ from halocline.plan.rank import RankPlan
 from halocline.plan.transfer import Transfers
 from halocline.run.engine.prepared import PassTimer, PatchShape, Prepared, has_loop, rank_plan
 from halocline.run.host.machine import exceeds_cache
-from halocline.run.memory.balance import balance, cells
+from halocline.run.memory.balance import active_cells, balance
 from halocline.run.memory.store import FieldStore
 from halocline.run.ranks.communicator import Communicator
 from halocline.run.tuning import kernels, patches
@@ -110,8 +110,8 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
     store.check_room(schedule.fields)
     if domain.transfers is None:
         domain.adopt(schedule)
-        if domain.holding < comm.size:
-            balance(store, cells(store), domain.holding)
+        if domain.active_ranks < comm.size:
+            balance(store, active_cells(store), domain.active_ranks)
         comm.check_same(
             f"the decomposition for program {name!r} is",
             domain.transfers,

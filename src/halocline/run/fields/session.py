@@ -187,6 +187,12 @@ class Session:
         self._due = FIRST_CHECK  # steps from one check to the next
         self._since, self._took, self._checking = 0, 0.0, 0.0  # steps since; seconds of these, and of checks
 
+    def release(self) -> None:
+        """Free the engines of the program; the next run makes others."""
+        for prepared in (self.prepared, self._first):
+            if prepared is not None:
+                prepared.release()
+
     def forget_copy(self) -> None:
         """Take a new copy for a replay before the next step, after subdomains have moved."""
         self._kept_for = None

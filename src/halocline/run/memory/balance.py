@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from halocline.plan.box import Box
-from halocline.plan.redistribution import moved
+from halocline.plan.redistribution import redistribution
 from halocline.run.memory.redistribute import redistribute
 from halocline.run.memory.store import FieldStore
 
 
 @dataclass(frozen=True)
 class Balance:
-    """What a balance found and did, the same on all ranks.
+    """Result of a balance, the same on all ranks.
 
     Attributes
     ----------
@@ -24,11 +24,12 @@ class Balance:
     largest : float
         Work of the largest subdomain, over this mean of the new shares: no share can be smaller.
     moved, subdomains : int
-        How many subdomains moved, and how many there are.
+        Numbers of subdomains that moved, and of all.
     bytes : int
         Bytes that were sent, of all ranks.
     seconds : float
-        Time that the balance took on the slowest rank.
+        Time that the balance took on the slowest rank. The next run plans its steps anew, which is not part
+        of it.
     """
 
     before: float
@@ -40,16 +41,25 @@ class Balance:
     seconds: float
 
 
-def balance(store: FieldStore, weights: Mapping[int, float], holding: int) -> Balance:
+def balance(
+    store: FieldStore,
+    weights: Mapping[int, float],
+    active: int,
+    release: Callable[[], None] = lambda: None,
+) -> Balance:
     """Move subdomains so that ranks have equal shares of work; all ranks call this.
+
+    Where no subdomain has any work, it moves them only to as many ranks as are to be active.
 
     Parameters
     ----------
     store : FieldStore
     weights : mapping of int to float
         Work of each subdomain of this rank.
-    holding : int
-        How many ranks are to hold subdomains: the first ones, node by node.
+    active : int
+        Number of ranks that are to hold subdomains: the first ones, node by node.
+    release : callable
+        Frees engines, which hold the memory of subdomains, before any of these moves.
 
     Raises
     ------
@@ -62,11 +72,14 @@ def balance(store: FieldStore, weights: Mapping[int, float], holding: int) -> Ba
     own = sum(weights.values())
     _, total = comm.prefix(own)
     (before,) = comm.total([float(bool(weights))])
-    if not total > 0.0:  # nothing was measured: subdomains count alike
+    stay = False
+    if not total > 0.0:  # no work is known: subdomains count alike
         weights = dict.fromkeys(weights, 1.0)
-        own, total = float(len(weights)), float(cut.count)
-    new = domain.directory.assign(weights, layout.ranks_by_node[:holding])
-    leaving = {number: rank for number, rank in new.items() if rank != comm.rank}
+        own, total, stay = float(len(weights)), float(cut.count), active == domain.active_ranks
+    leaving: dict[int, int] = {}
+    if not stay:
+        new = domain.directory.assign(weights, layout.ranks_by_node[:active])
+        leaving = {number: rank for number, rank in new.items() if rank != comm.rank}
     offers: dict[int, dict[int, float]] = {}
     for number, rank in leaving.items():
         offers.setdefault(rank, {})[number] = weights[number]
@@ -74,19 +87,20 @@ def balance(store: FieldStore, weights: Mapping[int, float], holding: int) -> Ba
     arriving = {number: rank for rank, each in offered.items() for number in each}
     held = {n: weight for n, weight in weights.items() if n not in leaving}
     held |= {n: weight for each in offered.values() for n, weight in each.items()}
-    domain.holding, domain.work = holding, {}
-    sent, mine = 0, sorted(held, key=domain.directory.place)
-    (many,) = comm.total([float(len(leaving))])
+    sent, (many,) = 0, comm.total([float(len(leaving))])
     if many:
-        sent = redistribute(store, moved(cut, mine, leaving, arriving))
+        release()
+        subdomains = sorted(held, key=domain.directory.place)
+        sent = redistribute(store, redistribution(cut, subdomains, leaving, arriving))
+    domain.active_ranks, domain.work = active, {}
     slowest, expected, largest, seconds = comm.greatest(
         [own, sum(held.values()), max(weights.values(), default=0.0), time.perf_counter() - begun]
     )
     (size,) = comm.total([float(sent)])
     return Balance(
         before=slowest * before / total,
-        after=expected * holding / total,
-        largest=largest * holding / total,
+        after=expected * active / total,
+        largest=largest * active / total,
         moved=int(many),
         subdomains=cut.count,
         bytes=int(size),
@@ -94,7 +108,7 @@ def balance(store: FieldStore, weights: Mapping[int, float], holding: int) -> Ba
     )
 
 
-def cells(store: FieldStore) -> dict[int, float]:
+def active_cells(store: FieldStore) -> dict[int, float]:
     """Return the active cells of each subdomain of this rank."""
     domain, blocks = store.domain, store.blocks
     assert domain.decomposition is not None
@@ -105,7 +119,7 @@ def cells(store: FieldStore) -> dict[int, float]:
     return {number: float(sum(Box(*piece).size for piece in each)) for number, each in pieces.items()}
 
 
-def measured(store: FieldStore) -> dict[int, float]:
+def measured_work(store: FieldStore) -> dict[int, float]:
     """Return the work of each subdomain of this rank since the last balance.
 
     On the host it is the time of one thread, were the work shared evenly; on devices, whose kernels are not
@@ -113,5 +127,5 @@ def measured(store: FieldStore) -> dict[int, float]:
     """
     domain = store.domain
     if domain.devices:
-        return cells(store)
+        return active_cells(store)
     return {number: domain.work.get(number, 0.0) / domain.threads for number in domain.subdomains}

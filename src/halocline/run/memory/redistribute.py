@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from operator import sub
 from typing import Any
 
@@ -34,63 +33,59 @@ def redistribute(store: FieldStore, plan: Redistribution) -> int:
     RunError
         A node has too little memory; nothing has moved then.
     """
-    domain, comm = store.domain, store.domain.comm
+    domain, comm, cut = store.domain, store.domain.comm, store.domain.decomposition
+    assert cut is not None
+    arriving = sum(
+        _points(piece.box, info, cut).size * ITEMSIZE[info.dtype]
+        for piece in plan.receives
+        for info in store.infos.values()
+    )
+    needed = store.of_node(arriving)
     with comm.agreement("look for memory for subdomains that move"):
-        points = {
-            (name, piece): _points(piece.box, info, plan.target).size
-            for piece in plan.receives
-            for name, info in store.infos.items()
-        }
-        if not domain.devices:
-            store.check_node(sum(n * ITEMSIZE[store.infos[name].dtype] for (name, _), n in points.items()))
+        store.check_node(needed)
     sent, made = 0, {}
     for name in store.storages:
-        made[name], count = _moved(store, plan, name)
+        made[name], count = _moved(store, plan, cut, name)
         sent += count
     store.storages = made
     store.generation += 1
-    domain.have(plan.subdomains)
+    domain.take_over(plan.subdomains)
     store.share(list(made))
     return sent
 
 
-def _moved(store: FieldStore, plan: Redistribution, name: str) -> tuple[list[Any], int]:
+def _moved(store: FieldStore, plan: Redistribution, cut: Decomposition, name: str) -> tuple[list[Any], int]:
     """Return the storages of a field afterwards, and the bytes that this rank has sent."""
     domain, info, before = store.domain, store.infos[name], store.domain.subdomains
     old = dict(zip(before, store.storages[name], strict=True))
     new: dict[int, Any] = {}
+    sends: list[tuple[int, NDArray[Any]]] = []
+    receives: list[tuple[int, NDArray[Any]]] = []
     with domain.comm.agreement(f"make room for field {name!r} in subdomains that move"):
         for local, number in enumerate(plan.subdomains):
             device = domain.device_of(local, len(plan.subdomains)) if domain.devices else None
             if number in old and (device is None or device == domain.device_of(before.index(number))):
                 new[number] = old[number]
                 continue
-            shape = _points(plan.target.box(number), info, plan.target).shape
-            new[number] = store.new_storage(name, shape, device)
+            new[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
             if number in old:  # it goes to another device of this rank
                 with store.written([new[number]]) as (fresh,):
                     store.whole(fresh)[...] = store.whole(store.on_host([old[number]])[0])
-    sends = []
-    for number, pieces in _by_subdomain(plan.sends, "source"):
-        (there,) = store.on_host([old[number]])
-        sends += [(piece.rank, _packed(store, there, piece, plan.source, number, info)) for piece in pieces]
-    receives = [
-        (piece.rank, np.empty(sum(box.size for box in _active(store, piece, plan.target, info)), info.dtype))
-        for piece in plan.receives
-    ]
+        for piece in plan.sends:
+            (there,) = store.on_host([old[piece.subdomain]])
+            views = [view.reshape(-1) for view in _views(store, there, piece, cut, info)]
+            sends.append((piece.rank, np.concatenate(views) if views else np.empty(0, info.dtype)))
+        for piece in plan.receives:
+            size = sum(box.size for box in _active(store, piece, cut, info))
+            receives.append((piece.rank, np.empty(size, info.dtype)))
     domain.comm.exchange(sends, receives)
-    arrived = dict(zip(plan.receives, (array for _, array in receives), strict=True))
-    for number, pieces in _by_subdomain(plan.receives, "target"):
-        with store.written([new[number]]) as (there,):
-            for piece in pieces:
-                _unpack(store, there, arrived[piece], piece, plan.target, number, info)
-    return [new[number] for number in plan.subdomains], sum(array.nbytes for _, array in sends)
-
-
-def _by_subdomain(pieces: tuple[Piece, ...], end: str) -> Iterator[tuple[int, list[Piece]]]:
-    """Yield the subdomains at one end of pieces, each with its pieces."""
-    for number in dict.fromkeys(getattr(piece, end) for piece in pieces):
-        yield number, [piece for piece in pieces if getattr(piece, end) == number]
+    for piece, (_, row) in zip(plan.receives, receives, strict=True):
+        with store.written([new[piece.subdomain]]) as (there,):
+            at = 0
+            for view in _views(store, there, piece, cut, info):
+                view[...] = row[at : at + view.size].reshape(view.shape)
+                at += view.size
+    return [new[number] for number in plan.subdomains], sum(row.nbytes for _, row in sends)
 
 
 def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
@@ -108,34 +103,10 @@ def _active(store: FieldStore, piece: Piece, cut: Decomposition, info: FieldInfo
 
 
 def _views(
-    store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, number: int, info: FieldInfo
+    store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, info: FieldInfo
 ) -> Iterator[NDArray[Any]]:
-    """Yield views of the points of a piece in the storage of a subdomain."""
-    first, whole = cut.box(number).lo, store.whole(storage)
+    """Yield views of the points of a piece in the storage of its subdomain."""
+    first, whole = cut.box(piece.subdomain).lo, store.whole(storage)
     for box in _active(store, piece, cut, info):
         lo, hi = tuple(map(sub, box.lo, first)), tuple(map(sub, box.hi, first))
         yield whole[tuple(map(slice, lo, hi))]
-
-
-def _packed(
-    store: FieldStore, storage: Any, piece: Piece, cut: Decomposition, number: int, info: FieldInfo
-) -> NDArray[Any]:
-    """Return the points of a piece in one row."""
-    views = [view.reshape(-1) for view in _views(store, storage, piece, cut, number, info)]
-    return np.concatenate(views) if views else np.empty(0, info.dtype)
-
-
-def _unpack(
-    store: FieldStore,
-    storage: Any,
-    row: NDArray[Any],
-    piece: Piece,
-    cut: Decomposition,
-    number: int,
-    info: FieldInfo,
-) -> None:
-    """Write the points of a piece from one row."""
-    at = 0
-    for view in _views(store, storage, piece, cut, number, info):
-        view[...] = row[at : at + view.size].reshape(view.shape)
-        at += prod(view.shape)

@@ -24,15 +24,15 @@ from halocline.run.ranks.communicator import Communicator
 
 
 def _lack(comm: Communicator, needed: int, what: str) -> str:
-    """Return the message for a node without `needed` bytes for each of its ranks; "" where it has them."""
+    """Return the message for a node without `needed` bytes for all of its ranks; "" where it has them."""
     ranks = comm.ranks_of_node
     available = min(native().available_memory(), ranks * native().available_to_process())
-    if ranks * needed <= available:
+    if needed <= available:
         return ""
     whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
     advice = "fewer mailboxes, a smaller grid" if "mailboxes" in what else "a smaller grid"
     return (
-        f"the {what} {whose}need {_amount(ranks * needed)}, but only {_amount(available)} are available: "
+        f"the {what} {whose}need {_amount(needed)}, but only {_amount(available)} are available: "
         f"take {advice}, float32 or more nodes"
     )
 
@@ -123,9 +123,10 @@ class FieldStore:
         All ranks call this. To plan a grid that no machine holds would itself take memory and time.
         """
         comm, new = self.domain.comm, [f for f in fields if f.name not in self.storages]
-        needed = self.cells * sum(ITEMSIZE[info.dtype] for info in new)
+        needed, active = self.cells * sum(ITEMSIZE[info.dtype] for info in new), self.domain.active_ranks
+        of_node = min(comm.ranks_of_node, active) * -(-needed // active)
         with comm.agreement("look for memory"):
-            if not self.domain.devices and (lack := _lack(comm, -(-needed // comm.size), "fields")):
+            if not self.domain.devices and (lack := _lack(comm, of_node, "fields")):
                 raise InputError(lack)
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
@@ -143,7 +144,11 @@ class FieldStore:
         if self.domain.devices:
             with comm.agreement(f"look for memory for {name!r}"):
                 check_devices(self.domain, plan, self.storages)
+        new = sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
+        mailboxes = self.domain.how.mailboxes * plan.mailbox_bytes
+        needed = self.of_node(new + mailboxes)
         with comm.agreement(f"allocate fields of {name!r}"):
+            self.check_node(needed, "fields and mailboxes" if mailboxes else "fields")
             made = self._allocated(fields, plan)
         self.share(made)
 
@@ -155,9 +160,6 @@ class FieldStore:
             self._halos[base] = tuple(
                 (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
             )
-        new = sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
-        mailboxes = self.domain.how.mailboxes * plan.mailbox_bytes
-        self.check_node(new + mailboxes, "fields and mailboxes" if mailboxes else "fields")
         made = []
         for number, info in enumerate(fields):
             base = info.name.removesuffix("'")
@@ -171,6 +173,14 @@ class FieldStore:
                     self._make(name, shapes)
                     made.append(name)
         return made
+
+    def of_node(self, size: int) -> int:
+        """Return the sum of the sizes that all ranks of this rank's machine give; all ranks call this."""
+        comm, transfers = self.domain.comm, self.domain.transfers
+        if transfers is None or transfers.layout.moved is None:
+            return comm.ranks_of_node * size  # ranks have about the same
+        sizes = comm.allgather_of_node(size)
+        return comm.ranks_of_node * sum(sizes) // len(sizes)
 
     def check_node(self, needed: int, what: str = "fields") -> None:
         """Raise RunError where the ranks of a node ask together for more memory than it has.
@@ -187,11 +197,10 @@ class FieldStore:
         before, self.blocks = self.blocks, blocks
         comm, ndim = self.domain.comm, self.domain.grid.ndim
         try:
+            sizes = (sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values())
+            needed = self.of_node(max(sizes, default=0))
             with comm.agreement("change the active blocks"):
-                sizes = (
-                    sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values()
-                )
-                self.check_node(0 if self.domain.devices else max(sizes, default=0))
+                self.check_node(needed)
         except BaseException:
             self.blocks = before
             raise
@@ -215,7 +224,8 @@ class FieldStore:
                 with device_errors(f"field {name!r}"):
                     return native().DeviceStorage(device, *size)
             shared, sparse = self.domain.peers is not None, self.blocks is not None
-            return native().Storage(*size, len(self.storages), shared, sparse)
+            place = [*self.storages].index(name) if name in self.storages else len(self.storages)
+            return native().Storage(*size, place, shared, sparse)
         except MemoryError as error:
             raise RunError(f"field {name!r}: {error}") from None
 

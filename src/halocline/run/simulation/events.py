@@ -121,7 +121,7 @@ def warn(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> No
         )  # fmt: skip
 
 
-def told(counts: Mapping[str, Mapping[str, Any]]) -> str:
+def text(counts: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a line that names the events that happened so far; empty where there are none to count."""
     happened = []
     for name, event in counts.items():

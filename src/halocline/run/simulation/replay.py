@@ -90,7 +90,7 @@ class FailureReplay:
         self._copied = self.store.fields
         if self._file is None:
             size = sum(storage.bytes for f in self._copied for storage in self.store.of(f))
-            needed, available = self.store.domain.comm.ranks_of_node * size, native().available_memory()
+            needed, available = self.store.of_node(size), native().available_memory()
             if needed > available:  # temporary files may lie in memory too
                 raise MemoryError(
                     f"it takes {needed / 1e9:,.1f} GB of memory, and {available / 1e9:,.1f} GB are available"

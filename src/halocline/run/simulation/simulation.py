@@ -31,7 +31,7 @@ from halocline.run.engine.prepared import NO_STEP, Outcome, Prepared
 from halocline.run.fields.fields import Fields
 from halocline.run.fields.session import Session
 from halocline.run.measurements.bandwidth import bandwidth_share
-from halocline.run.memory.balance import Balance, balance, cells, measured
+from halocline.run.memory.balance import Balance, active_cells, balance, measured_work
 from halocline.run.memory.store import FieldStore
 from halocline.run.output import restart
 from halocline.run.output.checkpoint import Checkpoint
@@ -153,8 +153,6 @@ class Simulation(Fields):
         self.notes: Callable[[], Mapping[str, Any]] | None = None
         self._ledger = Ledger(comm)
         self.balances: list[Balance] = []
-        often = self.domain.how.balance
-        self._balance_every = None if often is None else Every.parse("balance", often)
         if terms is not None:
             bind(terms, grid, dict.fromkeys((*OWN_SCALARS, *self.parameters), 0.0))
         self._traced = partial(
@@ -169,6 +167,13 @@ class Simulation(Fields):
             after_step=after_step,
         )
         self._stepping = self._traced()
+        often = self.domain.how.balance
+        self._balance_every = None if often is None else Every.parse("balance", often)
+        if self._balance_every and self._balance_every.time is not None and not self._stepping.timed:
+            raise InputError(
+                f"balance is {often!r}, a time, but these equations have none: give a number of steps, as in "
+                '"50 steps", or a wall-clock time, as in "30 min"'
+            )
         self.title = self.program.name if self.program.name.isidentifier() else "simulation"
         self.order, self.scheme = order, scheme
         observers.made(self)
@@ -234,35 +239,35 @@ class Simulation(Fields):
             Work in each cell, at least 0. Where not given, the time that threads have spent in each subdomain
             since the last balance; on devices, the number of active cells.
         ranks_active : int, optional
-            How many ranks hold subdomains from now on, the first ones, node by node; as many as before where
-            not given.
+            Number of ranks that hold subdomains from now on, the first ones, node by node; as many as before
+            where not given.
 
         Returns
         -------
         Balance
-            What was found and moved, and how long it took.
+            Shares of work before and after, subdomains that moved, and the time that it took.
 
         Raises
         ------
         InputError
-            There are no more ranks than that, ranks ask for other numbers, or each rank has one subdomain, so
-            that nothing can be balanced.
+            `ranks_active` exceeds the number of ranks or differs between ranks; no rank has several
+            subdomains, so that nothing can be balanced; or `work` is negative or not finite.
         RunError
             A node has too little memory for its new share; nothing has moved then.
         """
         domain = self.domain
-        holding = domain.holding if ranks_active is None else RANKS.check("ranks_active", ranks_active)
-        domain.comm.check_same("ranks_active is", holding, "all ranks must give the same")
-        domain.check_holding(holding)
+        active = domain.active_ranks if ranks_active is None else RANKS.check("ranks_active", ranks_active)
+        domain.comm.check_same("ranks_active is", active, "all ranks must give the same")
+        domain.check_active(active)
         assert domain.decomposition is not None
-        if domain.comm.size > 1 and domain.decomposition.count <= holding == domain.holding:
+        if domain.comm.size > 1 and domain.decomposition.count <= active == domain.active_ranks:
             raise InputError(
-                "each rank has one subdomain, so that nothing can be balanced: take several, as in "
+                "no rank has several subdomains, so that nothing can be balanced: take several, as in "
                 "subdomains_per_rank=8"
             )
         self.settle()
-        weights = measured(self.store) if work is None else self._work(work)
-        found = balance(self.store, weights, holding)
+        weights = measured_work(self.store) if work is None else self._work(work)
+        found = balance(self.store, weights, active, self._release_engines)
         self.balances.append(found)
         self._session.forget_copy()
         if domain.comm.rank == 0:
@@ -274,16 +279,27 @@ class Simulation(Fields):
 
     def _work(self, work: Any) -> dict[int, float]:
         """Return the sum of a field or expression over the points of each subdomain of this rank."""
-        if not isinstance(work, (Field, str)) and not as_expr(work, "work").varies:
-            return cells(self.store)  # all cells count alike
-        sums = dict.fromkeys(self.domain.subdomains, 0.0)
+        if not isinstance(work, (Field, str)) and not (constant := as_expr(work, "work")).varies:
+            if constant.op == "const" and not 0.0 < constant.attribute < math.inf:
+                raise InputError(f"work is {constant.attribute:g}; expected a positive number")
+            return active_cells(self.store)  # all cells count alike
         with self.holding(work) as field:
-            views = self.store.views(field)
-            sums = {number: float(view.sum()) for number, view in zip(sums, views, strict=True)}
-        least = min(self.domain.comm.allgather(min(sums.values(), default=0.0)))
-        if not 0.0 <= least < math.inf:
-            raise InputError(f"work is {least:g} in a subdomain; expected finite values, at least 0")
+            views = dict(zip(self.domain.subdomains, self.store.views(field), strict=True))
+            least = min((float(view.min()) for view in views.values()), default=0.0)
+            sums = {number: float(view.sum(dtype="float64")) for number, view in views.items()}
+        bad = [least, *sums.values()] if math.isnan(least) or least < 0 else list(sums.values())
+        wrong = next((value for value in bad if not 0.0 <= value < math.inf), None)
+        values = [value for value in self.domain.comm.allgather(wrong) if value is not None]
+        if values:
+            raise InputError(f"work is {values[0]:g} somewhere; expected finite values, at least 0")
         return sums
+
+    def _release_engines(self) -> None:
+        """Free all engines, whose memory of subdomains that move would else be held until the next run."""
+        self._session.release()
+        for prepared in self._programs.values():
+            if isinstance(prepared, Prepared):
+                prepared.release()
 
     # --- what it is ---
 
