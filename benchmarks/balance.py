@@ -87,8 +87,8 @@ def measure(case: str, n: int, steps: int) -> None:
         print(json.dumps({
             "case": case, "cells": sim.store.cells, "step": [before[0], after[0]],
             "slowest": [before[1], after[1]], "subdomain": found[-1].largest,
-            "balance": [each.seconds for each in found], "first": first, "moved": [each.moved for each in found],
-            "bytes": [each.bytes for each in found],
+            "balance": [each.seconds for each in found], "first": first,
+            "moved": [each.moved for each in found], "bytes": [each.bytes for each in found],
         }))  # fmt: skip
 
 
