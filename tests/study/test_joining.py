@@ -339,7 +339,7 @@ def test_every_key_of_a_record_is_a_condition_or_a_result() -> None:
         *("cells", "time", "time_step", "limiter", "seconds", "ns_per_cell_step", "ssspnt"),
         *("flops_per_cell_step", "bytes_per_cell_step", "share_of_bound", "share_of_peak"),
         *("joules_per_cell_step", "joules_of", "checksum", "checksums", "diagnostics", "series", "error"),
-        *("events", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
+        *("events", "balances", "memory_bytes", "written_bytes", "writing_seconds", "waiting_seconds"),
         "ranks_of_node",  # the observed value of `ranks_per_node`, which conditions have instead
         *("parameters", "devices"),  # `settings` and the source of a measurement hold them
     }

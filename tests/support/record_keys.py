@@ -26,7 +26,17 @@ KEYS = [
 
 ALL = [  # those of any case first
     *("case", "shape", "cells", "steps", "order", "scheme", "dtype", "decomposition", "patch"),
-    *("subdomains_per_rank", "ranks_per_node", "placement", "methods", "mailboxes", "schedule", "kernels"),
+    *(
+        "subdomains_per_rank",
+        "balance",
+        "ranks_active",
+        "ranks_per_node",
+        "placement",
+        "methods",
+        "mailboxes",
+        "schedule",
+        "kernels",
+    ),
     *("overlap", "halo", "packing"),
     *("communication", "gpudirect", "only", "warm_up", "time", "time_step", "limiter", "seconds"),
     "ns_per_cell_step",
@@ -35,7 +45,7 @@ ALL = [  # those of any case first
     *("events", "parameters", "ranks", "threads", "nodes", "ranks_of_node", "hosts", "parts", "methods_used"),
     *("cores_or_devices", "devices"),
     "memory_bytes",
-    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks", "ranks_active", "balances"),
+    *("written_bytes", "writing_seconds", "waiting_seconds", "io_ranks", "balances"),
     *("n", "dof", "dim", "method", "rtol", "max_iterations", "iterations", "converged", "reason"),
     *("residual_relative", "true_residual_relative", "seconds_per_iteration", "bytes_per_iteration"),
     *("error_max", "bandwidth_share", "overlap_why", "sweep_seconds_overlap", "sweep_seconds_no_overlap"),

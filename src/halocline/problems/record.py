@@ -25,7 +25,8 @@ class Record:
         How time was integrated; None for a program that does not say.
     dtype : str
         Precision of the fields: "float64", "float32", or "float32 and float64".
-    decomposition, patch, subdomains_per_rank, ranks_per_node, placement, methods, mailboxes
+    decomposition, patch, subdomains_per_rank, balance, ranks_active, ranks_per_node, placement, methods,
+    mailboxes
         What was asked for, as the options of the command say it: "4x2", "32,256", "self,peer,mpi", "on"; see
         `halocline.Execution`. None: nothing.
     schedule, kernels, overlap
@@ -111,8 +112,6 @@ class Record:
         That the slowest rank spent on them instead of computing; and of these, waiting for buffers or disks.
     io_ranks : int
         Ranks beside these that wrote them.
-    ranks_active : int
-        Number of ranks that held subdomains at the end.
     balances : dict or None
         Balances of the run: their "count", the "moved" subdomains, "bytes" and "seconds" of all, and "before"
         of the last, the work of the rank with most over the mean. None where there was none.
@@ -128,6 +127,8 @@ class Record:
     decomposition: str
     patch: str | None
     subdomains_per_rank: int
+    balance: str | None
+    ranks_active: int | None
     ranks_per_node: int | None
     placement: str
     methods: str | None
@@ -174,7 +175,6 @@ class Record:
     writing_seconds: float
     waiting_seconds: float
     io_ranks: int
-    ranks_active: int
     balances: dict[str, float] | None
 
 

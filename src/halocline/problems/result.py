@@ -31,6 +31,7 @@ from halocline.run.measurements.bandwidth import bandwidth, duration_beside
 from halocline.run.measurements.energy import EnergyMeter
 from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.memory.balance import Balance
+from halocline.run.output.every import Every
 from halocline.run.ranks.communicator import Communicator, hosts
 from halocline.run.ranks.mpi import communicator_of
 from halocline.run.simulation import events as counters
@@ -335,7 +336,6 @@ def result_of(observer: Any) -> Result:
         devices=fields.devices,
         memory_bytes=memory_bytes,
         **_written(domain.comm, writing),
-        ranks_active=domain.active_ranks,
         balances=_balanced(getattr(problem, "balances", ())),
         **facts,
     )
@@ -390,13 +390,22 @@ def asked(how: Execution, axes: int) -> dict[str, Any]:
         return between.join(map(str, (value,) if isinstance(value, int) else value))
 
     same = (
-        *("subdomains_per_rank", "ranks_per_node", "placement", "mailboxes", "schedule", "kernels"),
+        *(
+            "subdomains_per_rank",
+            "ranks_active",
+            "ranks_per_node",
+            "placement",
+            "mailboxes",
+            "schedule",
+            "kernels",
+        ),
         *("halo", "packing", "communication"),
     )
     return {
         "decomposition": words(how.decomposition, "x"),
         "patch": words(how.patch, ","),
         "methods": words(how.methods, ","),
+        "balance": None if how.balance is None else Every.parse("balance", how.balance).text,
         "overlap": how.overlap if isinstance(how.overlap, str) else "on" if how.overlap else "off",
         "gpudirect": "on" if how.gpudirect else "off",
         **{name: getattr(how, name) for name in same},

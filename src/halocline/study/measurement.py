@@ -17,7 +17,17 @@ PROBLEM = (
 )
 EXECUTION = (
     *("decomposition", "patch", "schedule", "methods", "methods_asked", "overlap", "packing"),
-    *("communication", "gpudirect", "subdomains_per_rank", "placement", "mailboxes", "kernels", "device"),
+    *(
+        "communication",
+        "gpudirect",
+        "subdomains_per_rank",
+        "balance",
+        "ranks_active",
+        "placement",
+        "mailboxes",
+        "kernels",
+        "device",
+    ),
     *("io_ranks", "environment", "python"),
 )
 PLACE = (  # axes of all tables

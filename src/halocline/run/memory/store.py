@@ -198,7 +198,7 @@ class FieldStore:
         comm, ndim = self.domain.comm, self.domain.grid.ndim
         try:
             sizes = (sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values())
-            needed = self.of_node(max(sizes, default=0))
+            needed = 0 if self.domain.devices else self.of_node(max(sizes, default=0))
             with comm.agreement("change the active blocks"):
                 self.check_node(needed)
         except BaseException:

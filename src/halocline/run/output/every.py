@@ -64,6 +64,13 @@ class Every:
     time: float | None = None
     seconds: float | None = None
 
+    @property
+    def text(self) -> str:
+        """The interval as options of the command write it: "5 steps", "0.5" or "30 s"."""
+        if self.steps is not None:
+            return f"{self.steps} steps"
+        return repr(self.time) if self.seconds is None else f"{self.seconds:g} s"
+
     def __repr__(self) -> str:
         if self.steps is not None:
             return f"hc.steps({self.steps})"
