@@ -22,10 +22,9 @@ def chain(decomposition: Decomposition) -> Decomposition:
 def shares(weights: Sequence[float], before: float, total: float, ranks: int) -> list[int]:
     """Return the rank of each of some consecutive tasks of a chain.
 
-    A task goes to the rank in whose part of the total weight its middle lies, which is a heuristic, and not
-    the best cut of the chain. So the weight of a rank is at
-    most the mean and that of one task: its first and last task reach into the parts of others by at most half
-    of themselves.
+    A task goes to the rank in whose part of the total weight its middle lies. This is a heuristic and not the
+    best cut of the chain. The weight of a rank is at most the mean plus that of one task: its first and last
+    task reach into the parts of others by at most half of themselves.
 
     Parameters
     ----------

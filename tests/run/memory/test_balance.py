@@ -13,6 +13,23 @@ from halocline.errors import InputError, RunError
 from halocline.run.memory.balance import Balance, active_cells
 
 
+@hc.program
+def turn(u: Any) -> None:
+    u.set(u[0, 1])
+
+
+def turning(**how: Any) -> tuple[hc.Simulation, hc.Grid, hc.Field]:
+    """Return steps that move a field by a cell, which is back after 20, with its grid and the field."""
+    grid = hc.Grid((24, 20), periodic=True)
+    u = grid.field("u")
+    sim = hc.Simulation(grid, turn, threads=1, **how)
+    sim[u] = lambda x, y: x + 2.0 * y
+    return sim, grid, u
+
+
+AT, THERE = (5, 7), 5.5 / 24 + 2.0 * (7.5 / 20)  # a cell, and what it holds at the start
+
+
 @pytest.mark.ranks(1, 2, 3, 4, long=(1, 2, 4))
 def test_no_bit_depends_on_balances(shared_tmp_path: Path) -> None:
     balanced_runs.check_bits(range(4), shared_tmp_path)
@@ -25,7 +42,7 @@ def test_no_bit_depends_on_balances_of_devices(shared_tmp_path: Path) -> None:
 
 
 def slowest(found: Balance) -> float:
-    """What the slowest rank may take over the mean: a tenth more, or one subdomain more."""
+    """Return the bound on the slowest rank over the mean: a tenth more, or one subdomain more."""
     return 1.0 + max(0.1, found.largest)
 
 
@@ -56,11 +73,7 @@ def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
         grid = hc.Grid((64, 64), periodic=True, **({} if active is None else {"active": active}))
         u = grid.field("u")
 
-        @hc.program
-        def step(u: Any) -> None:
-            u.set(u[0, 1])
-
-        sim = hc.Simulation(grid, step, subdomains_per_rank=16, threads=1)
+        sim = hc.Simulation(grid, turn, subdomains_per_rank=16, threads=1)
         sim[u] = 0.0
         work = None
         if corner is not None:
@@ -72,15 +85,7 @@ def test_all_ranks_have_as_much_to_do_after_three_balances() -> None:
 @pytest.mark.ranks(3)
 def test_ranks_without_subdomains_wait_and_come_back() -> None:
     """The set of ranks that hold work shrinks and grows; output, sums and points see the whole grid."""
-    grid = hc.Grid((24, 20), periodic=True)
-    u = grid.field("u")
-
-    @hc.program
-    def step(u: Any) -> None:
-        u.set(u[0, 1])
-
-    sim = hc.Simulation(grid, step, subdomains_per_rank=2, threads=1, ranks_active=1)
-    sim[u] = lambda x, y: x + 2.0 * y
+    sim, _, u = turning(subdomains_per_rank=2, ranks_active=1)
     rank = sim.domain.comm.rank
     assert len(sim.domain.subdomains) == (6 if rank == 0 else 0)
     sim.run(steps=3)
@@ -92,22 +97,14 @@ def test_ranks_without_subdomains_wait_and_come_back() -> None:
         sim.balance(work=1.0, ranks_active=active)
         assert (len(sim.domain.subdomains) > 0) == (rank < active)
         assert sim.evaluate(hc.sum(u)) == total
-        assert sim.evaluate(hc.value(u, at=(5, 7))) == pytest.approx((5.5 / 24) + 2.0 * (10.5 / 20))
+        assert sim.evaluate(hc.value(u, at=(AT[0], AT[1] - 3))) == pytest.approx(THERE)
         sim.run(steps=20)  # once around
-    assert sim.evaluate(hc.value(u, at=(5, 7))) == pytest.approx((5.5 / 24) + 2.0 * (10.5 / 20))
+    assert sim.evaluate(hc.value(u, at=(AT[0], AT[1] - 3))) == pytest.approx(THERE)
 
 
 @pytest.mark.ranks(2)
 def test_a_run_balances_as_often_as_asked(shared_tmp_path: Path) -> None:
-    grid = hc.Grid((24, 20), periodic=True)
-    u = grid.field("u")
-
-    @hc.program
-    def step(u: Any) -> None:
-        u.set(u[0, 1])
-
-    sim = hc.Simulation(grid, step, subdomains_per_rank=4, threads=1, balance="3 steps")
-    sim[u] = lambda x, y: x + y
+    sim, _, u = turning(subdomains_per_rank=4, balance="3 steps")
     store = hc.Output(shared_tmp_path / "u.zarr", fields=[u], every="2 steps")
     sim.run(steps=10, output=store)
     assert len(sim.balances) == 3
@@ -116,22 +113,14 @@ def test_a_run_balances_as_often_as_asked(shared_tmp_path: Path) -> None:
 
 @pytest.mark.ranks(2)
 def test_what_cannot_be_balanced() -> None:
-    grid = hc.Grid((24, 20), periodic=True)
-    u = grid.field("u")
-
-    @hc.program
-    def step(u: Any) -> None:
-        u.set(u[0, 1])
-
-    sim = hc.Simulation(grid, step, threads=1)
-    sim[u] = 1.0
+    sim, _, _ = turning()
     with pytest.raises(InputError, match="no rank has several subdomains"):
         sim.balance()
     with pytest.raises(InputError, match="ranks_active is 3; expected 1 to 2, the number of ranks"):
         sim.balance(ranks_active=3)
     with pytest.raises(InputError, match="ranks_active is 5; expected 1 to 2"):
-        hc.Simulation(grid, step, threads=1, ranks_active=5)
-    several = hc.Simulation(grid, step, threads=1, subdomains_per_rank=2)
+        turning(ranks_active=5)
+    several, grid, u = turning(subdomains_per_rank=2)
     several[u] = 1.0
     left = grid.x < 0.2
     for work, words in (
@@ -141,21 +130,13 @@ def test_what_cannot_be_balanced() -> None:
         with pytest.raises(InputError, match=f"work is {words}"):
             several.balance(work=work)
     with pytest.raises(InputError, match=r"balance is 0.5, a time, but these equations have none"):
-        hc.Simulation(grid, step, threads=1, balance=0.5)
+        turning(balance=0.5)
 
 
 @pytest.mark.ranks(2)
 def test_a_balance_without_measurements_changes_nothing() -> None:
     """Two in a row: the second one knows no work, and leaves what the first one has found."""
-    grid = hc.Grid((24, 20), periodic=True)
-    u = grid.field("u")
-
-    @hc.program
-    def step(u: Any) -> None:
-        u.set(u[0, 1])
-
-    sim = hc.Simulation(grid, step, threads=1, subdomains_per_rank=4)
-    sim[u] = 1.0
+    sim, grid, _ = turning(subdomains_per_rank=4)
     first = sim.balance(work=1.0 + 50.0 * hc.where(grid.x < 0.2, 1.0, 0.0))
     held = sim.domain.subdomains
     assert first.moved > 0
@@ -165,15 +146,7 @@ def test_a_balance_without_measurements_changes_nothing() -> None:
 
 @pytest.mark.ranks(2)
 def test_nothing_changes_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    grid = hc.Grid((24, 20), periodic=True)
-    u = grid.field("u")
-
-    @hc.program
-    def step(u: Any) -> None:
-        u.set(u[0, 1])
-
-    sim = hc.Simulation(grid, step, threads=1, subdomains_per_rank=4)
-    sim[u] = lambda x, y: x + y
+    sim, _, u = turning(subdomains_per_rank=4)
     sim.run(steps=2)
     before, held = sim.checksum(u), sim.domain.subdomains
 
@@ -186,6 +159,19 @@ def test_nothing_changes_where_there_is_no_memory(monkeypatch: pytest.MonkeyPatc
             sim.balance(work=1.0, ranks_active=1)
     assert (sim.checksum(u), sim.domain.subdomains, sim.domain.active_ranks) == (before, held, 2)
     sim.run(steps=18)
-    assert sim.evaluate(hc.value(u, at=(5, 7))) == pytest.approx(5.5 / 24 + 7.5 / 20)
+    assert sim.evaluate(hc.value(u, at=AT)) == pytest.approx(THERE)
     sim.balance(work=1.0, ranks_active=1)
     assert sim.domain.active_ranks == 1
+
+
+@pytest.mark.ranks(3)
+def test_two_ranks_of_three_balance_by_measured_time() -> None:
+    """Also where each rank has one subdomain at first."""
+    sim, _, _ = turning(ranks_active=2)
+    sim.run(steps=40)
+    domain = sim.domain
+    assert all(domain.work[number] > 0.0 for number in domain.subdomains)
+    found = sim.balance()
+    assert 1.0 <= found.before <= 2.0
+    assert found.largest <= 2.0
+    assert len(domain.subdomains) == 0 or domain.comm.rank < 2

@@ -152,7 +152,7 @@ class MHDSimulation(Simulation):
 
     @property
     def events(self) -> dict[str, dict[str, Any]]:
-        """What was counted so far, by name: "HLL fall-back", "mixing", "density floor", "pressure floor".
+        """Events so far, by name: "HLL fall-back", "mixing", "density floor", "pressure floor".
 
         Each has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step",
         None where it did not happen.

@@ -1,7 +1,7 @@
-"""A directory of subdomains that have moved: who has which, kept by all ranks together.
+"""Directory of subdomains that have moved: the rank of each, stored in equal parts on all ranks.
 
-No rank knows the homes of all subdomains. Each keeps those of as many consecutive ones of the chain (see
-`halocline.plan.balance`) as ranks have at first, and answers others who ask.
+A rank stores the homes of as many consecutive subdomains of the chain (see `halocline.plan.balance`) as all
+other ranks, and sends them to ranks that ask.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Directory:
         return {n: rank for each in comm.sparse(answers).values() for n, rank in each.items()}
 
     def register(self, subdomains: Sequence[int]) -> None:
-        """Make it known that this rank has these subdomains, in this order."""
+        """Store that this rank has these subdomains, in this order."""
         local = {number: n for n, number in enumerate(subdomains)}
         told = self.comm.sparse(
             {keeper: {n: local[n] for n in mine} for keeper, mine in self._by_keeper(local).items()}

@@ -307,7 +307,7 @@ class Domain:
         self.subdomains = layout.owned(comm.rank)
         self.offsets = [layout.decomposition.box(number).lo for number in self.subdomains]
         if self.devices:
-            own = [self.device_of(n, len(self.subdomains)) for n in range(len(self.subdomains))]
+            own = [self.device_of(n) for n in range(len(self.subdomains))]
             self.places = places_of(comm, self.subdomains, own)
         else:
             self.peers = shared_memory_peers(comm, transfers)
@@ -326,7 +326,7 @@ class Domain:
 
     @property
     def directory(self) -> Directory:
-        """Who has which subdomain, once these have moved."""
+        """The directory of the ranks of all subdomains, used once some have moved."""
         if self._directory is None:
             assert self.decomposition is not None
             self._directory = Directory(self.comm, self.decomposition)

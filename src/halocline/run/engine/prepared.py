@@ -350,8 +350,9 @@ class Prepared:
         outcomes: list[Outcome] = []
         trial, was_open = self._overlap, self._overlap.open
         engine, transfers = self.engine, self.domain.transfers
-        # with more subdomains than ranks, these can be balanced by the time of each
-        measured = transfers is not None and transfers.layout.decomposition.count > self.domain.comm.size > 1
+        # with more subdomains than ranks that hold them, these can be balanced by the time of each
+        active = self.domain.active_ranks
+        measured = transfers is not None and transfers.layout.decomposition.count > active > 1
         with watching(engine, on_progress), self.guarded():
             is_cut = True
             while is_cut:
