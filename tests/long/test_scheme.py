@@ -205,7 +205,7 @@ def test_gas_that_stays_is_no_blast() -> None:
 
 def test_a_larger_blast() -> None:
     """On half of the paper's 200 x 300 x 200 cells along each axis, a sixteenth of the work. What the paper's
-    cells gave is in docs/verification.md."""
+    cells gave is in docs/verification/2026-11.md."""
     checked("blast", (100, 150, 100))
 
 
