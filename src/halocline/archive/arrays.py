@@ -1,4 +1,4 @@
-"""Arrays on disk in chunks: Zarr version 3, read and written by TensorStore, also in the background."""
+"""Chunked arrays on disk in Zarr version 3, which TensorStore reads and writes, also in the background."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GROUP = "zarr.json"  # the metadata of a group or array
-# lossless; the shuffle of bytes lets Zstandard see that exponents hardly change
+# lossless; the byte shuffle groups the exponents, which hardly change, so that Zstandard compresses them well
 COMPRESSION = {"name": "blosc", "configuration": {
     "cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0,
 }}  # fmt: skip
@@ -32,7 +32,7 @@ def _tensorstore() -> Any:
     Raises
     ------
     KeyboardInterrupt
-        A signal has ended the import. The module itself raises ImportError then.
+        A signal ended the import. The module itself raises ImportError in this case.
     """
     try:
         import tensorstore
@@ -44,12 +44,14 @@ def _tensorstore() -> Any:
 
 
 def context(threads: int, *, sync: bool = True) -> Any:
-    """Return the threads that compress and write chunks, as many of each kind.
+    """Return a TensorStore context with threads that compress chunks and threads that write them.
 
     Parameters
     ----------
+    threads : int
+        Number of threads of each kind.
     sync : bool
-        Whether a chunk is on disk when its write is done, also if the machine fails.
+        True if a completed write survives a machine failure.
     """
     tensorstore = _tensorstore()
     limits = {name: {"limit": threads} for name in ("data_copy_concurrency", "file_io_concurrency")}
@@ -68,9 +70,9 @@ class ArraySpec:
     dimensions : tuple of str
         Names of the axes.
     attributes : mapping
-        For JSON.
+        Attributes in JSON form.
     compression : {"zstd", "none"}
-        Both are lossless. Every chunk carries a CRC-32C.
+        Compression of the chunks. Both choices are lossless. Every chunk has a CRC-32C checksum.
     """
 
     shape: tuple[int, ...]
@@ -82,13 +84,13 @@ class ArraySpec:
 
     @property
     def row_size(self) -> int:
-        """Numbers of one time, where the first axis grows."""
+        """Number of elements at one time, for an array whose first axis is time."""
         return prod(self.shape[1:])
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Content of the file `zarr.json` of Zarr."""
-        import numpy as np  # a process that only names its ranks imports this module too
+        """Content of the file `zarr.json`."""
+        import numpy as np  # imported late: processes without arrays import this module too
 
         codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
         if self.compression == "zstd":
@@ -128,7 +130,7 @@ def group_metadata(attributes: Mapping[str, Any], specs: Mapping[str, ArraySpec]
     Parameters
     ----------
     attributes : mapping
-        Attributes of the group, for JSON.
+        Attributes of the group in JSON form.
     specs : mapping of str to ArraySpec
         Arrays of the group, by name.
     """
@@ -145,11 +147,13 @@ def group_metadata(attributes: Mapping[str, Any], specs: Mapping[str, ArraySpec]
 
 
 class StoredArray:
-    """An array on disk.
+    """Array on disk.
 
     Parameters
     ----------
     handle : tensorstore.TensorStore
+    folder : path
+        Folder of the array; messages name it.
     """
 
     def __init__(self, handle: Any, folder: Path) -> None:
@@ -166,19 +170,21 @@ class StoredArray:
         return tuple(self._handle.chunk_layout.read_chunk.shape)
 
     def write(self, lo: Sequence[int], values: NDArray[Any]) -> Any:
-        """Begin to write values, which must not change any more, from the element `lo` on.
+        """Begin to write values at the element `lo`, and return a future.
+
+        The caller must not change the values after this call.
 
         Returns
         -------
         future
-            Its method `done` returns whether the write has ended. Its method `result` waits until the values
-            are on disk, and raises ValueError or OSError where they cannot be written.
+            Handle of the write. Its method `done` returns whether the write has ended. Its method `result`
+            waits until the values are on disk, and raises ValueError or OSError if the write fails.
         """
-        there = tuple(slice(l, l + n) for l, n in zip(lo, values.shape, strict=True))
-        return self._handle[there].write(values, can_reference_source_data_indefinitely=True)
+        region = tuple(slice(l, l + n) for l, n in zip(lo, values.shape, strict=True))
+        return self._handle[region].write(values, can_reference_source_data_indefinitely=True)
 
     def put(self, lo: Sequence[int], values: NDArray[Any]) -> None:
-        """Write values from the element `lo` on, and wait until the write has ended.
+        """Write values at the element `lo`, and wait until the write has ended.
 
         Raises
         ------
@@ -188,7 +194,7 @@ class StoredArray:
         try:
             self.write(lo, values).result()
         except (ValueError, OSError) as error:
-            if "Error reading" in str(error):  # TensorStore reads a chunk first to keep its other elements
+            if "Error reading" in str(error):  # TensorStore first reads the chunk, for its other elements
                 raise RunError(
                     f"{self.folder} is damaged, and nothing was written to it: {_cause(error)}: restore the "
                     "file from a copy of the store, or choose another path"
@@ -196,7 +202,7 @@ class StoredArray:
             raise RunError(f"{self.folder} cannot be written: {why_not_written(error)}") from None
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        """Return the elements from the index `lo` up to `hi`.
+        """Return the elements from the index `lo` up to, but without, the index `hi`.
 
         Raises
         ------
@@ -211,7 +217,14 @@ class StoredArray:
 
 
 def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
-    """Create an array without values; `threads` of `context` write to it.
+    """Create an array without values.
+
+    Parameters
+    ----------
+    folder : path
+    spec : ArraySpec
+    threads : tensorstore.Context, optional
+        Threads that write to the array; see `context`.
 
     Raises
     ------
@@ -224,7 +237,7 @@ def create(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
 def create_all(
     folder: Path, specs: Mapping[str, ArraySpec], fixed: Mapping[str, tuple[ArraySpec, NDArray[Any]]]
 ) -> None:
-    """Create the arrays of a store, which no reader sees before the metadata of the group is written.
+    """Create the arrays of a store; readers find the arrays only after the group metadata is written.
 
     Parameters
     ----------
@@ -247,7 +260,7 @@ def create_all(
 
 
 def attach(folder: Path, spec: ArraySpec, threads: Any = None) -> StoredArray:
-    """Open an array for writing that exists, and whose description is known."""
+    """Open an existing array with a known description for writing."""
     return _opened(folder, threads, metadata=spec.metadata, open=True, assume_metadata=True)
 
 
@@ -257,7 +270,7 @@ def read(folder: Path) -> StoredArray:
     Raises
     ------
     InputError
-        There is no array, or its metadata is damaged.
+        The array does not exist, or its metadata is damaged.
     """
     return _opened(folder, None, open=True, read=True)
 
@@ -269,7 +282,7 @@ def _opened(folder: Path, threads: Any, metadata: Mapping[str, Any] | None = Non
     spec: dict[str, Any] = {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{folder.resolve()}/"},
-        "store_data_equal_to_fill_value": True,  # a missing chunk was lost
+        "store_data_equal_to_fill_value": True,  # thus a missing chunk is a lost chunk
     }
     if metadata is not None:
         spec["metadata"] = metadata
@@ -295,7 +308,7 @@ def why_not_written(error: Exception) -> str:
     return known[1] if known else _cause(error)
 
 
-BUFFERS = 256 << 20  # bytes of chunks that wait to be written, at most
+BUFFERS = 256 << 20  # maximum size of the chunks that wait to be written, in bytes
 
 
 @dataclass(frozen=True)
@@ -305,11 +318,11 @@ class Writing:
     Attributes
     ----------
     bytes : int
-        Bytes of the chunks of this rank before compression.
+        Size of the chunks of this rank before compression, in bytes.
     seconds : float
-        Time in which the run assembled chunks or waited, instead of computing.
+        Time in which the run assembled chunks or waited instead of computing, in seconds.
     waited : float
-        Part of this time in which the run waited for room in buffers or for the disk.
+        Part of `seconds` in which the run waited for free buffers or for the disk.
     """
 
     bytes: int = 0
@@ -321,38 +334,39 @@ class Writing:
 
 
 class Writer:
-    """Writer of chunks that lets the run go on; a chunk that exceeds the room for waiting chunks waits.
+    """Writer of chunks in the background of a run, with a limit on the size of the waiting chunks.
 
     Parameters
     ----------
     attach : callable (path, ArraySpec) -> array
-        Opens an array that exists, such as `halocline.archive.arrays.attach`. The method `write` of the
-        array returns a future, as that of `halocline.archive.arrays.StoredArray` does.
+        Function that opens an existing array, such as `halocline.archive.arrays.attach`. The method `write`
+        of the array returns a future, like `halocline.archive.arrays.StoredArray.write`.
     room : float
-        Bytes of chunks that may wait.
+        Maximum size of the waiting chunks, in bytes. A call of `write` waits if a chunk exceeds it.
 
     Attributes
     ----------
     waited : float
-        Seconds that the run has waited for room, or for the end.
+        Time in which the run waited for free buffers or for the end of all writes, in seconds.
     written : int
-        Bytes of the chunks that the writer has taken.
+        Size of the chunks that the writer accepted, in bytes.
     failure : RunError or None
-        First error of a chunk; the writer ignores chunks that follow.
+        First error of a chunk. After an error the writer ignores further chunks.
     """
 
     def __init__(self, attach: Callable[[Path, ArraySpec], Any], room: float = BUFFERS) -> None:
         self.attach, self.room = attach, room
         self.waited, self.written = 0.0, 0
-        self._pending: deque[tuple[int, int, Any, Any]] = deque()  # bytes, index, future and array of a chunk
-        self._held = 0  # bytes of these chunks
+        self._pending: deque[tuple[int, int, Any, Any]] = deque()  # size, first index, future and array
+        self._held = 0  # size of the pending chunks, in bytes
         self.failure: RunError | None = None
         self._first_lost: int | None = None  # index of the first chunk that could not be written
 
     def write(self, array: Any, lo: tuple[int, ...], values: NDArray[Any]) -> None:
-        """Write values, which must not change any more, from an element of an array on.
+        """Begin to write values at the element `lo` of an array.
 
-        The method raises no error, since other ranks wait for this one between two writes: `finish` does.
+        The caller must not change the values after this call. The method raises no error, because other ranks wait for this rank between two writes. The method
+        `finish` raises the error instead.
         """
         if self.failure is not None:
             return
@@ -360,7 +374,7 @@ class Writer:
         while self._pending and self._held + values.nbytes > self.room:
             self._await_one()
         began = perf_counter()
-        future = array.write(lo, values)  # an array of I/O ranks waits for room of its own
+        future = array.write(lo, values)  # an array on I/O ranks has a buffer limit of its own
         self.waited += perf_counter() - began
         self._pending.append((values.nbytes, lo[0], future, array))
         self._held += values.nbytes
@@ -368,13 +382,13 @@ class Writer:
 
     @property
     def done(self) -> bool:
-        """True where all chunks are on disk, or have failed."""
+        """True if the writes of all chunks have ended, with or without an error."""
         return all(future.done() for _, _, future, _ in self._pending)
 
     @property
     def first_open(self) -> int | None:
-        """Index along the first axis of the first chunk that is not on disk; None where all are."""
-        self._await_done()  # a chunk that could not be written is done too
+        """Index along the first axis of the first chunk that is not on disk; None if all are on disk."""
+        self._await_done()  # the write of a failed chunk has ended, too
         if self._first_lost is not None:
             return self._first_lost
         return self._pending[0][1] if self._pending else None
@@ -394,7 +408,7 @@ class Writer:
             raise failure
 
     def _await_done(self) -> None:
-        """Take the results of the chunks up to the first one that is being written."""
+        """Process the results of the chunks before the first one that is still being written."""
         while self._pending and self._pending[0][2].done():
             self._await_one()
 
@@ -405,7 +419,7 @@ class Writer:
         try:
             future.result()
         except (ValueError, OSError) as error:
-            if self.failure is None:  # chunks are awaited in the order in which they were given
+            if self.failure is None:  # chunks are awaited in the order of their writes
                 self._first_lost = index
                 self.failure = RunError(f"{array.folder} cannot be written: {why_not_written(error)}")
         finally:

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, whenever a process dies."""
+"""Files that are complete or absent, even if a process dies."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from halocline.errors import InputError, RunError
 from halocline.lang.values import json_value
 from halocline.words import shown
 
-LOCK, MAKING = ".lock", ".making-"  # how the names of files begin that are no content
+LOCK, MAKING = ".lock", ".making-"  # prefixes of the names of locks and temporary files
 
 
 @contextlib.contextmanager
 def _reporting(kind: type[InputError] | type[RunError], path: Path, state: str) -> Iterator[None]:
-    """Raise an error that names a path and its state, such as "cannot be read", for one of the system."""
+    """Convert an OSError to an error that names a path and its state, such as "cannot be read"."""
     try:
         yield
     except OSError as error:
@@ -31,19 +31,22 @@ def _reporting(kind: type[InputError] | type[RunError], path: Path, state: str) 
 
 
 def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
-    """Write a file of JSON that is complete or absent; see `whole`.
+    """Write a JSON file that is complete or absent at any time; see `whole`.
 
     Parameters
     ----------
+    path : path
+    content : object
+        Content in JSON form.
     synced : bool
-        Whether the file is on disk when the call returns, also if the machine fails.
+        True if the file survives a machine failure once the call has returned.
 
     Raises
     ------
     RunError
         The file cannot be written.
     """
-    # on one line: a run writes several for each output
+    # without indentation, as a run writes several files for each output
     text = json.dumps(content, allow_nan=False, default=json_value)
     with _reporting(RunError, path, "cannot be written"), whole(path) as making, making.open("w") as file:
         file.write(text)
@@ -56,9 +59,9 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write a file to, which replaces the file when the block ends.
+    """Yield the path of a temporary file, which replaces the file at `path` when the block ends.
 
-    Where the block fails, the temporary file is removed. Readers find the old file or the new one.
+    If the block fails, the temporary file is removed. Readers find the old file or the new file.
     """
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     try:
@@ -70,9 +73,9 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder to write files to, which move into the folder of the path when the block ends.
+    """Yield a temporary folder, whose files move to the folder `path` when the block ends.
 
-    They replace files of the same names there. Where the block fails, the temporary folder is removed.
+    The new files replace files of the same names. If the block fails, the temporary folder is removed.
     """
     making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     making.mkdir()
@@ -91,7 +94,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        There is no such file, or it holds something else.
+        The file does not exist, or it contains something else.
     """
     try:
         content = json.loads(path.read_text())
@@ -105,12 +108,12 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def as_path(value: Any, what: str) -> Path:
-    """Return a path of the user, as text or as an object such as pathlib.Path.
+    """Return a pathlib.Path for a value of the user, which is a text or a path object.
 
     Raises
     ------
     InputError
-        The value is no path. `what` is its name in the message.
+        The value is no path. The message contains `what`, the name of the value.
     """
     try:
         if not isinstance(value, str) or value:
@@ -121,8 +124,10 @@ def as_path(value: Any, what: str) -> Path:
 
 
 def check_text(path: Path) -> None:
-    """Raise InputError for a path that is no text, as names of other encodings are, or has a null character:
-    stores cannot be opened there."""
+    """Raise InputError if a path is not valid UTF-8, or contains a null character.
+
+    Stores cannot be opened at such paths.
+    """
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError:
@@ -132,12 +137,12 @@ def check_text(path: Path) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there.
+    """Return whether a file exists.
 
     Raises
     ------
     InputError
-        The folder may not be read.
+        The folder cannot be read.
     """
     with _reporting(InputError, path, "cannot be read"):
         return path.is_file()
@@ -149,7 +154,7 @@ def has_file(store: Path, name: str) -> bool:
     Raises
     ------
     InputError
-        The file, or a folder of the store that holds it, is a link or of another type.
+        The file, or a folder between the store and the file, is a link or has another type.
     """
     path, parts = store, PurePosixPath(name).parts
     for part in parts[:-1]:
@@ -160,7 +165,7 @@ def has_file(store: Path, name: str) -> bool:
 
 
 def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
-    """Return whether a path exists; raise InputError where it is a link or of another type."""
+    """Return whether a path exists; raise InputError if it is a link or has another type."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -177,7 +182,7 @@ def _is_plain(path: Path, is_kind: Callable[[int], bool], kind: str) -> bool:
 
 
 def plain_files(folder: Path) -> dict[str, int]:
-    """Return the sizes of the plain files in a folder by name, in bytes.
+    """Return the size of each plain file in a folder, in bytes, by file name.
 
     Raises
     ------
@@ -210,7 +215,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder, and the folders above it, where they are missing.
+    """Create a folder and its missing parent folders.
 
     Raises
     ------
@@ -229,9 +234,9 @@ def make_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path, mark: str) -> None:
-    """Remove a folder and its content; the file `mark`, which marks it as complete, comes first.
+    """Remove a folder and its content, beginning with the file `mark`.
 
-    Files that cannot be removed remain.
+    The file `mark` marks a folder as complete. Files that cannot be removed remain.
     """
     try:
         (folder / mark).unlink(missing_ok=True)
@@ -269,24 +274,25 @@ def is_free(folder: Path) -> bool:
     with _reporting(InputError, folder, "cannot be read"):
         if not folder.exists():
             return True
-        return folder.is_dir() and all(each.name.startswith((LOCK, MAKING)) for each in folder.iterdir())
+        return folder.is_dir() and all(path.name.startswith((LOCK, MAKING)) for path in folder.iterdir())
 
 
 class FolderLock:
-    """Lock of a folder, which keeps other processes from writing there until this process ends or frees it.
+    """Lock of a folder, which prevents other processes from writing to the folder.
 
-    The folder is created. Where the file system has no locks, the lock has no effect.
+    The lock lasts until this process frees it or ends. A missing folder is created. On a file system without
+    locks, the lock has no effect.
 
     Parameters
     ----------
     folder : path
     what : str
-        Noun for messages that names the content of the folder.
+        Content of the folder, as a noun for messages.
 
     Raises
     ------
     InputError
-        Another process writes there now.
+        Another process holds the lock.
     RunError
         The folder cannot be written to.
     """
@@ -300,15 +306,16 @@ class FolderLock:
                 file = self.path.open("a+")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # else the process before has just freed and removed the file
+                # otherwise the previous process has just freed and removed the file
                 if os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
                     self._file = file
             except BlockingIOError:
                 file.seek(0)
-                who = file.read().strip() or "another process"
+                owner = file.read().strip() or "another process"
                 file.close()
                 raise InputError(
-                    f"{what} in {folder}: {who} writes there now; wait until it ends, or choose another path"
+                    f"{what} in {folder}: {owner} writes there now; wait until it ends, or choose another "
+                    "path"
                 ) from None
             except FileNotFoundError:
                 pass
@@ -317,13 +324,13 @@ class FolderLock:
                 return
             if self._file is None:
                 file.close()
-        with contextlib.suppress(OSError):  # a full disk: it is locked all the same
+        with contextlib.suppress(OSError):  # the folder is locked even if the disk is full
             self._file.truncate(0)
             self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
             self._file.flush()
 
     def free(self) -> None:
-        """Let other processes write to the folder."""
+        """Release the lock and remove its file."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self.path.unlink()

@@ -1,4 +1,4 @@
-"""Stores and their arrays, read from disk; damage is reported before any value is used."""
+"""Reader of stores and their arrays, which reports damage before any value is used."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from halocline.native import native
 
 FACTS = "halocline"  # attribute of a group with the facts that Halocline records
 KIND = "output"
-TIME, STEP = "time", "step"  # dimensions that arrays grow along; STEP where the program has no time
+TIME, STEP = "time", "step"  # dimensions that arrays grow along; STEP if the program has no time
 GROWING = (TIME, STEP)
-POINT = "point"  # the dimension of values at single points
-UNNAMED = "axis"  # start of the name of an axis without a name; a number follows
+POINT = "point"  # dimension of values at single points
+UNNAMED = "axis"  # prefix of the name of an axis without a name; a number follows
 RESTORE = "restore the file from a copy of the store"
-SMALL = 256 << 20  # largest read, in bytes, that needs no check of the available memory
-TEXT = 200  # longest text of metadata in a message, in characters
+SMALL = 256 << 20  # maximum size of a read without a check of the available memory, in bytes
+TEXT = 200  # maximum length of a metadata text in a message, in characters
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class ArrayInfo:
     chunk : tuple of int
     attributes : dict
     key : (str, str)
-        Start of the names of chunk files, and the separator of the numbers in them.
+        Prefix of the names of chunk files, and separator of the numbers in these names.
     metadata : mapping
-        Content of its `zarr.json`.
+        Content of the file `zarr.json` of the array.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ArrayInfo:
 
     @property
     def units(self) -> str:
-        """Units of the values; empty where they are not known."""
+        """Units of the values; empty if unknown."""
         return str(self.attributes.get("units", ""))
 
     @property
@@ -96,15 +96,15 @@ class ArrayInfo:
         return self.shape[self.dimensions.index(dimension)]
 
     def bytes(self, shape: Sequence[int]) -> int:
-        """Return the memory that elements of a shape need, in bytes."""
+        """Return the memory of an array part with the given shape, in bytes."""
         try:
             return prod(shape) * np.dtype(self.dtype).itemsize
-        except (TypeError, ValueError):  # a type that NumPy does not have, and TensorStore reads or rejects
+        except (TypeError, ValueError):  # not a NumPy type; TensorStore reads or rejects it
             return prod(shape) * 8
 
     @property
     def is_real(self) -> bool:
-        """True for real numbers of a type that NumPy has."""
+        """True for real numbers of a NumPy type."""
         return self.dtype == "bool" or self.dtype.rstrip("0123456789") in ("float", "int", "uint")
 
     @property
@@ -179,7 +179,7 @@ def open_array(
     ----------
     store : path
     info : ArrayInfo
-        The array as the group of the store describes it.
+        Description of the array in the group metadata.
     complete : bool
         True for an array that Halocline wrote: every chunk is stored, and the group repeats all of its
         metadata. Other programs leave out chunks whose elements all have the fill value.
@@ -249,7 +249,7 @@ def _text(value: Any) -> str:
 
 
 def check_memory(folder: Path, size: int, part: str) -> None:
-    """Raise InputError where a part of an array needs more memory than is available.
+    """Raise InputError if a part of an array needs more memory than is available.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def check_memory(folder: Path, size: int, part: str) -> None:
 
 
 def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = None) -> None:
-    """Raise InputError where the file of a chunk is missing, empty, a link or of another type.
+    """Raise InputError if the file of a chunk is missing, empty, a link or of another type.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = No
         axis = info.dimensions.index(info.growing)
         lo[axis], hi[axis] = rows
     ranges = [range(l // c, -(-h // c)) for l, h, c in zip(lo, hi, info.chunk, strict=True)]
-    # one listing serves all chunks; for a single time, looking up its own chunks is faster
+    # one directory listing serves all chunks; for the chunks of a single time, single lookups are faster
     sizes = {} if rows is not None and rows[1] - rows[0] == 1 else plain_files(folder)
     for numbers in _lattice(ranges):
         file = info.chunk_file(numbers)
@@ -296,7 +296,7 @@ def check_chunks(store: Path, info: ArrayInfo, rows: tuple[int, int] | None = No
 
 
 def _lattice(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    """Yield the Cartesian product of ranges, without holding the ranges in memory."""
+    """Yield the Cartesian product of ranges, without a copy of the ranges in memory."""
     if not ranges:
         yield ()
         return
@@ -326,7 +326,7 @@ def facts(path: Path) -> dict[str, Any]:
     Raises
     ------
     InputError
-        There is no store.
+        The store does not exist.
     """
     return _facts(read_object(path / arrays.GROUP).get("attributes"))
 
@@ -339,18 +339,18 @@ def _facts(attributes: Any) -> dict[str, Any]:
 class Store:
     """Group of arrays on disk, for reading.
 
-    The metadata is read once, so that a store that a run extends does not change for its reader.
+    The constructor reads the metadata once. The group therefore appears unchanged if a run extends the store.
 
     Parameters
     ----------
     path : path
     bare : bool
-        Whether a folder of arrays without a group is accepted.
+        True if a folder of arrays without a group is accepted.
 
     Raises
     ------
     InputError
-        There is no group, or its metadata is damaged.
+        The group does not exist, or its metadata is damaged.
 
     Attributes
     ----------
@@ -362,7 +362,7 @@ class Store:
     def __init__(self, path: Path, *, bare: bool = False) -> None:
         self.path = path
         self._opened: dict[str, StoredArray] = {}
-        self._checked: set[tuple[str, tuple[int, int] | None]] = set()  # arrays, and rows with all chunks
+        self._checked: set[tuple[str, tuple[int, int] | None]] = set()  # arrays and their checked rows
         group: Any = {}
         if has_file(path, arrays.GROUP):
             group = read_object(path / arrays.GROUP)
@@ -401,7 +401,7 @@ class Store:
         }
 
     def _check_arrays(self) -> None:
-        """Raise InputError where a store of Halocline lacks an array or two arrays differ in their points."""
+        """Raise InputError if a Halocline store lacks an array, or if numbers of points contradict."""
         if not self.facts:
             return
         contents = self.facts.get("contents")
@@ -437,7 +437,7 @@ class Store:
         return {name: info for name, info in self.arrays.items() if not self.is_coordinate(name)}
 
     def is_coordinate(self, name: str) -> bool:
-        """Return whether there is an array of this name that holds coordinates of points or times."""
+        """Return whether the array of this name exists and contains coordinates of points or times."""
         info = self.arrays.get(name)
         if info is None or name in self._fields:  # a field of a checkpoint may have the name of an axis
             return False
@@ -462,8 +462,10 @@ class Store:
 
     @property
     def times(self) -> NDArray[np.float64] | None:
-        """Simulated times, or steps; numbers from 0 on where the store has no such coordinates; None for a
-        store without times."""
+        """Simulated times or steps; None for a store without times.
+
+        If the store has no such coordinates, the values are 0, 1, 2 and so on.
+        """
         line = None if self.axis is None else self._line(self.axis)
         if line is not None:
             return line.astype(np.float64)
@@ -472,11 +474,11 @@ class Store:
 
     @property
     def steps(self) -> NDArray[np.int64] | None:
-        """Steps of the times."""
+        """Step of each time; None for a store without steps."""
         return self._line(STEP)
 
     def coordinates(self, dimension: str, info: ArrayInfo) -> NDArray[np.float64]:
-        """Return the coordinates of an array along a dimension; numbers from 0 on where the store has none.
+        """Return the coordinates of an array along a dimension; 0, 1, 2 and so on if the store has none.
 
         Raises
         ------
@@ -490,7 +492,7 @@ class Store:
         return line
 
     def _check_count(self, info: ArrayInfo, dimension: str, shape: tuple[int, ...]) -> None:
-        """Raise InputError where the shape of coordinates is not that of an array along a dimension."""
+        """Raise InputError if coordinates and array have different numbers of points along a dimension."""
         if shape != (info.count(dimension),):
             raise InputError(
                 f"{self.path} is damaged: array {info.name!r} has {info.count(dimension)} points along "
@@ -504,7 +506,8 @@ class Store:
         ----------
         name : str
         time : int, optional
-            Number of the only time to read, whose chunks are checked; by default all chunks are checked.
+            Number of the only time to read. Only the chunks of this time are checked. By default all chunks
+            are checked.
 
         Raises
         ------
@@ -535,12 +538,12 @@ class Store:
         time : int, optional
             Number of the time, by default the last one. Arrays without times ignore it.
         lo, hi : sequence of int, optional
-            Indices along the axes without time, from `lo` up to `hi`; by default all.
+            Half-open range of indices along each axis except time; by default all indices.
 
         Raises
         ------
         InputError
-            There is no such time yet, or a chunk is missing or damaged.
+            The time does not exist yet, or a chunk is missing or damaged.
         """
         info = self.arrays[name]
         if not info.is_timed:
@@ -607,14 +610,14 @@ class Store:
         return missing_chunks
 
     def _numbers(self, info: ArrayInfo, dimension: str) -> NDArray[np.float64]:
-        """Return the numbers from 0 on, as coordinates of a dimension that has none.
+        """Return 0, 1, 2 and so on as the coordinates of a dimension without coordinates.
 
         Raises
         ------
         InputError
-            Halocline wrote the store with coordinates, and they are lost.
+            Halocline wrote the store with coordinates, which are lost.
         """
-        # where a field of a checkpoint has the name of an axis, the axis has no coordinates
+        # if a field of a checkpoint has the name of an axis, the axis has no coordinates
         if self.facts and dimension != POINT and dimension not in self._fields:
             raise damaged(self.path / arrays.GROUP, f"it lacks the coordinates {dimension!r}")
         count = info.count(dimension)
@@ -633,29 +636,32 @@ def array_at(path: Path) -> tuple[Store, ArrayInfo]:
     Raises
     ------
     InputError
-        There is no array, or its metadata is damaged.
+        The array does not exist, or its metadata is damaged.
     """
     if os.path.islink(path) and not is_file(path.parent / arrays.GROUP):
-        path = path.resolve()  # the link lies in no store, but its target may
+        path = path.resolve()  # the link is in no store, but its target may be
     file = path / arrays.GROUP
-    if not is_file(file):  # stores have the names of fields, as Python has identifiers
+    if not is_file(file):  # names in a store are normalized, as those of Python identifiers are
         file = path.parent / as_name(path.name, "array name") / arrays.GROUP
         path = file.parent if is_file(file) else path
     if not is_file(file):
-        known = ", ".join(sorted(each.parent.name for each in path.parent.glob(f"*/{arrays.GROUP}")))
+        known = ", ".join(sorted(inner.parent.name for inner in path.parent.glob(f"*/{arrays.GROUP}")))
         raise InputError(f"there is no array {path}" + (f"; {path.parent} has {known}" if known else ""))
     metadata = read_object(file)
     if metadata.get("node_type") == "group":
-        known = ", ".join(sorted(each.parent.name for each in path.glob(f"*/{arrays.GROUP}")))
+        known = ", ".join(sorted(inner.parent.name for inner in path.glob(f"*/{arrays.GROUP}")))
         raise InputError(f"{path} is a store; give the path of one of its arrays, {path}/NAME: {known}")
     store = Store(path.parent, bare=True)
-    # a group whose metadata was consolidated before the array was added does not know it
+    # the consolidated metadata of a group lacks an array that was added later
     info = store.arrays.setdefault(path.name, array_info(file, path.name, metadata))
     return store, info
 
 
 def folder_bytes(folder: Path) -> int:
-    """Return the size of all files in a folder, in bytes, without files that a run removes meanwhile."""
+    """Return the total size of the files in a folder, in bytes.
+
+    Files that a run removes during the call do not count.
+    """
     total = 0
     for inner, _, names in os.walk(folder):
         for name in names:

@@ -1,4 +1,4 @@
-"""Stores of arrays that grow with time, of which readers see complete times only."""
+"""Stores of arrays that grow with time and offer complete times only to readers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from halocline.errors import InputError, RunError
 
 SYNCS = 16  # files that are synced at the same time
 FORMAT = 1
-ROWS = 1024  # times in a chunk of an array that has few numbers for each
-CHUNK = 8 << 20  # largest chunk of several times, in bytes; two times may exceed it
+ROWS = 1024  # maximum number of times in a chunk
+CHUNK = 8 << 20  # maximum size of a chunk with more than two times, in bytes
 
 
 class Series:
@@ -44,16 +44,16 @@ class Series:
     ----------
     path : path
     growing : mapping of str to ArraySpec
-        Arrays whose first axis is time, or steps, without any time. An array whose chunks have several times
-        is a column: `commit` writes its values.
+        Arrays whose first axis is time or step, with no times yet. An array with several times in a chunk is
+        a column: `commit` writes its values.
     fixed : mapping of str to (ArraySpec, array)
         Other arrays, such as coordinates.
     described : mapping
-        Further facts, for JSON. A run continues a store only if these facts and the arrays are equal.
+        Further facts in JSON form. A run continues a store only if these facts and the arrays are equal.
     run : str
         Identifier of the run that writes the store; only this run continues it.
     attributes : mapping
-        Attributes of the group, for JSON.
+        Attributes of the group in JSON form.
     axis : {"time", "step"}
         Dimension that arrays grow along.
     time_units : str, optional
@@ -81,38 +81,40 @@ class Series:
             "kind": KIND,
             "format": FORMAT,
             "run": run,
-            "contents": json.loads(json.dumps(contents)),  # as readers get it back
+            "contents": json.loads(json.dumps(contents)),  # as readers receive it
             "parts": [],
         }
-        own = {STEP: ArraySpec((0,), (ROWS,), "int64", (axis,), {"long_name": "steps done"})}
+        time_axes = {STEP: ArraySpec((0,), (ROWS,), "int64", (axis,), {"long_name": "steps done"})}
         if axis == TIME:
             units = {} if time_units is None else {"units": time_units}
-            own[TIME] = ArraySpec((0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **units})
-        self._growing = {**own, **growing}
-        self._continued: Store | None = None  # store that this run continues, as it was found
+            time_axes[TIME] = ArraySpec(
+                (0,), (ROWS,), "float64", (TIME,), {"long_name": "simulated time", **units}
+            )
+        self._growing = {**time_axes, **growing}
+        self._continued: Store | None = None  # store that this run continues, as `check` read it
 
     def specs(self, count: int) -> dict[str, ArraySpec]:
-        """Return the arrays that grow, time and step among them, with a number of times."""
+        """Return the growing arrays, including time and step, with the given number of times."""
         return {name: replace(spec, shape=(count, *spec.shape[1:])) for name, spec in self._growing.items()}
 
     def _all(self, count: int) -> dict[str, ArraySpec]:
-        """Return all arrays, with a number of times."""
+        """Return all arrays, with the given number of times."""
         return {**self.specs(count), **{name: spec for name, (spec, _) in self.fixed.items()}}
 
     def check(self, *, overwrite: bool, before: tuple[int, int] = (0, 0)) -> bool:
-        """Return whether this run continues the store at the path; nothing is changed.
+        """Return whether this run continues the store at the path, without changing the store.
 
         Parameters
         ----------
         overwrite : bool
-            Whether output of another run may be removed.
+            True if output of another run may be removed.
         before : (int, int)
-            A step, and the number of times up to this step that the store must have.
+            A step, and the required number of times up to this step.
 
         Raises
         ------
         InputError
-            The path holds something else, or the store is damaged.
+            The path contains something else, or the store is damaged.
         """
         path, self._continued = self.path, None
         if not has_file(path, arrays.GROUP):
@@ -124,22 +126,22 @@ class Series:
             raise InputError(f"{path} is a store that Halocline did not make: choose another path")
         if known.get("kind") != KIND:
             raise InputError(f"{path} is a checkpoint: choose another path for the output")
-        same = known.get("run") == self.run
-        if same and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
+        is_same_run = known.get("run") == self.run
+        if is_same_run and known.get("contents") == self._facts["contents"] and known.get("format") == FORMAT:
             self._continued = Store(path)
             self._check_facts(self._continued)
             self._check_rows(self._continued, *before)
             return True
         if not overwrite:
-            what = "other output of this run" if same else "output of another run"
+            content = "other output of this run" if is_same_run else "output of another run"
             raise InputError(
-                f"{path} holds {what}: choose another path, go on from that run's checkpoint, or let it be "
-                "overwritten (overwrite=True, --overwrite)"
+                f"{path} holds {content}: choose another path, go on from that run's checkpoint, or let it "
+                "be overwritten (overwrite=True, --overwrite)"
             )
         return False
 
     def _check_facts(self, store: Store) -> None:
-        """Raise InputError where the metadata of the store lacks facts that a continued run reads."""
+        """Raise InputError if the metadata of the store lacks facts that a continued run reads."""
         file, parts = self.path / arrays.GROUP, store.facts.get("parts")
         if not isinstance(store.attributes.get("history"), str):
             raise damaged(file, "it has no history")
@@ -149,28 +151,28 @@ class Series:
             raise damaged(file, "a part of the run has no step or owner")
 
     def _check_rows(self, store: Store, step: int, count: int) -> None:
-        """Raise InputError where the rows up to a restart are not those that the run wrote.
+        """Raise InputError if the rows before a restart differ from the rows that the run wrote.
 
         Parameters
         ----------
         store : Store
         step : int
-            Last step of the rows that are kept.
+            Step of the restart, which is the last step of the rows that remain.
         count : int
             Number of rows up to that step when the checkpoint was written.
         """
         row_count = 0
-        if store.arrays:  # else the process that made the store died early
-            shown = store.arrays[STEP].times if STEP in store.arrays else 0  # times that readers see
-            group, expected = self.path / arrays.GROUP, self._all(shown)
+        if store.arrays:  # otherwise the process that created the store died early
+            visible_count = store.arrays[STEP].times if STEP in store.arrays else 0  # published times
+            group, expected = self.path / arrays.GROUP, self._all(visible_count)
             if {*store.arrays} != {*expected}:
                 raise damaged(
                     group, f"it has arrays {', '.join(store.arrays)}; expected {', '.join(expected)}"
                 )
             for name, spec in expected.items():
                 if (mismatch := difference(store.arrays[name].metadata, spec.metadata)) is not None:
-                    key, value, wanted = mismatch
-                    raise damaged(group, f"it says {key} {value} of array {name!r}; expected {wanted}")
+                    key, value, expected_text = mismatch
+                    raise damaged(group, f"it says {key} {value} of array {name!r}; expected {expected_text}")
             row_count = self._count(store, step)
         if row_count < count:
             raise InputError(
@@ -191,16 +193,16 @@ class Series:
                 array.read((row_count // rows * rows, *(0 for _ in space)), (row_count, *space))
 
     def open(self, step: int, note: Mapping[str, Any]) -> int:
-        """Create the store in a folder that exists, or continue it; return its number of times.
+        """Create the store in an existing folder or continue it, and return its number of times.
 
-        A call of `check` precedes this one.
+        A call of `check` must precede this call.
 
         Parameters
         ----------
         step : int
-            Rows of later steps are removed.
+            Last step of the rows that remain; rows of later steps are removed.
         note : mapping
-            Facts of the steps that follow, for JSON.
+            Facts of the following steps in JSON form.
 
         Raises
         ------
@@ -210,7 +212,7 @@ class Series:
         store, part = self._continued, {"step": step, **note}
         if store is None or not store.arrays:
             self._facts["parts"] = [part]
-            self._show(0, {})  # names the run, should this process die before the arrays exist
+            self._show(0, {})  # records the run, in case this process dies before the arrays exist
             clear_folder(self.path, arrays.GROUP)
             arrays.create_all(self.path, self.specs(0), self.fixed)
             self._show(0)
@@ -222,7 +224,7 @@ class Series:
             self.attributes["history"] += f"\n{history}"
         self._facts["parts"] = parts
         count = self._count(store, step)
-        self._show(count, self._all(count))  # the group first: no reader sees more times than arrays have
+        self._show(count, self._all(count))  # the group first: it never lists more times than arrays have
         self._show(count)
         for name, spec in self._growing.items():
             for file, number in self._chunks(name):
@@ -231,7 +233,7 @@ class Series:
         return count
 
     def _count(self, store: Store, step: int) -> int:
-        """Return the number of times up to a step, of those that readers see."""
+        """Return the number of published times up to a step."""
         steps = store.steps
         if steps is None or not steps.size:
             return 0
@@ -239,22 +241,22 @@ class Series:
         return int(np.cumprod(rising & (steps <= step)).sum())
 
     def commit(self, first: int, rows: NDArray[Any]) -> None:
-        """Let readers see more times, of which all other arrays are on disk.
+        """Publish further times to readers, after all arrays except columns are on disk.
 
         Parameters
         ----------
         first : int
-            Number of times before.
+            Number of times before the call.
         rows : array (times, 2 + numbers)
-            Time, step, and the numbers of the columns in their order.
+            Time, step, and the numbers of the columns in order.
 
         Raises
         ------
         RunError
             The times cannot be written.
         """
-        count, at = first + len(rows), 2
-        unsynced = arrays.context(1, sync=False)  # few numbers, which the run writes again and again
+        count, column = first + len(rows), 2
+        unsynced = arrays.context(1, sync=False)  # small chunks, which the run often rewrites
         columns = {name: spec for name, spec in self.specs(count).items() if spec.chunk[0] > 1}
         for name, spec in columns.items():
             self._check_before(first, name, spec)
@@ -262,17 +264,17 @@ class Series:
             if name in (TIME, STEP):
                 values = rows[:, (TIME, STEP).index(name)]
             else:
-                values = rows[:, at : at + spec.row_size].reshape(len(rows), *spec.shape[1:])
-                at += spec.row_size
+                values = rows[:, column : column + spec.row_size].reshape(len(rows), *spec.shape[1:])
+                column += spec.row_size
             values = np.ascontiguousarray(arrays.narrowed(values, spec.dtype)[0])
             array = arrays.attach(self.path / name, spec, unsynced)
             array.put((first,) + (0,) * (values.ndim - 1), values)
         self._show(count)
 
     def _check_before(self, first: int, name: str, spec: ArraySpec) -> None:
-        """Raise RunError where the chunk that holds row `first` is lost.
+        """Raise RunError if the chunk that contains row `first` is lost.
 
-        Writing the chunk anew would fill its earlier rows with the fill value.
+        A new chunk would have the fill value in its earlier rows.
         """
         if first % spec.chunk[0]:
             info = array_info(self.path / name / arrays.GROUP, name, spec.metadata)
@@ -282,12 +284,12 @@ class Series:
                 raise RunError(f"{error}, or choose another path") from None
 
     def sync(self, first: int) -> None:
-        """Wait until the rows that readers see are on disk, also if the machine fails.
+        """Wait until the published rows are on disk, so that they survive a machine failure.
 
         Parameters
         ----------
         first : int
-            Number of rows that were synced before.
+            Number of rows that earlier calls synced.
 
         Raises
         ------
@@ -300,20 +302,20 @@ class Series:
             if spec.chunk[0] > 1:  # `commit` writes its chunks; other chunks were synced when written
                 chunks = self._chunks(name)
                 written += [file for file, number in chunks if (number + 1) * spec.chunk[0] > first]
-        with ThreadPoolExecutor(SYNCS) as pool:  # a journal commits the files of several threads at once
+        with ThreadPoolExecutor(SYNCS) as pool:  # a journal commits files of several threads together
             list(pool.map(sync, written))
         for name in self._growing:
             sync(self.path / name)
 
     def _chunks(self, name: str) -> Iterator[tuple[Path, int]]:
-        """Yield the chunk files of an array, each with its number along the first axis."""
+        """Yield each chunk file of an array, and its number along the first axis."""
         for file in (self.path / name).glob("c.*"):
             number = file.name.split(".")[1]
             if number.isdecimal():
                 yield file, int(number)
 
     def _show(self, count: int, specs: Mapping[str, ArraySpec] | None = None) -> None:
-        """Write the metadata of a number of times; that of the group, which readers open, comes last."""
+        """Write the metadata for a number of times; the group metadata, which readers open, comes last."""
         if specs is None:
             for name, spec in self.specs(count).items():
                 write_json(self.path / name / arrays.GROUP, spec.metadata, synced=False)
@@ -328,9 +330,9 @@ def rows_of(width: int, itemsize: int) -> int:
     Parameters
     ----------
     width : int
-        Numbers for each time.
+        Number of elements at each time.
     itemsize : int
-        Bytes of a number.
+        Size of an element, in bytes.
     """
     return max(2, min(ROWS, CHUNK // (width * itemsize)))
 
