@@ -141,11 +141,12 @@ def test_every_printing_block_shows_its_output(blocks):
         assert ("hc.print(" in code) == (expected is not None), code
 
 
-def test_the_programs_of_the_readme_print_the_same_on_one_rank_and_two(tmp_path):
-    programs = "\n".join(code for code, _ in BLOCK.findall((ROOT / "README.md").read_text()))
-    alone = run(programs, 1, tmp_path)
-    assert re.fullmatch(r"[0-9a-f]{32} 0\.\d+\n\d+ \d\.\d+e-09\n", alone)
-    assert run(programs, 2, tmp_path) == alone
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_programs_of_the_readme_print_what_it_shows(ranks, tmp_path):
+    programs = BLOCK.findall((ROOT / "README.md").read_text())
+    assert len(programs) == 2
+    printed = run("".join(code for code, _ in programs), ranks, tmp_path)
+    assert printed == "".join(output for _, output in programs)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(SOURCE).as_posix())
