@@ -1,1 +1,1 @@
-"""The language: grids, fields, expressions, operators, boundary conditions, reductions and programs."""
+"""Halocline language: grids, fields, expressions, operators, boundary conditions, reductions, programs."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from halocline.errors import InputError
 from halocline.words import near
 
-# functions that combine the values of several points, by the text to write instead
+# Functions that combine the values of several points, by their replacement.
 _COMBINING_BY_ADVICE: Mapping[str, str] = {
     "write a shift as a read at a neighbour, such as u[-1, 0], or hc.shift(u, axis, by)": (
         "roll take take_along_axis"
@@ -69,14 +69,14 @@ _BY_ADVICE: Mapping[str, str] = {
     ),
 }
 
-# a part of the grid does not give the value that these names have for the grid
+# A function with one of these names returns different values for a part of the grid and for the whole grid.
 COMBINING = {
     *" ".join(_COMBINING_BY_ADVICE.values()).split(),
     *("sort", "argsort", "percentile", "quantile", "median", "histogram", "unwrap"),
 }
 _ADVICE = {name: advice for advice, names in _BY_ADVICE.items() for name in names.split()}
 
-# names of other libraries, and of values that people look for here
+# Names of other libraries that users may expect in halocline, with their equivalents.
 MISSING: Mapping[str, str] = {
     "Dirichlet": "hc.Value(value)",
     "DirichletBC": "hc.Value(value)",
@@ -137,12 +137,23 @@ class CombinesPointsError(InputError, AttributeError):
 
 
 def untraceable(name: str, text: str) -> InputError:
-    """Return the error for a function of NumPy, which `text` describes, that cannot be traced."""
+    """Return the error for a function of NumPy that cannot be traced.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function.
+    text : str
+        Message of the error.
+    """
     return (CombinesPointsError if name in COMBINING else InputError)(text)
 
 
 def numpy_advice(name: str) -> str:
-    """Return what to write in place of a function of NumPy or a method of arrays; empty where unknown."""
+    """Return the advice for a function of NumPy or a method of arrays, or empty text if there is none.
+
+    The advice names the replacement and begins with a colon: it is the end of a message.
+    """
     advice = _ADVICE.get(name)
     return f": {advice}" if advice else ""
 
@@ -155,6 +166,7 @@ def missing_attribute(kind: str, name: str, known: list[str]) -> AttributeError:
     kind : str
         Class of the operand.
     name : str
+        Name of the attribute.
     known : list of str
         Attributes of the operand.
     """

@@ -14,9 +14,9 @@ _ABSENT = object()
 class KnownAttributes:
     """Base class of objects whose public attributes cannot be set from outside.
 
-    An attribute can be set where the class has a property with a setter or lists the name in `settable`. Any
+    An attribute can be set if the class has a property with a setter or lists the name in `settable`. Any
     other assignment raises InputError. Names that begin with an underscore are private to the class and its
-    subclasses, and can be set.
+    subclasses. Private attributes can be set.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class KnownAttributes:
         super().__setattr__(name, value)
 
     def _may_set(self, name: str, value: Any) -> bool:
-        # `thing.values |= {}` assigns the same object again
+        # An in-place operator, such as `thing.values |= {}`, assigns the same object again.
         return self._has_setter(name) or self.__dict__.get(name, _ABSENT) is value
 
     def _has_setter(self, name: str) -> bool:
@@ -56,7 +56,7 @@ class KnownAttributes:
 
 
 class _Sealing(type):
-    """Metaclass that seals each object after its constructor."""
+    """Metaclass that seals each object after its construction."""
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
         instance = super().__call__(*arguments, **keywords)

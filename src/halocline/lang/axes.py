@@ -1,4 +1,4 @@
-"""Axes of a grid: their names, and arguments that have one value for each axis."""
+"""Axes of a grid: names of axes, and arguments that have one value for each axis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def axis_number(axis: Any, ndim: int = len(AXES)) -> int:
     axis : int or str
         0, 1, 2 (integers of NumPy too), or "x", "y", "z".
     ndim : int
-        Number of axes that are accepted.
+        Number of accepted axes.
 
     Raises
     ------
@@ -59,11 +59,11 @@ def per_axis(
     what : str
         Name of the argument, for messages.
     read : callable
-        Converts one value; returns None for a value that is not accepted.
+        Conversion of one value. It returns None for a value that is not accepted.
     expected : str
         Values that `read` accepts, in words.
     default
-        Value of the axes that a mapping leaves out; None where it must name all of them.
+        Value of the axes that a mapping leaves out. None: a mapping must name all axes.
 
     Raises
     ------
@@ -110,9 +110,8 @@ def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
 
     Parameters
     ----------
-    value : bool, sequence of bool, mapping of axis to bool, or names of axes
-        Names are text such as "x" or "xz", or a sequence such as ("x", "z"). The flags of axes without a name
-        are False.
+    value : bool, sequence or mapping of bool, or names of axes
+        Names are text ("x" or "xz") or a sequence (("x", "z")). The flag of each other axis is False.
     ndim : int
         Number of axes.
     what : str
@@ -121,7 +120,7 @@ def axis_flags(value: Any, ndim: int, what: str) -> tuple[bool, ...]:
     Raises
     ------
     InputError
-        The value is of another kind, such as a number or None. Or it names an unknown axis, or one twice.
+        The value has another type, such as a number or None; or it names an unknown axis, or an axis twice.
     """
     names = value if isinstance(value, str) else tuple(value) if is_sequence(value) else ()
     if names and all(isinstance(name, str) for name in names):

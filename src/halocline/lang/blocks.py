@@ -1,4 +1,4 @@
-"""Which parts of a grid are computed: equal blocks, each active or inactive."""
+"""Blocks of a grid: boxes of nearly equal size, each active or inactive."""
 
 from __future__ import annotations
 
@@ -18,40 +18,42 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Cells = tuple[tuple[int, ...], tuple[int, ...]]  # the first and the end
+Cells = tuple[tuple[int, ...], tuple[int, ...]]  # first cell, and end (exclusive)
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A grid in blocks whose sizes along an axis differ by at most one cell, each active or inactive.
+    """Division of a grid into blocks, each active or inactive.
+
+    The sizes of the blocks along an axis differ by at most one cell.
 
     Parameters
     ----------
     shape : tuple of int
-        Cells of the grid.
+        Number of cells of the grid along each axis.
     counts : tuple of int
-        Blocks along each axis.
+        Number of blocks along each axis.
     active : bytes
-        One for each block, in C order: 1 where it is active.
+        One byte for each block, in C order: 1 if the block is active.
     """
 
     shape: tuple[int, ...]
     counts: tuple[int, ...]
     active: bytes = field(repr=False)
-    digest: str = field(init=False)  # all ranks compare what they print of a plan
+    digest: str = field(init=False)  # short form of `active`: ranks compare the text of their plans
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", blake2b(self.active, digest_size=8).hexdigest())
 
     @classmethod
     def of(cls, mask: Any, shape: Sequence[int]) -> Blocks:
-        """Blocks from a mask with one entry for each.
+        """Return the blocks of a mask with one entry for each block.
 
         Raises
         ------
         InputError
-            The mask has another number of axes than the grid, more blocks than cells along one, entries that
-            are neither true nor false, or no active block.
+            The mask has another number of axes than the grid, or more blocks than cells along an axis. An
+            entry is neither true nor false, or no block is active.
         """
         import numpy as np
 
@@ -79,14 +81,14 @@ class Blocks:
 
     @cached_property
     def mask(self) -> NDArray[np.bool_]:
-        """Which blocks are active, one entry for each."""
+        """True for each active block, an array with one entry per block."""
         import numpy as np
 
         return np.frombuffer(self.active, dtype=np.bool_).reshape(self.counts)
 
     @cached_property
     def borders(self) -> tuple[tuple[int, ...], ...]:
-        """Where blocks begin along each axis, and where the last one ends."""
+        """First cell of each block along each axis, followed by the number of cells along the axis."""
         return tuple(
             tuple(i * n // count for i in range(count + 1))
             for n, count in zip(self.shape, self.counts, strict=True)
@@ -94,24 +96,26 @@ class Blocks:
 
     @cached_property
     def cells(self) -> int:
-        """How many cells are active."""
+        """Number of active cells."""
         return sum(
             prod(map(int.__sub__, hi, lo)) for lo, hi in self.pieces((0,) * len(self.shape), self.shape)
         )
 
     def block(self, cell: Sequence[int]) -> tuple[int, ...]:
-        """The block that a cell lies in; what lies beyond the grid counts with the nearest cells."""
+        """Return the index of the block that contains a cell; a cell beyond the grid belongs to the nearest
+        block.
+        """
         return tuple(
             min(max(bisect_right(border, i), 1), count) - 1
             for border, count, i in zip(self.borders, self.counts, cell, strict=True)
         )
 
     def holds(self, cell: Sequence[int]) -> bool:
-        """Whether a cell is active."""
+        """Return True if a cell is active."""
         return bool(self.mask[self.block(cell)])
 
     def active_at(self, cells: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each of many cells, an array (cells, axes), is active."""
+        """Return True for each active cell of an array of cells, whose shape is (cells, axes)."""
         import numpy as np
 
         place = (
@@ -121,13 +125,21 @@ class Blocks:
         return self.mask[tuple(place)]
 
     def near(self, reach: Sequence[int], periodic: Sequence[bool]) -> Blocks:
-        """Blocks that are active where these, or any within that many cells along the axes, are."""
+        """Return the blocks that are active or have an active block within `reach` cells along the axes.
+
+        Parameters
+        ----------
+        reach : sequence of int
+            Number of cells along each axis.
+        periodic : sequence of bool
+            True for each periodic axis.
+        """
         import numpy as np
 
         mask = self.mask
         for axis, (cells, wraps) in enumerate(zip(reach, periodic, strict=True)):
-            least = self.shape[axis] // self.counts[axis]
-            for _ in range(-(-cells // least)):
+            block_size = self.shape[axis] // self.counts[axis]
+            for _ in range(-(-cells // block_size)):
                 sides = [np.roll(mask, step, axis) for step in (-1, 1)]
                 if not wraps:
                     for side, end in zip(sides, (-1, 0), strict=True):
@@ -136,12 +148,12 @@ class Blocks:
         return Blocks(self.shape, self.counts, mask.tobytes())
 
     def any(self, lo: Sequence[int], hi: Sequence[int]) -> bool:
-        """Whether any cell of a box is active."""
+        """Return True if any cell of a box is active."""
         first, last = self.block(lo), self.block([i - 1 for i in hi])
         return bool(self.mask[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))].any())
 
     def pieces(self, lo: Sequence[int], hi: Sequence[int]) -> Iterator[Cells]:
-        """The active cells of a box as boxes: runs of blocks along the last axis."""
+        """Yield the active cells of a box as boxes: runs of active blocks along the last axis."""
         first, last = self.block(lo), self.block([i - 1 for i in hi])
         *outer, row = (range(a, b + 1) for a, b in zip(first, last, strict=True))
 

@@ -1,16 +1,16 @@
-"""Boundary conditions: what the ghost cells beyond a wall hold.
+"""Boundary conditions: values of the ghost cells beyond a wall.
 
-A condition belongs to one field and one side. It gives, for each ghost layer counted outward from 0, an
-expression of interior values counted inward from the wall. Where the wall lies relative to the points
-decides the formula: halfway between the first point and the first ghost, on the first ghost
-(``Grid(walls="node")``), or on the first point itself (points staggered along the axis). A point that lies
-on a wall belongs to its field. The equations give its value, unless the condition does: see
-`with_wall_values`.
+A condition belongs to one field and one side. For each ghost layer, it gives an expression of interior
+values. Layers are counted outward from 0, and interior values inward from the wall. The formula depends on
+the position of the wall: halfway between the first point and the first ghost, on the first ghost
+(``Grid(walls="node")``), or on the first point (points staggered along the axis). A point on a wall belongs
+to its field. The equations give its value unless the condition sets it: see `with_wall_values`.
 
-Ghosts that are off by h^p leave a first derivative p - 1 orders beside the wall and a second one p - 2,
-whatever the order of the differences; each class says its p. Conditions do not take that order for
-themselves: a field has one condition and is read by differences of several orders, and continuations of
-higher order make the matrices of symmetric operators unsymmetric.
+If the ghosts have an error of h^p, the first derivative next to the wall has order p - 1, and the second
+derivative has order p - 2. A higher order of the differences does not change this limit. Each class states
+its p. The order of a condition is independent of the order of the differences, for two reasons. First, a
+field has one condition, but differences of several orders may read the field. Second, continuations of higher
+order make the matrices of symmetric operators unsymmetric.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halocline.lang.grid import Field, Grid
 
 SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
-OTHER = "other"  # key of the condition for all remaining sides
+OTHER = "other"  # key of the condition for all other sides
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,28 @@ class Ghost:
         return Fraction(1, 2) if walls == "face" else Fraction(1)
 
     def inner(self, m: int, field: Field | None = None, along: Sequence[int] = ()) -> Expr:
-        """The value `m` cells inward from the first interior cell, read from this ghost point, and `along`
-        points away along the other axes."""
+        """Return the value `m` cells inward from the first interior cell, as a read from this ghost point.
+
+        Parameters
+        ----------
+        m : int
+            Number of cells inward.
+        field : Field, optional
+            Field that is read; by default the field of the ghost point.
+        along : sequence of int
+            Offsets along the other axes, in points.
+        """
         of = self.field if field is None else field
         offset = list(along or [0] * (of.grid.ndim - 1))
         offset.insert(self.axis, -self.side * (self.layer + 1 + m))
         if self.side > 0:
-            # points staggered along the axis are one more: their last has a higher index
+            # Along the axis, staggered points are one more: the last of them has a higher index.
             offset[self.axis] += of.staggered[self.axis] - self.field.staggered[self.axis]
         return graph.read(of, trace.version(of), tuple(offset))
 
     @property
     def mirror(self) -> Expr:
-        """The interior value as far inside the wall as this ghost point is outside."""
+        """Interior value at the mirror point: as far inside the wall as this ghost point is outside."""
         return self.inner(int(self.layer + 1 - 2 * self.wall))
 
     @property
@@ -82,16 +91,16 @@ class Ghost:
 
     @property
     def h(self) -> Expr:
-        """The spacing along the axis."""
+        """Spacing along the axis."""
         return self.field.grid.h(self.axis)
 
     @property
     def stretched(self) -> bool:
-        """Whether the axis has no even spacing."""
+        """True if the axis is stretched."""
         return self.field.grid.maps[self.axis] is not None
 
     def rise(self, slope: Expr) -> Expr:
-        """How much more than its mirror a ghost has where the field has this slope on the wall."""
+        """Return the difference between a ghost and its mirror, for a field with this slope on the wall."""
         if not self.stretched:
             return slope * self.h * float(2 * self.distance * self.side)
         x = self.field.coordinates[self.axis]
@@ -100,7 +109,13 @@ class Ghost:
         return slope * (x - graph.shift(x, tuple(inward)))
 
     def step(self, slope: Expr) -> Expr:
-        """How much a field of this slope on the wall rises there along one spacing of an even grid."""
+        """Return the increase of a field on the wall along one spacing of an even grid.
+
+        Parameters
+        ----------
+        slope : Expr
+            Slope of the field on the wall.
+        """
         if not self.stretched:
             return slope * self.h
         x = self.field.coordinates[self.axis]
@@ -108,11 +123,11 @@ class Ghost:
 
     @property
     def _inward(self) -> float:
-        """From this ghost point to the wall, in spacings along the axis."""
+        """Signed distance from this ghost point to the wall, in spacings along the axis."""
         return float(-self.side * self.distance)
 
     def _moved(self, value: Expr, by: float) -> Expr:
-        """An expression of coordinates at a place `by` spacings further along the axis."""
+        """Return an expression of coordinates, evaluated `by` spacings further along the axis."""
 
         def leaf(current: Expr) -> Expr:
             across = current.op == "index" and current.attribute[0] == self.axis
@@ -121,7 +136,7 @@ class Ghost:
         return graph.rebuild(value, leaf)
 
     def at_wall(self, value: Any) -> Expr:
-        """Return `value`, a number, scalar or function of the coordinates, at the wall."""
+        """Return `value`, a number, scalar or function of the coordinates, evaluated at the wall."""
         name = f"field {self.field.name!r}"
         what = f"the boundary value of {name}"
         if callable(value) and not isinstance(value, Operators):
@@ -143,42 +158,45 @@ class Ghost:
 
 
 class BoundaryCondition:
-    """Base of all conditions."""
+    """Base class of all boundary conditions."""
 
     def ghost(self, at: Ghost) -> Expr:
-        """The value at a ghost point."""
+        """Return the value at a ghost point."""
         raise NotImplementedError(type(self).__name__)
 
     def on_wall(self, at: Ghost) -> Expr | None:
-        """The value of a point on the wall; None where the equations give it."""
+        """Return the value of a point on the wall, or None if the equations give the value."""
         return None
 
     def homogeneous(self) -> BoundaryCondition:
-        """The condition that a correction to a field obeys: with zero wall values."""
+        """Return the condition of a correction to a field: the same condition with zero wall values."""
         return self
 
 
 @dataclass(frozen=True)
 class Periodic(BoundaryCondition):
-    """The axis wraps around; may be written for clarity on the sides of a periodic axis."""
+    """Periodic axis. It may be written for clarity on the sides of a periodic axis."""
 
 
 @dataclass(frozen=True)
 class Value(BoundaryCondition):
-    """Dirichlet: the field takes `value` on the wall; ghosts are antisymmetric about it.
+    """Dirichlet condition: the field has the value `value` on the wall.
 
-    Points of the field that lie on the wall have this value, whatever the field is set to.
+    The ghosts are antisymmetric about the wall value. Points of the field on the wall have this value, even
+    if the field is set to another one.
 
-    Without `order` ghosts are off by h² f'', at any order of the differences: beside the wall a first
-    derivative has order 1, a second one does not converge, and a solution has order 2. With it they are off
-    by h^(order + 1): ``order=k + 1`` keeps differences of order k.
+    Without `order`, the ghosts have an error of h² f'' at any order of the differences. Next to the wall, a
+    first derivative has order 1, and a second derivative does not converge; a solution has order 2. With
+    `order`, the ghosts have an error of h^(order + 1). Differences of order k keep their order with
+    ``order=k + 1``.
 
     Parameters
     ----------
     value : float, parameter, expression of coordinates, or function of the coordinates
+        Value on the wall.
     order : int, optional
-        Instead of the antisymmetric continuation, the polynomial through the wall and `order` interior
-        points.
+        Degree of a polynomial that replaces the antisymmetric continuation. The polynomial passes through
+        the wall value and `order` interior points.
     """
 
     value: Any
@@ -201,15 +219,24 @@ class Value(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Derivative(BoundaryCondition):
-    """Neumann: the derivative along the axis (not along the outward normal) takes `value` on the wall.
+    """Neumann condition: the derivative along the axis has the value `value` on the wall.
 
-    Ghosts are off by h^(order + 1), by h³ at the default: beside the wall a first derivative has order 2 and
-    a second one order 1, at any order of the differences. ``order=k + 1`` keeps differences of order k.
+    The derivative is along the axis, not along the outward normal. The ghosts have an error of
+    h^(order + 1), which is h³ by default. By default, a first derivative next to the wall has order 2 and a
+    second derivative order 1, at any order of the differences. Differences of order k keep their order with
+    ``order=k + 1``.
 
-    Order 2: ghosts mirror the interior; where the wall lies on the first ghost its value follows from the
-    one-sided formula, (4 u_1 - u_2) / 3 for a zero derivative. Points of the field that lie on the wall obey
-    the equations, with these ghosts. Higher orders: the polynomial through `order`
-    interior points with that derivative at the wall.
+    With order 2, the ghosts mirror the interior. If the wall lies on the first ghost, the value of this ghost
+    follows from the one-sided formula, (4 u_1 - u_2) / 3 for a zero derivative. Points of the field on the
+    wall obey the equations, which read these ghosts. With other orders, the ghosts follow the polynomial
+    through `order` interior points with the given derivative at the wall.
+
+    Parameters
+    ----------
+    value : float, parameter, expression of coordinates, or function of the coordinates
+        Derivative on the wall.
+    order : int
+        Order of the condition.
     """
 
     value: Any = 0.0
@@ -232,8 +259,11 @@ class Derivative(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Symmetric(BoundaryCondition):
-    """Ghosts mirror the interior: exact for fields that are even about the wall, where points beyond it are
-    as far from it as those inside, else as `Derivative`."""
+    """Symmetric condition: ghosts mirror the interior.
+
+    The ghosts are exact for fields that are even about the wall, if the points on both sides have equal
+    distances from it. Otherwise the accuracy is that of `Derivative`.
+    """
 
     def ghost(self, at: Ghost) -> Expr:
         return Derivative(0.0).ghost(at)
@@ -241,9 +271,12 @@ class Symmetric(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Antisymmetric(BoundaryCondition):
-    """Ghosts mirror the interior with the opposite sign: exact for fields that are odd about the wall, where
-    points beyond it are as far from it as those inside, else as `Value`. A point on the wall is not held at
-    zero, as by `Value`."""
+    """Antisymmetric condition: ghosts mirror the interior with the opposite sign.
+
+    The ghosts are exact for fields that are odd about the wall, if the points on both sides have equal
+    distances from it. Otherwise the accuracy is that of `Value`. Unlike `Value`, this condition does not set
+    points on the wall to zero.
+    """
 
     def ghost(self, at: Ghost) -> Expr:
         return Value(0.0).ghost(at)
@@ -251,8 +284,11 @@ class Antisymmetric(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Extrapolate(BoundaryCondition):
-    """Ghosts continue the polynomial through the first `order` interior points; order 1 copies, order 2 is
-    linear. They are off by h^order: ``order=k + 2`` keeps differences of order k."""
+    """Extrapolation: ghosts continue the polynomial through the first `order` interior points.
+
+    Order 1 copies the first value, and order 2 is linear. The ghosts have an error of h^order. Differences of
+    order k keep their order with ``order=k + 2``.
+    """
 
     order: int = 2
 
@@ -262,19 +298,20 @@ class Extrapolate(BoundaryCondition):
 
 @dataclass(frozen=True)
 class BoundaryKernel(BoundaryCondition):
-    """A condition of the user's own.
+    """User-defined condition, given by a function.
 
     Parameters
     ----------
     function : callable
         ``function(u)`` or ``function(u, layer)`` returns the ghost value; other parameters keep their
-        default. ``u[m]`` is the value `m` cells inward from the wall, ``u.of(T)[m]`` that of another field.
-        ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the ghost. ``u[m, s]`` in two
-        dimensions is the value `s` points further along the other axis. ``u[m, s, t]`` in three dimensions is
-        the value `s` and `t` points further along the other axes, in their order; so is ``u.of(T)[m, s]``.
+        default. ``u[m]`` is the value `m` cells inward from the wall, and ``u.of(T)[m]`` is the value of
+        another field there. ``u.h`` is the spacing, and ``u.coordinates`` are the coordinates of the ghost.
+        In two dimensions, ``u[m, s]`` is the value `s` points further along the other axis. In three
+        dimensions, ``u[m, s, t]`` is the value `s` and `t` points further along the other axes, in the order
+        of the axes. ``u.of(T)`` accepts the same offsets.
 
-    A value along a wall may lie on another rank. It may also lie beyond a wall of another axis, whose ghosts
-    are then formed first. Two walls whose ghosts depend on each other are an error.
+    A value along a wall may lie on another rank. The value may also lie beyond a wall of another axis; the
+    ghosts of that wall are then formed first. Two walls whose ghosts depend on each other are an error.
 
     Examples
     --------
@@ -304,19 +341,19 @@ class BoundaryKernel(BoundaryCondition):
 
 @dataclass(frozen=True)
 class LinearPart(BoundaryCondition):
-    """What a condition of the user's own does to a correction of the field: the part that is linear in it."""
+    """Linear part of a user-defined condition, which is the condition of a correction to the field."""
 
     whole: BoundaryCondition
 
     def ghost(self, at: Ghost) -> Expr:
         ghost = self.whole.ghost(at)
-        own = [leaf for leaf in graph.walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
-        rest = _with_reads(ghost, dict.fromkeys(own, 0.0))
+        reads = [leaf for leaf in graph.walk((ghost,)) if leaf.op == "read" and leaf.attribute[0] is at.field]
+        rest = _with_reads(ghost, dict.fromkeys(reads, 0.0))
         if rest.op == "const" and rest.attribute == 0:
             return ghost
         total = graph.as_expr(0.0)
-        for leaf in own:
-            unit = {other: float(other is leaf) for other in own}
+        for leaf in reads:
+            unit = {other: float(other is leaf) for other in reads}
             total = total + (_with_reads(ghost, unit) - rest) * leaf
         return total
 
@@ -325,7 +362,7 @@ class LinearPart(BoundaryCondition):
 
 
 def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> None:
-    """Raise where a formula reads a field by itself, not from the wall inward: ghosts are not there yet."""
+    """Raise InputError if a formula reads a field beyond the wall, where the ghosts are not formed yet."""
     nearest = at.inner(0, field).attribute[2][at.axis]
     if -at.side * (offset[at.axis] - nearest) < 0:
         name = "u" if field is at.field else f"u.of({field.name})"
@@ -337,13 +374,13 @@ def _check_inward(at: Ghost, field: Field, _: int, offset: tuple[int, ...]) -> N
 
 
 def _with_reads(root: Expr, values: Mapping[Expr, float]) -> Expr:
-    """An expression with numbers in place of some of its reads."""
+    """Return an expression with numbers in place of some of its reads."""
     return graph.rebuild(root, lambda leaf: graph.as_expr(values[leaf]) if leaf in values else leaf)
 
 
 @dataclass(frozen=True)
 class Inward:
-    """What a boundary kernel sees: values counted inward from the wall, and along it."""
+    """Values of a field for a boundary kernel, counted inward from the wall and along it."""
 
     at: Ghost
     field: Field | None = None
@@ -371,7 +408,7 @@ class Inward:
         return self.at.inner(int(m), self.field, [int(s) for s in along])
 
     def of(self, field: Field) -> Inward:
-        """The same for another field of the grid."""
+        """Return the values of another field of the grid, counted in the same way."""
         if field.grid is not self.at.field.grid:
             raise InputError(
                 f"the boundary kernel of field {self.at.field.name!r} reads field {field.name!r} of another "
@@ -381,7 +418,7 @@ class Inward:
 
     @property
     def h(self) -> Expr:
-        """The spacing along the axis of the wall."""
+        """Spacing along the axis of the wall."""
         return self.at.h
 
     @property
@@ -395,27 +432,28 @@ def _positive(order: Any) -> int:
 
 
 def _weighted(at: Ghost, weights: Sequence[Fraction], total: Expr, first: int = 0) -> Expr:
-    """Return a sum with the interior values from the `first` on."""
+    """Return `total` plus the weighted sum of the interior values, beginning with number `first`."""
     for m, weight in enumerate(weights, first):
         total = total + at.inner(m) * float(weight)
     return total
 
 
 def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
-    """Return the ghost value of a polynomial with a given value or slope on the wall.
+    """Return the ghost value of the polynomial that has a given value or slope on the wall.
 
-    The polynomial of degree `order` goes through `order` interior points. `wall` is its value on the wall, or
-    its slope in spacings.
+    The polynomial has degree `order` and passes through `order` interior points. `wall` is the value on the
+    wall, or the slope times the spacing.
     """
     # positions are counted inward from the wall
     inset = at.wall
     points = [m + (inset or 1) for m in range(order)]
     if derivative:
-        # the slope of the polynomial through the ghost point too, solved for the value there
-        own, *others = weights((-at.distance, *points), derivative=1)
-        inner = [-weight / own for weight in others]
-        # the slope along the axis is minus the slope inward on an upper side
-        scale = -at.side / own
+        # The weights give the slope of the polynomial through the ghost point and the interior points. The
+        # equation of the slope is solved for the value at the ghost point.
+        ghost_weight, *inner_weights = weights((-at.distance, *points), derivative=1)
+        inner = [-weight / ghost_weight for weight in inner_weights]
+        # On an upper side, the slope along the axis is minus the inward slope.
+        scale = -at.side / ghost_weight
     else:
         scale, *inner = weights((0, *points), -at.distance)
     return _weighted(at, inner, wall * float(scale), 0 if inset else 1)
@@ -424,17 +462,17 @@ def _polynomial(at: Ghost, order: int, wall: Expr, *, derivative: bool) -> Expr:
 def with_wall_values(
     field: Field, value: Expr, conditions: Mapping[str, BoundaryCondition] | None = None
 ) -> Expr:
-    """What a field is set to: `value`, but where its points lie on walls, what its conditions
-    say of these.
+    """Return the value that a field is set to, with the values of its conditions at points on walls.
 
-    Where two walls meet, the one of the higher axis counts.
+    Where two walls meet, the condition of the higher axis applies.
 
     Parameters
     ----------
     field : Field
     value : Expr
+        Value at the points that do not lie on a wall.
     conditions : mapping of str to BoundaryCondition, optional
-        By side; those of the field by default.
+        Conditions by side; by default the conditions of the field.
     """
     of = field.boundary if conditions is None else conditions
     for axis, staggered in enumerate(field.staggered):
@@ -444,18 +482,27 @@ def with_wall_values(
             wall = of[name].on_wall(Ghost(field, axis, side, -1)) if name in of else None
             if wall is not None:
                 if field.dtype == "float64" and value.precision == "float32":
-                    value = graph.cast(value, field.dtype)  # or the wall's value would be rounded to that too
+                    value = graph.cast(value, field.dtype)  # otherwise the wall value is rounded to float32
                 last = graph.as_expr(0.0) if side < 0 else field.grid.cells(axis)
                 value = graph.where(graph.binary("eq", graph.index(field.grid, axis), last), wall, value)
     return value
 
 
 def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Expr]:
-    """Yield the ghost values of the first `layers` layers at a wall; skip layers for which the condition
-    raises InputError.
+    """Yield the ghost values of the first layers at a wall.
 
-    A condition of the user may accept fewer layers than a program may read. The analysis of halos, which
-    forms the layers that the program reads, raises the error for these.
+    Layers for which the condition raises InputError are skipped: a user-defined condition may accept fewer
+    layers than a program may read. The analysis of halos forms the layers that the program reads, and raises
+    the error for them.
+
+    Parameters
+    ----------
+    field : Field
+    axis : int
+    side : int
+        -1 for the lower wall of the axis, 1 for the upper wall.
+    layers : int
+        Number of layers.
     """
     condition = field.boundary.get(SIDES[2 * axis + (side > 0)])
     if condition is not None:
@@ -465,9 +512,9 @@ def known_ghosts(field: Field, axis: int, side: int, layers: int) -> Iterator[Ex
 
 
 def has_wall_values(field: Field) -> bool:
-    """Whether some of its points have values that its conditions give."""
-    nothing = graph.as_expr(math.nan)
-    return with_wall_values(field, nothing) is not nothing
+    """Return True if a condition of the field sets the values of some of its points."""
+    placeholder = graph.as_expr(math.nan)
+    return with_wall_values(field, placeholder) is not placeholder
 
 
 def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCondition]:
@@ -477,7 +524,7 @@ def resolve_sides(boundary: Any, grid: Grid, name: str) -> dict[str, BoundaryCon
     ------
     InputError
         The boundary is neither a condition nor a mapping, or names an unknown side. A side of a periodic
-        axis has a condition, or a grid without walls has a condition for all sides. A wall has `Periodic`.
+        axis, or a grid without walls, has a condition other than `Periodic`. A wall has `Periodic`.
     """
     sides = SIDES[: 2 * grid.ndim]
     walls = [s for i, s in enumerate(sides) if not grid.periodic[i // 2]]

@@ -1,7 +1,8 @@
 """Inspection of user functions: their names, their arguments, and the objects that they can reach.
 
 A parameter with a default never receives a positional argument: it is an option of the user, as in
-``lambda x, k=k: ...``. The only exception is a callback with a single parameter, which may have a default.
+``lambda x, k=k: ...``. A callback with a single parameter is the only exception: the parameter may have a
+default.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def name_of(function: Any) -> str:
 
 
 def signature_of(function: Any, what: str) -> inspect.Signature | None:
-    """Return the signature of a function, or None where Python has none, as for some built-in functions.
+    """Return the signature of a function, or None if Python has none, as for some built-in functions.
 
     Raises
     ------
@@ -56,13 +57,13 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     counts : sequence of int
         Accepted numbers of arguments, in ascending order.
     expected : str
-        The arguments in words.
+        Description of the arguments, for messages.
 
     Returns
     -------
     int
-        Number of parameters without a default. For a function with ``*args`` or without a known signature it
-        is the greatest of `counts`.
+        Number of parameters without a default. For a function with ``*args`` or without a known signature,
+        the maximum of `counts`.
 
     Raises
     ------
@@ -95,7 +96,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
 
 
 def check_callback(function: Any, what: str, expected: str) -> None:
-    """Check that a function can be called with one argument, even where its only parameter has a default.
+    """Check that a function can be called with one argument, even if its only parameter has a default.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def check_callback(function: Any, what: str, expected: str) -> None:
     what : str
         Name of the function, for messages.
     expected : str
-        The argument in words.
+        Description of the argument, for messages.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def fixed_by_partial(function: Any) -> set[str]:
 
 
 def rebound_arguments(function: Any) -> dict[str, int]:
-    """Return the line of the first ``name = ...`` for each argument that a function rebinds."""
+    """Return the arguments that a function rebinds, each with the line of its first ``name = ...``."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)
@@ -161,9 +162,9 @@ MANY = 1000  # A container with more entries is data: it is not searched for ran
 def captured(function: Any) -> list[Any]:
     """Return the objects that a user function can reach besides its arguments.
 
-    They are closure variables, globals, defaults, entries of containers, attributes of objects, and
-    attributes of classes and modules whose names occur in the code. The search continues in the functions
-    among them.
+    The objects are closure variables, globals, defaults, entries of containers and attributes of objects.
+    Attributes of classes and modules are included if their names occur in the code. The search continues in
+    each function that it reaches.
     """
     names, count = {"__call__"}, 0
     objects: list[Any] = []
@@ -174,9 +175,9 @@ def captured(function: Any) -> list[Any]:
 
 
 def _search(function: Any, names: set[str]) -> list[Any]:
-    """Return the objects that a function reaches through attributes of these names.
+    """Return the objects that a function reaches through attributes with the given names.
 
-    The names in the code of each function that is reached are added to `names`.
+    The search adds the names in the code of each function that it reaches to `names`.
     """
     waiting, visited = [function], dict[int, Any]()
     while waiting:
@@ -194,15 +195,17 @@ def _referents(thing: Any, names: set[str]) -> list[Any]:
             return []
         used_names = [*_names(thing.__code__)]
         names.update(used_names)
-        used = [thing.__globals__.get(name, sys.modules.get(name)) for name in used_names]  # it may import
-        return [*used, thing.__closure__, thing.__defaults__, thing.__kwdefaults__]
+        values = [
+            thing.__globals__.get(name, sys.modules.get(name)) for name in used_names
+        ]  # sys.modules: the code may import a module
+        return [*values, thing.__closure__, thing.__defaults__, thing.__kwdefaults__]
     if inspect.isclass(thing) or inspect.ismodule(thing):
         return [] if _is_library(thing) else [inspect.getattr_static(thing, name, None) for name in names]
     if isinstance(thing, (dict, list, tuple, set)) and len(thing) > MANY:
         return []
     if type(thing).__module__ in ("builtins", "functools") or not _is_library(thing):
         return gc.get_referents(thing)
-    # the function of a program
+    # a program holds its function as an attribute
     return [*getattr(thing, "__dict__", {}).values()] if callable(thing) else []
 
 
@@ -217,7 +220,7 @@ def _is_library(thing: Any) -> bool:
     file = getattr(sys.modules.get(root), "__file__", None) or ""
     if root in ("halocline", "numpy", "scipy") or "site-packages" in file:
         return True
-    library = os.path.dirname(os.__file__)  # a file of the user may have the name of a module of Python
+    library = os.path.dirname(os.__file__)  # a user file may have the name of a module of Python
     return root in sys.stdlib_module_names and (not file or file.startswith(library))
 
 

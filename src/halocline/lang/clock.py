@@ -1,8 +1,8 @@
-"""Time of a run: program statements that advance it, and the same arithmetic in Python.
+"""Time of a run: program statements that advance the time, and the same arithmetic in Python.
 
 With a constant time step, the time after a step is ``start + (step - first) * dt``, rounded once. The number
 of the step, computed with rational numbers, decides when a time is reached. With a varying time step, the
-time is a running sum. The scalar `REACHED`, which each step sets, then decides when a time is reached.
+time is a running sum. Each step sets the scalar `REACHED`, which then decides when a time is reached.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import NamedTuple, TypeAlias
 from halocline.lang.expression import where
 from halocline.lang.program import Program, Scalar, own_name
 
-# A time is reached where less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
+# A time is reached if less than this share of a step remains. Rounding errors are smaller up to 1e9 steps.
 TOLERANCE = 1e-6
 PARTS = 10**6  # 1 / TOLERANCE, exactly
 # A difference of times below this number of units in the last place does not shorten the last step.
 ROUNDING = 4
 MOST_STEPS = 2**53  # Beyond it, float64 does not represent every number of steps.
 
-PAUSE = own_name("pause")  # time at or after which no step begins
-WANTED_STEP = own_name("dt_wanted")  # constant time step
-NEXT_STEP = own_name("dt_next")  # length of the next step, where the time step is delayed
-REACHED = own_name("t_reached")  # greatest time that is reached, where the time step varies
-START = own_name("t_start")  # time from which steps of constant length are counted
-FIRST = own_name("step_start")  # number of the step at that time
-END = own_name("step_end")  # number of the step that ends at `until`
-LAST_STEP = own_name("dt_last")  # length of the step that ends at `until`
+PAUSE = own_name("pause")  # No step begins at or after this time.
+WANTED_STEP = own_name("dt_wanted")  # Constant time step.
+NEXT_STEP = own_name("dt_next")  # Length of the next step, for a delayed time step.
+REACHED = own_name("t_reached")  # Latest reached time, for a varying time step.
+START = own_name("t_start")  # Start time of the count of steps of constant length.
+FIRST = own_name("step_start")  # Number of the step at time `START`.
+END = own_name("step_end")  # Number of the step that ends at `until`.
+LAST_STEP = own_name("dt_last")  # Length of the step that ends at `until`.
 
 # values of the scalars in a run without an end time
 ENDLESS: Mapping[str, float] = {
@@ -54,17 +54,17 @@ def begin_step(program: Program, dt: Scalar, step: Scalar) -> Scalar:
         Time at the end of the step.
     """
     ends = step + 1.0 >= program.own("step_end")
-    wanted, until = program.own("dt_wanted"), program.parameter("until")
+    constant_dt, until = program.own("dt_wanted"), program.parameter("until")
     start, first, time = program.own("t_start"), program.own("step_start"), program.own("t_next")
-    time.set(where(ends, until, start + (step + 1.0 - first) * wanted))
+    time.set(where(ends, until, start + (step + 1.0 - first) * constant_dt))
     # Two assignments, as for a varying time step: the order of terms depends on the number of assignments.
-    dt.set(wanted)
+    dt.set(constant_dt)
     dt.set(where(ends, program.own("dt_last"), dt))
     return time
 
 
 def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Scalar:
-    """Record the statements that set the length of a step which ends at `until` at the latest.
+    """Record the statements that set the length of a step that ends at `until` at the latest.
 
     The last step ends exactly at `until`: rounding of the time does not cause another, very short step.
 
@@ -88,7 +88,7 @@ def shorten_step(program: Program, t: Scalar, dt: Scalar, wanted: Scalar) -> Sca
 
 
 def reach(reached: Scalar, before: Scalar, after: Scalar) -> None:
-    """Record the statement that sets the reached time, from the times before and after a step."""
+    """Record the statement that sets the reached time from the times before and after a step."""
     reached.set(after + TOLERANCE * (after - before))
 
 
@@ -101,11 +101,11 @@ class Limits(NamedTuple):
     Attributes
     ----------
     until : float
-        Time that the last step ends at.
+        End time of the last step.
     pause : float
-        No step begins at this time or later.
+        Time at or after which no step begins.
     last : float
-        Greatest number of steps.
+        Maximum number of steps.
     """
 
     until: float = math.inf
@@ -128,7 +128,7 @@ class ConstantStepClock:
     dt : float
         Time step.
     start : float
-        Time from which steps of length `dt` are counted.
+        Start time of the count of steps of length `dt`.
     first : int
         Number of the step at time `start`.
     """
@@ -144,7 +144,7 @@ class ConstantStepClock:
         return _step_at(time, self.start, self.first, self.dt)
 
     def has_reached(self, time: float) -> bool:
-        """Return True where a time is reached, so that no more step begins before it."""
+        """Return True if a time is reached, so that no other step begins before it."""
         return self.step_at(time) <= self.step
 
     def next_multiple(self, interval: float) -> float:
@@ -157,7 +157,7 @@ class ConstantStepClock:
         return Limits(last=self.step_at(time))
 
     def shortest_step(self, until: float) -> float:
-        """Return the length below which steps up to a time are too short to change the time."""
+        """Return the minimum length of a step: shorter steps up to a time do not change the time."""
         return max(TOLERANCE * self.dt, _resolution(self.time, until))
 
     def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
@@ -166,11 +166,11 @@ class ConstantStepClock:
         Parameters
         ----------
         until : float
-            Time that the last step ends at.
+            End time of the last step.
         pause : float
-            No step begins at this time or later, where the time step varies.
+            Time at or after which no step begins, for a varying time step.
         steps : float
-            Greatest number of steps.
+            Maximum number of steps.
         """
         end, last_step = self.step_at(until), self.dt
         if math.isfinite(end):
@@ -185,9 +185,12 @@ class ConstantStepClock:
         }
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return `START` and `FIRST` after a run. A shortened step restarts the count of steps.
+        """Return the values of `START` and `FIRST` after a run. A shortened step restarts the count of steps.
 
-        `values` are the scalars that `scalars_for` returned, with their values after the run.
+        Parameters
+        ----------
+        values : mapping of str to float
+            Scalars that `scalars_for` returned, with their values after the run.
         """
         step = values["step"]
         if step >= values[END] and step > self.step and values[LAST_STEP] != self.dt:
@@ -204,7 +207,7 @@ class VaryingStepClock:
     time : float
     step : int
     reached : float
-        Greatest time that is reached.
+        Latest reached time.
     """
 
     time: float
@@ -212,7 +215,7 @@ class VaryingStepClock:
     reached: float
 
     def has_reached(self, time: float) -> bool:
-        """Return True where a time is reached; the program compares the same numbers."""
+        """Return True if a time is reached; the program compares the same numbers."""
         return self.reached >= time
 
     def next_multiple(self, interval: float) -> float:
@@ -226,7 +229,7 @@ class VaryingStepClock:
         return Limits(pause=time)
 
     def shortest_step(self, until: float) -> float:
-        """Return the length below which steps are too short; see `ConstantStepClock`."""
+        """Return the minimum length of a step; see `ConstantStepClock`."""
         return _resolution(self.time, until)
 
     def scalars_for(self, until: float, pause: float, steps: float) -> dict[str, float]:
@@ -234,7 +237,7 @@ class VaryingStepClock:
         return {"until": until, PAUSE: min(pause, until), REACHED: self.reached, "steps": steps}
 
     def state(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return `REACHED` after a run."""
+        """Return the value of `REACHED` after a run."""
         return {REACHED: values.get(REACHED, self.reached)}
 
 
@@ -244,13 +247,13 @@ Clock: TypeAlias = ConstantStepClock | VaryingStepClock
 def clock_of(values: Mapping[str, float]) -> Clock:
     """Return the clock of a state.
 
-    A state without the scalars of `STATE` is new, or its time or time step was set. Its clock counts steps
-    from the time of the state.
+    A state lacks the scalars of `STATE` if it is new or if its time or time step was set. The clock of such a
+    state counts steps from the time of the state.
 
     Parameters
     ----------
     values : mapping of str to float
-        Scalars of the state, "t" and "step" among them.
+        Scalars of the state, including "t" and "step".
     """
     time, step = values["t"], int(values["step"])
     if WANTED_STEP not in values:
@@ -260,12 +263,12 @@ def clock_of(values: Mapping[str, float]) -> Clock:
     return ConstantStepClock(time, step, values[WANTED_STEP], start, first)
 
 
-@lru_cache(maxsize=64)  # every event of a run needs the step of the same times
+@lru_cache(maxsize=64)  # each event of a run requests the steps of the same times
 def _step_at(time: float, start: float, first: int, dt: float) -> float:
-    """Return the number of the first step that reaches a time; infinite beyond `MOST_STEPS`."""
+    """Return the number of the first step that reaches a time; inf beyond `MOST_STEPS`."""
     if math.isinf(time):
         return time
-    # first + ceil((time - start) / dt - 1 / PARTS) in ratios of whole numbers, which are faster than Fraction
+    # first + ceil((time - start) / dt - 1 / PARTS), as ratios of integers, which are faster than Fraction
     (a, b), (c, d), (e, f) = (number.as_integer_ratio() for number in (time, start, dt))
     whole = b * d * e
     step = first - (whole - (a * d - c * b) * f * PARTS) // (whole * PARTS)
@@ -279,7 +282,7 @@ def _exact_after(steps: int, start: float, dt: float) -> Fraction:
 
 
 def _as_float(number: Fraction) -> float:
-    """Return the nearest float64; infinite beyond its range."""
+    """Return the nearest float64; inf or -inf beyond its range."""
     try:
         return float(number)
     except OverflowError:
@@ -288,13 +291,13 @@ def _as_float(number: Fraction) -> float:
 
 @lru_cache(maxsize=64)
 def _last_step(until: float, start: float, steps: int, dt: float) -> float:
-    """Return the length of the last of `steps` steps from `start`, which ends at `until`."""
+    """Return the length of the last of `steps` steps from `start`; the last step ends at `until`."""
     before = _exact_after(steps - 1, start, dt)
     length = Fraction(until) - before
     rounding = Fraction(ROUNDING * math.ulp(max(abs(until), abs(start))))
     if abs(length - Fraction(dt)) <= rounding:
         return dt
-    remaining = until - _as_float(before)  # added to the time before the step, it is `until`
+    remaining = until - _as_float(before)  # the time before the step plus this length is `until`
     if remaining > 0.0:
         return min(remaining, sys.float_info.max)  # the difference of two finite times may be infinite
     return float(length)
@@ -303,10 +306,10 @@ def _last_step(until: float, start: float, steps: int, dt: float) -> float:
 def _next_multiple(reached: Fraction, interval: float) -> float:
     """Return the first multiple of an interval beyond the reached time.
 
-    Where the interval is below the resolution of float64, return the next greater number.
+    If the interval is below the resolution of float64, return the next larger number.
     """
     count = reached // Fraction(interval) + 1
-    for multiple in (count, count + 1):  # the first may be rounded down to the reached time
+    for multiple in (count, count + 1):  # rounding may reduce the first to the reached time
         time = _as_float(multiple * Fraction(interval))
         if time > reached:
             return time
@@ -315,5 +318,5 @@ def _next_multiple(reached: Fraction, interval: float) -> float:
 
 
 def _resolution(time: float, until: float) -> float:
-    """Return the shortest length of a step that exceeds rounding errors of times up to `until`."""
+    """Return the minimum length of a step that exceeds the rounding errors of times up to `until`."""
     return 2.0 * ROUNDING * math.ulp(max(abs(time), abs(until) if math.isfinite(until) else 0.0))

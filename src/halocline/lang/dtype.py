@@ -1,4 +1,4 @@
-"""Precisions, and the default precision of grids."""
+"""Floating-point precisions, and the default precision of grids."""
 
 from __future__ import annotations
 
@@ -10,21 +10,29 @@ ITEMSIZE = {"float64": 8, "float32": 4}  # bytes
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}  # distance from 1 to the next number
 DTYPES = tuple(ITEMSIZE)
 
-_default = ["float64"]  # the last one is in use
+_default = ["float64"]  # stack; the last entry is in use
 
 
 def dtype_name(given: Any) -> str:
-    """The name of a precision that is given by name or as a type of NumPy's."""
+    """Return the name of a precision, given by name or as a type of NumPy."""
     return getattr(given, "__name__", None) or str(given)
 
 
 def rounding(bound: float, dtype: str | None) -> float:
-    """Return a bound of rounding errors in a precision, from that in float64, which None also means."""
+    """Return a bound of rounding errors in a precision.
+
+    Parameters
+    ----------
+    bound : float
+        Bound in float64.
+    dtype : str or None
+        Precision; None means float64.
+    """
     return bound * (EPSILON[dtype or "float64"] / EPSILON["float64"])
 
 
 def default_dtype() -> str:
-    """Return the precision of grids that name none."""
+    """Return the default precision of grids."""
     return _default[-1]
 
 

@@ -1,7 +1,7 @@
-"""A program as text: what it computes, statement by statement, the same in every process.
+"""Text of a program: its statements in order, identical in every process.
 
-Two programs with the same text do the same. It goes with everything that a run leaves behind, and shows where
-the program that is to go on differs from the one that left it.
+Two programs with the same text compute the same results. The text is stored with the files that a run writes.
+A run that restarts from a checkpoint compares its own text with the stored one and reports the differences.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from halocline.lang.expression import SIGNS, Expr, walk
 from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.trace import OWN
 
-Reaches = dict[Field, tuple[int, ...]]  # how far each field is read along each axis
+Reaches = dict[Field, tuple[int, ...]]  # maximum distance of the reads of each field along each axis
 
-# Text of statements that count time and steps. Programs have other statements that set dt and t.
+# Text of the statements that count time and steps. Other statements of a program may set dt and t too.
 _COUNTS_TIME = re.compile(
     r"\s*(repeat (until \((t|t_reached_) >= pause_\) )?at most steps times:"
     r"|dt = (dt_wanted_|where\(.*\b(until|step_end_)\b.*)|t = (t_next_|where\(.*\buntil\b.*)"
@@ -26,12 +26,15 @@ _COUNTS_TIME = re.compile(
     r"|stop when .*: the time step is not a positive number)"
 )
 
-SHORT = 24  # characters of an expression that is written again rather than named
+SHORT = 24  # maximum number of characters of a repeated expression without a name
 
 
 def equations(program: lang.Program) -> str:
-    """The statements of a program as text. What was read of a field or scalar before it was set anew is
-    marked with the number of its version, ``u@1``."""
+    """Return the statements of a program as text.
+
+    The mark ``u@1`` gives the number of a version. It follows the name of a field or scalar that was read
+    before its latest assignment.
+    """
     return "\n".join(_statements(program.statements, lang.Versions()))
 
 
@@ -45,7 +48,7 @@ def without_time(text: str) -> str:
 
 
 def fields(grid: Grid, program: lang.Program) -> str:
-    """The fields that a program reads or sets, with where they lie and what holds at walls, as text."""
+    """Return the fields that a program reads or sets, with locations and boundary conditions, as text."""
     reaches: Reaches = {}
     stages: dict[lang.Stage, Reaches] = {}
     for statement in program.flat():
@@ -72,12 +75,12 @@ def fields(grid: Grid, program: lang.Program) -> str:
 
 
 def expression(root: Expr) -> str:
-    """An expression as text."""
+    """Return an expression as text."""
     return _text(root, lang.Versions())
 
 
 def grid_text(grid: Grid) -> str:
-    """Where the points of a grid lie, as text."""
+    """Return the positions of the points of a grid as text."""
     lines = []
     for axis, n in enumerate(grid.shape):
         end = "periodic" if grid.periodic[axis] else f"walls on a {grid.walls[axis]}"
@@ -91,7 +94,7 @@ def grid_text(grid: Grid) -> str:
 
 
 def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
-    """Those layers of ghosts beyond walls that are read: field, side, layer."""
+    """Yield the ghost layers that are read beyond walls: field, side and layer."""
     for f, reach in reaches.items():
         for side, condition in f.boundary.items():
             axis = AXES.index(side[0])
@@ -100,9 +103,15 @@ def _ghosts(reaches: Reaches) -> Iterator[tuple[Field, str, int]]:
 
 
 def _reach(root: Expr, stages: dict[lang.Stage, Reaches]) -> Reaches:
-    """How far an expression reads each field along each axis, through stages too; of those that were met
-    before it is known."""
-    found: Reaches = {}
+    """Return the maximum distance of the reads of each field along each axis, including reads through stages.
+
+    Parameters
+    ----------
+    root : Expr
+    stages : dict of Stage to Reaches
+        Results for the stages that were visited before; the function adds further stages.
+    """
+    reaches: Reaches = {}
     for e in walk((root,)):
         if e.op not in ("read", "stage"):
             continue
@@ -113,8 +122,8 @@ def _reach(root: Expr, stages: dict[lang.Stage, Reaches]) -> Reaches:
             if stage not in stages:
                 stages[stage] = _reach(stage.definition, stages)
             inner = {f: tuple(map(add, reach, offset)) for f, reach in stages[stage].items()}
-        _extend(found, inner)
-    return found
+        _extend(reaches, inner)
+    return reaches
 
 
 def _extend(reaches: Reaches, more: Mapping[Field, tuple[int, ...]]) -> None:
@@ -157,12 +166,12 @@ def _text(root: Expr, versions: lang.Versions) -> str:
 
 
 class _Names:
-    """Text of expressions in which what stands several times is written once, as a line "name = ...".
+    """Text of expressions in which each repeated part is written once, as a line "name = ...".
 
     Attributes
     ----------
     lines : list of str
-        In the order in which they depend on each other.
+        Definitions of the names. A line uses only names of earlier lines.
     """
 
     def __init__(self, roots: Sequence[Expr], versions: lang.Versions) -> None:
@@ -171,14 +180,14 @@ class _Names:
         self._uses: dict[Expr, int] = {}
         self._written: dict[Expr, str] = {}
         self._counted: set[lang.Stage] = set()
-        self._stages: dict[lang.Stage, str] = {}  # by the names that they have here
+        self._stages: dict[lang.Stage, str] = {}  # names of stages in the text
         for root in roots:
             self._count(root)
         for root in roots:
             self.text(root)
 
     def _count(self, root: Expr) -> None:
-        """How often each node is an operand, those of stages first."""
+        """Count the uses of each node as an operand, including nodes in stages."""
         for e in walk((root,)):
             if e in self._uses:
                 continue
@@ -190,7 +199,7 @@ class _Names:
                 self._count(e.attribute[0].definition)
 
     def text(self, root: Expr) -> str:
-        """An expression, with the lines that it needs added before."""
+        """Return an expression as text, and append the definitions that it needs to `lines`."""
         for e in walk((root,)):
             if e in self._written:
                 continue
@@ -205,8 +214,8 @@ class _Names:
         return self._written[root]
 
     def _define(self, stage: lang.Stage) -> None:
-        same = sum(other.name == stage.name for other in self._stages)
-        name = self._stages[stage] = stage.name + (f"_{same + 1}" if same else "")
+        count = sum(other.name == stage.name for other in self._stages)
+        name = self._stages[stage] = stage.name + (f"_{count + 1}" if count else "")
         self.lines.append(f"{name} = {self.text(stage.definition)}")
 
     def _node(self, e: Expr) -> str:
@@ -235,10 +244,10 @@ class _Names:
         return f"{e.op}({', '.join(inner)})"
 
     def _mark(self, thing: lang.Key, version: int) -> str:
-        """Return the mark after a name: nothing where the version is the present one."""
+        """Return the mark after a name, or empty text for the present version."""
         return "" if self._versions.is_present(thing, version) else f"@{version}"
 
 
 def _own(name: str) -> str:
-    """The name of a scalar, also where it is the program's own."""
+    """Return the name of a scalar, with an underscore as the mark of internal scalars."""
     return name.replace(OWN, "_")

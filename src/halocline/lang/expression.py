@@ -1,7 +1,7 @@
-"""Expressions: a hash-consed graph that tracing plain Python functions builds.
+"""Expressions: a graph of unique nodes that is built by tracing plain Python functions.
 
-Every node exists once: equal formulas are the same object, so common subexpressions are shared by
-construction. Nodes never change.
+The graph is hash-consed: equal formulas are the same node, so common subexpressions are shared. Nodes are
+immutable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Offset = tuple[int, ...]
 Operand: TypeAlias = "Operators | int | float"
 
 COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-SELECTIONS = ("where", "branch")  # the second need not compute the side that is not taken
+SELECTIONS = ("where", "branch")  # `branch` may skip the side that is not selected
 COMMUTATIVE = {"add", "mul", "min", "max", "eq", "ne", "and", "or"}
 
 
@@ -44,20 +44,20 @@ def _forward(op: str) -> Callable[[Any, Operand], Expr]:
 
 
 def _reflected(op: str) -> Callable[[Any, Operand], Expr]:
-    """Return the method of a binary operator whose left operand is no field or expression."""
+    """Return the method of a binary operator whose left operand is neither a field nor an expression."""
     return lambda operand, other: binary(op, other, operand)
 
 
 class Operators:
-    """Arithmetic and comparison for everything that can stand in an equation."""
+    """Arithmetic and comparison operators of all operands of equations."""
 
     __slots__ = ()
+    # Prevents iteration of NumPy over a field; `__array_ufunc__` maps the functions of NumPy.
     __array_priority__ = 1000
-    # NumPy must not iterate over a field: its functions are mapped in __array_ufunc__
 
     @property
     def expr(self) -> Expr:
-        """This operand as a node of the expression graph."""
+        """Node of this operand in the expression graph."""
         raise NotImplementedError(type(self).__name__)
 
     __add__, __radd__ = _forward("add"), _reflected("add")
@@ -99,7 +99,7 @@ class Operators:
     def __invert__(self) -> Expr:
         return unary("not", self)
 
-    # no two live objects share it: a dictionary distinguishes operands without ==, which makes a node
+    # Live objects have distinct hashes, so a dictionary does not call ==, which would create a node.
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
@@ -123,7 +123,7 @@ class Operators:
         return shift(bare(self.expr), as_offset(offset, self.expr.grid))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from halocline.lang.functions import UFUNCS  # made of what stands here, and imported at first use
+        from halocline.lang.functions import UFUNCS  # imported at first use: that module imports this one
 
         function = UFUNCS.get(ufunc.__name__)
         if function is None or method != "__call__" or kwargs:
@@ -175,7 +175,7 @@ class Assignable(Operators):
 
 
 def reject_in_place(kind: type, target: Callable[[Any], str | None]) -> None:
-    """Make the in-place operators of a class raise InputError, because they would only rebind a Python name.
+    """Make the in-place operators of a class raise InputError, since they would only rebind a Python name.
 
     `target` returns the name of an operand, or None for an operand whose in-place operators return an
     expression.
@@ -207,33 +207,34 @@ reject_in_place(Assignable, lambda operand: str(operand.name))
 
 
 class Expr(Operators):
-    """A node: an operation on other nodes, or a leaf.
+    """Node of the expression graph: an operation on other nodes, or a leaf.
 
     Attributes
     ----------
     op : str
         "const", "scalar", "index", "read", "stage", "reduce" or the name of an operation.
     args : tuple of Expr
+        Operands.
     attribute : object
         const: the float; scalar: (name, version); index: (axis, step); read: (field, version, offset);
-        stage: (stage, offset); reduce: (kind, cell or None, place); cast: the precision; lookup: the numbers,
-        as float.hex spells them.
+        stage: (stage, offset); reduce: (kind, cell or None, place); cast: the precision; lookup: the numbers
+        in the format of float.hex.
     grid : Grid or None
-        The grid whose cells the value belongs to; None for numbers and scalars.
+        Grid whose cells the value belongs to; None for numbers and scalars.
     condition : bool
-        Whether the value is a truth value.
+        True if the value is a truth value.
     varies : bool
-        Whether the value differs from cell to cell.
+        True if the value differs from cell to cell.
     digest : bytes
-        Identifies the formula; independent of process and of the order in which nodes were made.
+        Identifier of the formula, independent of the process and of the order in which nodes are created.
     precision : str or None
-        That of the fields in it. None for numbers, scalars and coordinates, and for stages of these, wherever
-        they are kept: computed in float64, they adapt to what they meet. So do random numbers and entries of
-        tables, whatever they are chosen by.
+        Precision of the fields in the expression. None for numbers, scalars and coordinates, and for stages
+        of these in any storage. Such values are computed in float64 and adopt the precision of the expression
+        that contains them. Random numbers and table entries have precision None for all arguments.
     placement : Placement or None
-        Locations of the value, see halocline.lang.location. It is None for numbers, scalars and expressions
-        that read at explicit offsets. It is None for arguments of other nodes too: locations are checked
-        while expressions are formed, and do not belong to the graph.
+        Locations of the value, see halocline.lang.location. None for numbers, scalars and expressions that
+        read at explicit offsets. Nodes that are arguments of other nodes have None too: locations are checked
+        while expressions are formed, and are not part of the graph.
     """
 
     __slots__ = (
@@ -250,7 +251,7 @@ class Expr(Operators):
     digest: bytes
     precision: str | None
     placement: Placement | None
-    below: tuple[Expr, ...] | None  # the nodes below, kept by the first `walk`
+    below: tuple[Expr, ...] | None  # all nodes below this one, stored by the first `walk`
     odd_reads: Any  # see `halocline.lang.ghost_products`
 
     @property
@@ -273,19 +274,30 @@ def node(
     label: bytes = b"",
     grid: Grid | None = None,
 ) -> Expr:
-    """The node with this operation, arguments and attribute: the existing one where there is one.
+    """Return the node with the given operation, arguments and attribute; an existing node if there is one.
 
-    `key` distinguishes attributes in this process, by weak references where they are objects that nodes may
-    be kept by, as grids are; `label` stands for the attribute in the digest.
+    Parameters
+    ----------
+    op : str
+    args : tuple of Expr
+    attribute : object
+        See `Expr`.
+    key : object
+        Identifier of the attribute in this process. It has weak references to objects that may keep nodes
+        alive, such as grids.
+    label : bytes
+        Identifier of the attribute in the digest.
+    grid : Grid, optional
+        Grid of a leaf.
     """
     args = tuple(map(bare, args))
     if op in COMMUTATIVE and args[1].digest < args[0].digest:
-        args = args[::-1]  # one order, whichever of the two was written
-    # weak: the node may be kept by what its arguments keep, and would not go
+        args = args[::-1]  # one order for both ways to write the operation
+    # Weak references: an argument may keep the node alive, and `_nodes` would then never release the two.
     identity = op, key, tuple(map(ref, args))
-    found = _nodes.get(identity)
-    if found is not None:
-        return found
+    existing = _nodes.get(identity)
+    if existing is not None:
+        return existing
     for arg in args:
         if arg.grid is not None:
             if grid is not None and arg.grid is not grid:
@@ -295,16 +307,16 @@ def node(
                 )
             grid = arg.grid
     parts = (arg.digest for arg in args)
-    made = Expr.__new__(Expr)
-    made.op, made.args, made.attribute = op, args, attribute
-    made.digest = blake2b(b"\0".join((op.encode(), label, *parts)), digest_size=16).digest()
-    made.condition = op in COMPARISONS or op in ("and", "or", "not")
-    made.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
-    made.grid = grid
-    made.precision = _precision(op, args, attribute)
-    made.placement = made.below = made.odd_reads = None
-    _nodes[identity] = made
-    return made
+    result = Expr.__new__(Expr)
+    result.op, result.args, result.attribute = op, args, attribute
+    result.digest = blake2b(b"\0".join((op.encode(), label, *parts)), digest_size=16).digest()
+    result.condition = op in COMPARISONS or op in ("and", "or", "not")
+    result.varies = op in ("read", "stage", "index") or (op != "reduce" and any(a.varies for a in args))
+    result.grid = grid
+    result.precision = _precision(op, args, attribute)
+    result.placement = result.below = result.odd_reads = None
+    _nodes[identity] = result
+    return result
 
 
 _located: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
@@ -321,7 +333,9 @@ def located(
     build: Callable[..., Expr] | None = None,
     operands: tuple[Expr, ...] = (),
 ) -> Expr:
-    """Return the node with locations; see `Placement`. The same node at one place is the same object."""
+    """Return the node with locations; see `Placement`. For a single place, equal arguments give the same
+    object.
+    """
     if not value.varies:
         return value
     key = ref(value), *places
@@ -341,12 +355,12 @@ def located(
 
 
 def placed(e: Expr, staggered: Iterable[bool]) -> Expr:
-    """Return the expression with the given location in place of its own."""
+    """Return the expression with the given location instead of its present one."""
     return located(bare(e), {tuple(staggered): 0})
 
 
 def pointwise(make: Callable[..., Expr], *operands: Expr) -> Expr:
-    """Return the node that `make` forms of the operands, at their common location.
+    """Return the node that `make` forms from the operands, at their common location.
 
     Raises
     ------
@@ -381,14 +395,14 @@ def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
 
 
 def constant(value: float) -> Expr:
-    """A literal number."""
+    """Return the node of a literal number."""
     value = float(value)
     bits = struct.pack("<d", value)
     return node("const", attribute=value, key=bits, label=bits)
 
 
 def as_expr(value: Any, what: str = "operand") -> Expr:
-    """The node for a field, scalar, stage, expression or number."""
+    """Return the node of a field, scalar, stage, expression or number."""
     if isinstance(value, Operators):
         return value.expr
     number = as_real(value)
@@ -413,7 +427,7 @@ def as_expr(value: Any, what: str = "operand") -> Expr:
 
 
 def _number_advice(value: Any) -> str:
-    """Return the reason why a number cannot be an operand; empty for other values."""
+    """Return advice for a value that cannot be an operand, as the end of a message."""
     if isinstance(value, int):
         return " in the range of float64"
     if isinstance(value, (tuple, list)):
@@ -422,7 +436,7 @@ def _number_advice(value: Any) -> str:
 
 
 def as_offset(offset: Any, grid: Grid | None) -> Offset:
-    """A relative access as a tuple of one int per axis of the grid."""
+    """Return an offset as a tuple with one int per axis of the grid."""
     steps = offset if isinstance(offset, tuple) else (offset,)
     if grid is None:
         raise InputError(f"[{offset}] reads a neighbour, but the expression holds no field of a grid")
@@ -436,7 +450,7 @@ def as_offset(offset: Any, grid: Grid | None) -> Offset:
 
 
 def _fold(op: str, a: float, b: float) -> float | None:
-    """The exact IEEE result of an operation on two literals; None where it is left to run time."""
+    """Return the exact IEEE result of an operation on two literals, or None to compute it at run time."""
     if op == "add":
         return a + b
     if op == "sub":
@@ -449,10 +463,11 @@ def _fold(op: str, a: float, b: float) -> float | None:
 
 
 def binary(op: str, left: Operand, right: Operand) -> Expr:
-    """An operation on two operands, after simplifications that change no value.
+    """Return an operation on two operands, after simplifications that change no value.
 
-    A literal 0 as a factor, summand or dividend is structural (a derivative along an axis that the grid
-    lacks) and is removed, also where the other operand may be infinite, NaN or a zero of the other sign.
+    A literal 0 as a factor, summand or dividend is structural, such as a derivative along an axis that the
+    grid lacks. The literal is removed even if the other operand may be infinite, NaN or a zero of the other
+    sign.
     """
     return pointwise(partial(_binary, op), as_expr(left), as_expr(right))
 
@@ -519,7 +534,7 @@ def _binary(op: str, a: Expr, b: Expr) -> Expr:
 
 
 def unary(op: str, operand: Operand) -> Expr:
-    """An operation on one operand."""
+    """Return an operation on one operand, after simplifications that change no value."""
     return pointwise(partial(_unary, op), as_expr(operand))
 
 
@@ -541,7 +556,7 @@ def _unary(op: str, a: Expr) -> Expr:
 
 
 def power(base: Operand, exponent: Operand) -> Expr:
-    """base ** exponent: products for small whole exponents, sqrt for a half, pow otherwise."""
+    """Return base ** exponent: products for small integer exponents, sqrt for 1/2, pow otherwise."""
     b, e = as_expr(base), as_expr(exponent)
     if e.op == "const":
         value = e.attribute
@@ -563,8 +578,9 @@ def power(base: Operand, exponent: Operand) -> Expr:
 
 
 def where(condition: Operand, then: Any, otherwise: Any) -> Any:
-    """`then` where the condition holds, `otherwise` elsewhere; both are evaluated and either may be any
-    value.
+    """Return `then` where a condition holds, and `otherwise` elsewhere.
+
+    Both sides are evaluated; the side that is not selected may have any value, such as NaN.
 
     Parameters
     ----------
@@ -574,7 +590,7 @@ def where(condition: Operand, then: Any, otherwise: Any) -> Any:
 
     See Also
     --------
-    branch : where a side is expensive and few cells need it.
+    branch : Selection for an expensive side that few cells need.
     """
     return _select("where", condition, then, otherwise)
 
@@ -586,13 +602,13 @@ def as_number(value: Expr) -> Expr:
 
 
 def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
-    """`then` where the condition holds, `otherwise` elsewhere: as `where`, with the same bits, but a side is
-    not computed where no cell around needs it.
+    """Return `then` where a condition holds, and `otherwise` elsewhere, without computing unused sides.
 
-    On a processor that is decided for 128 cells of a row at a time, on a device cell by cell, so
-    that it pays where a side is expensive, and neighbours mostly take the same one: a fall-back at shocks, a
-    flux from the left or from the right. What both sides take is computed once, before; a side that is cheap
-    is computed everywhere.
+    The result has the same bits as the result of `where`. A side is not computed if no cell nearby needs it.
+    On a processor, the decision is made for 128 cells of a row at a time. On a device, it is made for each
+    cell. The function saves time if a side is expensive and neighbouring cells mostly need the same side.
+    Examples are a fallback at shocks, and a flux from the left or from the right. Expressions that both sides
+    contain are computed once, before the decision. A cheap side is computed everywhere.
 
     Parameters
     ----------
@@ -605,7 +621,7 @@ def branch(condition: Operand, then: Any, otherwise: Any) -> Any:
 
 def _select(op: str, condition: Operand, then: Any, otherwise: Any) -> Any:
     if any(isinstance(x, tuple) for x in (condition, then, otherwise)):
-        from halocline.lang.grid import by_component  # made of what stands here
+        from halocline.lang.grid import by_component  # that module imports this one
 
         return by_component(partial(_select, op))(condition, then, otherwise)
     condition = plain(condition)
@@ -627,25 +643,26 @@ def operation(op: str, *operands: Expr, **details: Any) -> Expr:
 
 
 def walk(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """Every node below `roots` once, arguments before the nodes that use them.
+    """Yield every node below `roots` and the roots once, arguments before the nodes that use them.
 
-    Does not enter the expressions behind stages.
+    Expressions behind stages are not visited.
     """
-    found: dict[Expr, None] = {}
+    visited: dict[Expr, None] = {}
     for root in roots:
-        # a root is asked for its nodes again and again: it keeps them, but not itself, which would be a cycle
+        # A root is walked many times, so it stores the nodes below it. It does not store itself, which would
+        # be a reference cycle.
         below = root.below
         if below is None:
             below = root.below = tuple(postorder(root.args, attrgetter("args")))
-        found.update(dict.fromkeys(below))
-        found[root] = None
-    return iter(found)
+        visited.update(dict.fromkeys(below))
+        visited[root] = None
+    return iter(visited)
 
 
 def check_grid(root: Expr, grid: Grid, what: str) -> None:
-    """Raise InputError where an expression belongs to the points of another grid.
+    """Raise InputError if an expression belongs to the points of another grid.
 
-    Generated code knows fields by name only, and would read those of `grid`.
+    Generated code identifies fields by name only, and would read the fields of `grid`.
     """
     if root.grid is None or root.grid is grid:
         return
@@ -661,7 +678,7 @@ N = TypeVar("N")
 
 
 def postorder(roots: Iterable[N], children: Callable[[N], Iterable[N]]) -> dict[N, None]:
-    """Return the nodes of a graph below `roots`, and these, each once and after its children."""
+    """Return the nodes of a graph, including `roots`, each once and after its children."""
     ordered: dict[N, None] = {}
     for root in roots:
         stack = [root]
@@ -684,7 +701,18 @@ def replace_leaves(
     *,
     apply: Apply | None = None,
 ) -> Expr:
-    """The expression with every leaf replaced by what `leaf` returns for it, and the same operations."""
+    """Return the expression with each leaf replaced by the result of `leaf`, without other changes.
+
+    Parameters
+    ----------
+    root : Expr
+    leaf : callable
+        Function of a leaf that returns its replacement.
+    memo : dict of Expr to Expr, optional
+        Replacements of nodes; the function adds further ones.
+    apply : callable, optional
+        Function of a node and its new arguments that returns the new node; `with_arguments` by default.
+    """
     memo = {} if memo is None else memo
     apply = with_arguments if apply is None else apply
     for current in walk((root,)):
@@ -698,16 +726,19 @@ def replace_leaves(
 
 
 def rebuild(root: Expr, leaf: Callable[[Expr], Expr]) -> Expr:
-    """The expression with every leaf replaced by what `leaf` returns for it, simplified again.
+    """Return the expression with each leaf replaced by the result of `leaf`, simplified again.
 
-    Not for what is computed in several places with different leaves: the results might differ in bits.
+    Do not use it for an expression that is computed in several places with different leaves: the results may
+    differ in their bits.
     """
     return replace_leaves(root, leaf, apply=_simplified)
 
 
 def with_arguments(like: Expr, args: tuple[Expr, ...]) -> Expr:
-    """The operation of `like` on other arguments, as it is: without simplifications, which might change the
-    sign of a zero or drop what is not finite."""
+    """Return the operation of `like` on other arguments, without simplifications.
+
+    A simplification might change the sign of a zero, or remove an infinite value or NaN.
+    """
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like
     label = b"" if like.attribute is None else repr(like.attribute).encode()
@@ -715,7 +746,7 @@ def with_arguments(like: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
-    """The operation of `like` on other arguments, as if it had been written with them."""
+    """Return the operation of `like` on other arguments, simplified like a new expression."""
     if all(a is b for a, b in zip(args, like.args, strict=True)):
         return like
     if like.op in SELECTIONS:
@@ -727,31 +758,39 @@ def _simplified(like: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def cast(operand: Expr, dtype: str) -> Expr:
-    """The value as a field of this precision holds it."""
+    """Return a value converted to a precision."""
     return node("cast", (operand,), dtype, key=dtype, label=repr(dtype).encode())
 
 
 def rounded(operand: Expr, dtype: str) -> Expr:
-    """Return a value rounded to a precision, to continue in it; one in float64 is as it was."""
+    """Return a value rounded to a precision; float64 leaves the value unchanged."""
     return operand if dtype == "float64" else pointwise(partial(cast, dtype=dtype), operand)
 
 
 def reduction(
     kind: str, operand: Expr, cell: Offset | None = None, place: tuple[bool, ...] | None = None
 ) -> Expr:
-    """A number over the whole grid; see halocline.lang.reductions.
+    """Return a reduction over the whole grid, a scalar; see halocline.lang.reductions.
 
-    `place` says along which axes the points are staggered; by default what `place_of` finds.
+    Parameters
+    ----------
+    kind : str
+    operand : Expr
+    cell : tuple of int, optional
+        Index of the point, for the kind "value".
+    place : tuple of bool, optional
+        Axes along which the points are staggered; by default the result of `place_of`.
     """
     attribute = kind, cell, place_of(operand) if place is None else place
     return node("reduce", (operand,), attribute, key=attribute, label=repr(attribute).encode())
 
 
 def place_of(root: Expr) -> tuple[bool, ...]:
-    """Return the axes that the points of an expression are staggered along.
+    """Return the axes along which the points of an expression are staggered, one flag per axis.
 
-    An expression that reads at explicit offsets may mix locations. It is staggered along an axis where all
-    its fields and located stages are, and are read in place. A difference of face values lies in a cell.
+    An expression that reads at explicit offsets may mix locations. It is staggered along an axis if all its
+    fields and located stages are staggered along the axis and are read there without an offset. A difference
+    of face values lies in a cell.
     """
     assert root.grid is not None
     if root.placement is not None:
@@ -764,28 +803,34 @@ def place_of(root: Expr) -> tuple[bool, ...]:
 
 
 def reads_of(root: Expr, *, located: bool = False) -> set[tuple[Any, Offset]]:
-    """Every field that an expression reads, and where, also through stages; `located`: stages that have a
-    location stand for themselves."""
-    found: set[tuple[Any, Offset]] = set()
+    """Return the fields that an expression reads, each with its offset, including reads through stages.
+
+    Parameters
+    ----------
+    root : Expr
+    located : bool
+        Return a stage that has a location itself, instead of its reads.
+    """
+    reads: set[tuple[Any, Offset]] = set()
     stages: list[Expr] = []
-    seen: set[Expr] = set()
+    visited: set[Expr] = set()
     roots = [root]
     while roots:
         for leaf in walk(roots):
             if leaf.op == "read":
-                found.add((leaf.attribute[0], leaf.attribute[2]))
+                reads.add((leaf.attribute[0], leaf.attribute[2]))
             elif leaf.op == "stage" and located and leaf.attribute[0].staggered is not None:
-                found.add(leaf.attribute)
-            elif leaf.op == "stage" and leaf not in seen:
-                seen.add(leaf)
+                reads.add(leaf.attribute)
+            elif leaf.op == "stage" and leaf not in visited:
+                visited.add(leaf)
                 stages.append(leaf)
         roots = [shift(leaf.attribute[0].definition, leaf.attribute[1]) for leaf in stages]
         stages = []
-    return found
+    return reads
 
 
 def shift(root: Expr, offset: Offset) -> Expr:
-    """The expression as it stands at a neighbouring cell."""
+    """Return the expression at a neighbouring cell."""
     if not any(offset):
         return root
 
@@ -806,7 +851,7 @@ def shift(root: Expr, offset: Offset) -> Expr:
 
 
 def read(field: Any, version: int, offset: Offset) -> Expr:
-    """The value of a field, as it was after its `version`-th assignment, at a neighbour."""
+    """Return the value of a field after its `version`-th assignment, at an offset."""
     label = f"{field.name}|{field.dtype}|{field.staggered}|{version}|{offset}".encode() + field.grid.digest
     return node(
         "read", (), (field, version, offset), key=(ref(field), version, offset), label=label, grid=field.grid
@@ -814,7 +859,7 @@ def read(field: Any, version: int, offset: Offset) -> Expr:
 
 
 def stage_read(stage: Any, offset: Offset) -> Expr:
-    """The value of a stage at a neighbour."""
+    """Return the value of a stage at an offset."""
     label = f"{stage.name}|{offset}".encode() + stage.definition.digest
     return node(
         "stage", (), (stage, offset), key=(ref(stage), offset), label=label, grid=stage.definition.grid
@@ -822,9 +867,9 @@ def stage_read(stage: Any, offset: Offset) -> Expr:
 
 
 def index(grid: Grid, axis: int, step: int = 0) -> Expr:
-    """The global index, as a floating-point number, of the cell `step` further along an axis.
+    """Return the global index of the cell `step` further along an axis, as a floating-point number.
 
-    Indices start again around a periodic axis; beyond walls they go on.
+    Indices start again around a periodic axis, and continue beyond walls.
     """
     label = f"{axis}|{step}".encode() + grid.digest
     return node("index", (), (axis, step), key=(ref(grid), axis, step), label=label, grid=grid)
@@ -834,7 +879,7 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", 
 
 
 def text(root: Expr, depth: int = 6) -> str:
-    """A short readable form, for messages."""
+    """Return an expression as short text, for messages."""
     if root.op == "const":
         short = f"{root.attribute:g}"
         return short if float(short) == root.attribute else repr(root.attribute)

@@ -1,6 +1,6 @@
-"""Functions of expressions, by cell, and of vectors, by component.
+"""Functions of expressions, applied in each cell, and of vectors, applied to each component.
 
-NumPy's functions of the same meaning are mapped to them.
+The functions of NumPy with the same meaning are mapped to them.
 """
 
 from __future__ import annotations
@@ -17,66 +17,69 @@ from halocline.lang.grid import Vector, by_component
 from halocline.lang.values import as_real
 from halocline.words import shown
 
-LARGEST_TABLE = 8192  # numbers: 64 KiB, what devices have for constants
+LARGEST_TABLE = 8192  # maximum number of entries: 64 KiB, the constant memory of devices
 
 
 @by_component
 def sqrt(x: Operand) -> Expr:
-    """Square root, correctly rounded."""
+    """Return the square root, correctly rounded."""
     return graph.unary("sqrt", x)
 
 
 @by_component
 def exp(x: Operand) -> Expr:
-    """Exponential, below 1 ulp."""
+    """Return the exponential function, with an error below 1 ulp."""
     return graph.unary("exp", x)
 
 
 @by_component
 def log(x: Operand) -> Expr:
-    """Natural logarithm, below 1 ulp."""
+    """Return the natural logarithm, with an error below 1 ulp."""
     return graph.unary("log", x)
 
 
 @by_component
 def sin(x: Operand) -> Expr:
-    """Sine of an angle in radians, below 1 ulp."""
+    """Return the sine of an angle in radians, with an error below 1 ulp."""
     return graph.unary("sin", x)
 
 
 @by_component
 def cos(x: Operand) -> Expr:
-    """Cosine of an angle in radians, below 1 ulp."""
+    """Return the cosine of an angle in radians, with an error below 1 ulp."""
     return graph.unary("cos", x)
 
 
 @by_component
 def pow(x: Operand, y: Operand) -> Expr:
-    """x to the power y, below 2 ulp; small whole exponents become products."""
+    """Return x to the power y, with an error below 2 ulp; small integer exponents become products."""
     return graph.power(x, y)
 
 
 @by_component
 def abs(x: Operand) -> Expr:
-    """Magnitude; of a vector that of each component. Its length is ``hc.sqrt(hc.dot(v, v))``."""
+    """Return the absolute value, of a vector by component.
+
+    The length of a vector is ``hc.sqrt(hc.dot(v, v))``.
+    """
     return graph.unary("abs", x)
 
 
 @by_component
 def sign(x: Operand) -> Expr:
-    """-1, 0 or 1; zeros keep their sign."""
+    """Return the sign as -1, 0 or 1; zeros keep their sign."""
     return graph.unary("sign", x)
 
 
 @by_component
 def minimum(a: Operand, b: Operand, *more: Operand) -> Expr:
-    """The least operand; NaN where any is NaN, and -0 is below +0."""
+    """Return the minimum of the operands, or NaN if an operand is NaN; -0 is less than +0."""
     return _select("min", a, b, *more)
 
 
 @by_component
 def maximum(a: Operand, b: Operand, *more: Operand) -> Expr:
-    """The greatest operand; NaN where any is NaN, and -0 is below +0."""
+    """Return the maximum of the operands, or NaN if an operand is NaN; -0 is less than +0."""
     return _select("max", a, b, *more)
 
 
@@ -91,11 +94,11 @@ def _select(op: str, first: Operand, *rest: Operand) -> Expr:
 
 
 def symmetric_sum(*terms: Any) -> Any:
-    """A sum whose bits do not depend on the order of its terms, for schemes that must be mirror symmetric.
+    """Return a sum whose bits do not depend on the order of its terms, for mirror-symmetric schemes.
 
-    No product is fused into the sum. Two terms are added as they are, since addition commutes. Of three, the
-    result is the middle one of the three sums that begin with two of them: terms of the other sign have the
-    same sum with the other sign. More than three are sorted by value before they are added.
+    No product is fused into the sum. Two terms are added directly, since addition commutes. With three terms
+    a, b and c, the result is the median of (a + b) + c, (b + c) + a and (c + a) + b. If all terms change
+    sign, only the sign of the sum changes. More than three terms are sorted by value before they are added.
 
     Parameters
     ----------
@@ -114,7 +117,7 @@ def symmetric_sum(*terms: Any) -> Any:
         less, more = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
         middle = _ordered(more, _added(_added(c, a), b))[0]
         return _ordered(less, middle)[1]
-    # odd-even transposition sort, then the sum from the least
+    # odd-even transposition sort, then the sum in ascending order
     for phase in range(len(values) if len(values) > 3 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
             values[i], values[i + 1] = _ordered(values[i], values[i + 1])
@@ -129,34 +132,35 @@ def _added(a: Expr, b: Expr) -> Expr:
 
 
 def _ordered(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Both, the lesser one first; a NaN stays one of the two."""
+    """Return two values in ascending order; a NaN remains one of the two."""
     in_order = a < b
     return where(in_order, a, b), where(in_order, b, a)
 
 
 def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
-    """A random number, uniform in [0, 1): a function of three whole numbers and nothing else.
+    """Return a random number, uniform in [0, 1), as a function of three integers only.
 
-    The same numbers give the same bits on any ranks and devices, at any time. For a field of random numbers
-    let `index` be `Grid.cell_number`; for others in the same cell and step take another `seed`, such as
-    ``seed + 1``, where it is a parameter too.
+    The same integers give the same bits on any ranks and devices, at any time. For a field of random numbers,
+    set `index` to `Grid.cell_number`. For further random numbers in the same cell and step, use another
+    `seed`, such as ``seed + 1``. The seed may be a parameter.
 
     Parameters
     ----------
     seed, step, index : expression, scalar or number
-        Whole numbers from 0 to 2**53 - 1; for others that a run meets the result is NaN.
+        Integers from 0 to 2**53 - 1. If a run computes another value, the result is NaN.
 
     Raises
     ------
     InputError
-        For a literal that is no such number.
+        A literal is not such an integer.
 
     Notes
     -----
-    Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11, 2011)
-    with the counter (index low, index high, step low, step high) and the key (seed low, seed high), in words
-    of 32 bits. The first two words of its result, w0 and w1, make the number: the upper 53 bits of
-    2**32 w1 + w0, times 2**-53. A float32 field rounds it, to 1 where it is above 1 - 2**-25.
+    The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2,
+    3, SC11, 2011). The counter is (index low, index high, step low, step high), and the key is (seed low,
+    seed high), in words of 32 bits. The number is formed from the first two words of the result, w0 and w1:
+    the upper 53 bits of 2**32 w1 + w0, times 2**-53. A float32 field rounds the number, to 1 if it is above 1
+    - 2**-25.
 
     Examples
     --------
@@ -164,38 +168,38 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     >>> grid = hc.Grid((64, 32), periodic=True)
     >>> noise = 0.01 * (hc.random(7, index=grid.cell_number()) - 0.5)
     """
-    given = {"seed": seed, "step": step, "index": index}
-    return graph.operation("random", *(_counter(value, name) for name, value in given.items()))
+    arguments = {"seed": seed, "step": step, "index": index}
+    return graph.operation("random", *(_counter(value, name) for name, value in arguments.items()))
 
 
 def _counter(value: Operand, name: str) -> Expr:
-    """An argument of `random`, where it can be one."""
+    """Return an argument of `random` as an expression."""
     number: Any = value
-    if not isinstance(value, int):  # which may be too great for a float
-        found = graph.as_expr(value, name)
-        number = found.attribute if found.op == "const" else 0
-        if found.condition:
-            raise InputError(f"{name} of random is the condition {found!r}; expected a whole number")
+    if not isinstance(value, int):  # an int may be too large for a float
+        argument = graph.as_expr(value, name)
+        number = argument.attribute if argument.op == "const" else 0
+        if argument.condition:
+            raise InputError(f"{name} of random is the condition {argument!r}; expected a whole number")
     if not (0 <= number < 2**53 and number == int(number)):
         raise InputError(f"{name} of random is {shown(number)}; expected a whole number from 0 to 2**53 - 1")
     return graph.as_expr(value, name)
 
 
 def lookup(values: Sequence[float], index: Operand) -> Expr:
-    """One of a few numbers, chosen by its index: ``values[index]`` at each cell.
+    """Return an entry of a table of numbers, chosen by its index: ``values[index]`` at each cell.
 
     Parameters
     ----------
     values : sequence of float
-        Finite numbers, at most 8192; they become constants of the generated code.
+        Finite numbers, at most 8192. They become constants of the generated code.
     index : expression, scalar or number
-        Truncated toward zero. Below 0 it stands for the first entry; beyond the end, and where it is NaN, for
-        the last.
+        Index, truncated toward zero. An index below 0 selects the first entry. An index beyond the end, or
+        NaN, selects the last entry.
 
     Raises
     ------
     InputError
-        For no values, too many, or one that is not a finite number.
+        The table is empty or too large, or an entry is not a finite number.
 
     Examples
     --------
@@ -214,12 +218,12 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     if chosen.op == "const":
         last, at = len(numbers) - 1, chosen.attribute
         return graph.as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
-    spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only where all bits are
+    spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only if all bits are equal
     return graph.operation("lookup", chosen, attribute=spelled, key=spelled, label=repr(spelled).encode())
 
 
 def _entry(value: Any, position: int) -> float:
-    """An entry of a table, where it can be one."""
+    """Return an entry of a table as a float."""
     number = as_real(value)
     if number is None or not math.isfinite(number):
         raise InputError(
@@ -229,16 +233,16 @@ def _entry(value: Any, position: int) -> float:
 
 
 # tanh a = a - a z P(z) / Q(z) with z = a a: Lambert's continued fraction a / (1 + z / (3 + z / (5 + ...))) up
-# to 13, rearranged; below 0.625 its error is 7e-18 of the value
+# to 13, rearranged. The relative error is 7e-18 below 0.625.
 _TANH_ABOVE = (675675.0, 45045.0, 594.0, 1.0)
 _TANH_BELOW = (2027025.0, 945945.0, 51975.0, 630.0, 1.0)
 
-# sinh a = a + a z S(z): Taylor's series, whose error below 1 is 2e-20 of the value
+# sinh a = a + a z S(z): Taylor's series. The relative error is 2e-20 below 1.
 _SINH = tuple(1.0 / math.factorial(n) for n in range(3, 21, 2))
 
 
 def _polynomial(coefficients: Sequence[float], z: Expr) -> Expr:
-    """The sum of coefficients, the lowest first, times powers of z."""
+    """Return a polynomial in z from its coefficients, beginning with the constant term."""
     total = graph.as_expr(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * z + c
@@ -247,7 +251,7 @@ def _polynomial(coefficients: Sequence[float], z: Expr) -> Expr:
 
 @by_component
 def tanh(x: Operand) -> Expr:
-    """Hyperbolic tangent, below 3 ulp; safe for any argument."""
+    """Return the hyperbolic tangent, with an error below 3 ulp and without overflow for any argument."""
     a = graph.unary("abs", x)
     z = a * a
     small = a < 0.625
@@ -259,13 +263,13 @@ def tanh(x: Operand) -> Expr:
 
 
 def _half_exp(a: Expr) -> Expr:
-    """exp(a) / 2, also where exp(a) is out of range."""
+    """Return exp(a) / 2, even if exp(a) is out of range."""
     root = exp(0.5 * a)
     return 0.5 * root * root
 
 
 def _sinh(x: Operand) -> Expr:
-    """Hyperbolic sine, below 4 ulp."""
+    """Return the hyperbolic sine, with an error below 4 ulp."""
     a = graph.unary("abs", x)
     z = a * a
     half = _half_exp(a)
@@ -274,12 +278,12 @@ def _sinh(x: Operand) -> Expr:
 
 
 def _cosh(x: Operand) -> Expr:
-    """Hyperbolic cosine, below 4 ulp."""
+    """Return the hyperbolic cosine, with an error below 4 ulp."""
     half = _half_exp(graph.unary("abs", x))
     return half + 0.25 / half
 
 
-# what stands for functions of NumPy, by their names
+# Equivalents of the functions of NumPy, by name.
 _BINARY = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "less": "lt", "less_equal": "le",
     "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "logical_and": "and",

@@ -1,8 +1,8 @@
 """Notices about differences of nonlinear expressions across walls.
 
-A difference beside a wall reads its operand beyond the wall, where each field has its own ghosts. With
-`hc.Value` the ghosts are odd about the wall, and the product of two such fields is even: the condition does
-not hold for the product.
+A difference next to a wall reads its operand beyond the wall, where each field has its own ghosts. With
+`hc.Value` the ghosts are odd about the wall, and the product of two such fields is even. Therefore the
+condition does not hold for the product.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Reads(NamedTuple):
     fields : frozenset of str
         All such fields that the expression reads.
     nonlinear : frozenset of str
-        Those in a product of two of them, or in another nonlinear function.
+        Fields in a product of two such fields, or in another nonlinear function.
     """
 
     fields: frozenset[str]
@@ -52,7 +52,7 @@ _operand: ContextVar[_Operand | None] = ContextVar("operand", default=None)
 
 
 def operand_of_call(expression: Expr) -> _Operand | None:
-    """Return the operand of the operator that is being called, or None where no notice can concern it."""
+    """Return the operand of the operator that is being called, or None if no notice can concern it."""
     grid = expression.grid
     if trace.active() is None or grid is None or all(grid.periodic):
         return None
@@ -69,7 +69,7 @@ def forming(operand: _Operand | None) -> AbstractContextManager[_Operand | None]
 
 
 def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, staggered: bool = False) -> None:
-    """Add a notice where a difference of a nonlinear operand reads beyond a wall.
+    """Add a notice if a difference of a nonlinear operand reads beyond a wall.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, stagger
         return
     nonlinear = _reads(operand.expression).nonlinear
     names = " and ".join(sorted(name for name in nonlinear if _is_odd(grid.fields[name], axis)))
-    # a second trace may write the operands of a product in the other order: one notice for each line
+    # One notice per line: a second trace may write the operands of a product in the other order.
     if names and not any(notice.startswith(f"{operand.where}: ") for notice in program.notices):
         program.notices.append(
             f"{operand.where}: {operand.operator} of {operand.expression!r}: beyond a wall, this expression "
@@ -102,7 +102,7 @@ def note_difference(grid: Grid, axis: int, place: Place, layers: int, *, stagger
 
 
 def _is_odd(field: Field, axis: int | None = None) -> bool:
-    """Return True where ghosts of a field beyond some wall are odd about the value on the wall."""
+    """Return True if the ghosts of a field beyond some wall are odd about the value on the wall."""
     axes = range(field.grid.ndim) if axis is None else (axis,)
     conditions = [field.boundary.get(f"{AXES[a]}{side}") for a in axes for side in "-+"]
     return any(isinstance(condition, Value) and condition.order is None for condition in conditions)

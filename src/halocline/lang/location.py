@@ -1,12 +1,12 @@
-"""Locations: where the values of an expression lie on a grid.
+"""Locations of the values of an expression on a grid.
 
 A field that is read without an offset has the location of its points. The operands of one operation must
 share a location. Numbers and scalars fit every location. A derivative and a coordinate can be formed at
 several locations: the other operands, or the field that is set, select one.
 
-A read at an explicit offset, ``u[1, 0]``, names its point: an expression with such a read has no location and
-is not checked. The derivatives of such an expression lie in cells where all its fields lie in cells, and
-raise InputError otherwise.
+A read at an explicit offset, ``u[1, 0]``, names its point. An expression with such a read has no location and
+is not checked. Derivatives of such an expression lie in cells if all its fields lie in cells. Otherwise they
+raise InputError.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class Placement:
 
     @property
     def first(self) -> Place:
-        """Default place, where no operand or target selects one."""
+        """Default place, if no operand or target selects another one."""
         return next(iter(self.places))
 
     def nearest(self, place: Place) -> Place | None:
-        """Return the first of the places that agrees with `place`, or None."""
+        """Return the first of the places that agrees with `place`, or None if there is none."""
         return next((candidate for candidate in self.places if merge(candidate, place) is not None), None)
 
 
 def merge(a: Place, b: Place) -> Place | None:
-    """Return the place that agrees with two places, or None where they differ along an axis."""
+    """Return the place that agrees with two places, or None if they differ along an axis."""
     flags = []
     for p, q in zip(a, b, strict=True):
         if p is not None and q is not None and p != q:
@@ -69,7 +69,7 @@ def merge(a: Place, b: Place) -> Place | None:
 
 
 def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
-    """Return places sorted by the number of staggered axes, then of staggered differences."""
+    """Return places sorted by the number of staggered axes, then by the number of staggered differences."""
 
     def sort_key(place: Place) -> tuple[int, int, tuple[bool, ...]]:
         staggered = tuple(map(bool, place))
@@ -81,7 +81,7 @@ def sorted_places(places: Mapping[Place, int]) -> dict[Place, int]:
 def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
     """Return the places at which all operands can be formed.
 
-    Return None where an operand reads at explicit offsets or belongs to another grid.
+    Return None if an operand reads at explicit offsets or belongs to another grid.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def common_places(operands: Sequence[Expr]) -> Mapping[Place, int] | None:
 
 
 def _intersection(places: Mapping[Place, int], others: Mapping[Place, int]) -> dict[Place, int]:
-    """Return the places that agree with both, with the least sums of staggered differences."""
+    """Return the places that agree with a place of each mapping, with the minimum counts of differences."""
     sums: dict[Place, int] = {}
     for (p, count), (q, more) in product(places.items(), others.items()):
         place = merge(p, q)
@@ -114,7 +114,7 @@ def _intersection(places: Mapping[Place, int], others: Mapping[Place, int]) -> d
 
 
 def have_common_place(operands: Iterable[Expr]) -> bool:
-    """Return True where all operands that have a location can be formed at one place."""
+    """Return True if all operands that have a location can be formed at one place."""
     located = [(e.grid, e.placement.places) for e in operands if e.placement is not None]
     # operands of two grids are rejected elsewhere
     places = [places for grid, places in located if grid is located[0][0]]
@@ -122,22 +122,22 @@ def have_common_place(operands: Iterable[Expr]) -> bool:
 
 
 def _reject(others: Sequence[Expr], e: Expr) -> None:
-    """Raise InputError for an operand whose location differs from that of another one."""
+    """Raise InputError for an operand whose location differs from the location of another one."""
     assert e.placement is not None
     places = e.placement.places
     apart = (o for o in others if o.placement is not None and not _intersection(o.placement.places, places))
     other = next(apart, others[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
-    both = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
+    cell_advice = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"
     raise InputError(
         f"{other!r} lies at {a!r}, but {e!r} at {b!r}. Interpolate one of them, hc.to(f, {a!r}) or "
-        f"hc.to(f, {b!r}){both}, or name the points by explicit offsets, such as u{_offset(e)}."
+        f"hc.to(f, {b!r}){cell_advice}, or name the points by explicit offsets, such as u{_offset(e)}."
     )
 
 
 def _offset(e: Expr) -> str:
-    """Return the text of the offset of a read in place."""
+    """Return the text of a zero offset."""
     assert e.grid is not None
     return f"[{', '.join(['0'] * e.grid.ndim)}]"
 
@@ -152,8 +152,8 @@ def formed_at(root: Expr, place: Place) -> Expr:
     stack = [root]
     while stack:
         e = stack[-1]
-        where = None if e.placement is None else e.placement.nearest(place)
-        if e.placement is None or where is None or where == e.placement.first:
+        nearest = None if e.placement is None else e.placement.nearest(place)
+        if e.placement is None or nearest is None or nearest == e.placement.first:
             results[stack.pop()] = e if e.placement is None else e.placement.bare
             continue
         missing = [o for o in e.placement.operands if o not in results]
@@ -161,7 +161,7 @@ def formed_at(root: Expr, place: Place) -> Expr:
             stack += missing
             continue
         assert e.placement.build is not None
-        results[stack.pop()] = e.placement.build(where, *(results[o] for o in e.placement.operands))
+        results[stack.pop()] = e.placement.build(nearest, *(results[o] for o in e.placement.operands))
     return results[root]
 
 
@@ -195,14 +195,14 @@ def at_target(root: Expr, staggered: Sequence[bool], target: str) -> Expr:
 
 
 def location(place: Iterable[bool | None]) -> str:
-    """Return the name of the location of points that are staggered along these axes."""
+    """Return the name of the location of points that are staggered along the given axes."""
     staggered = tuple(map(bool, place))
     return next(name for name, flags in _known(len(staggered)).items() if flags == staggered)
 
 
 @cache
 def _known(ndim: int) -> dict[str, tuple[bool, ...]]:
-    """Return the axes that points are staggered along, by location; edges also lie along further axes."""
+    """Return the staggered axes of each location; edges may also lie along axes that the grid lacks."""
     along = {a: tuple(n == number for n in range(ndim)) for number, a in enumerate(AXES)}
     return {
         "cell": (False,) * ndim,
@@ -213,7 +213,7 @@ def _known(ndim: int) -> dict[str, tuple[bool, ...]]:
 
 
 def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
-    """Return the axes that points at a location are staggered along; `what` names the object in messages."""
+    """Return the axes along which points at a location are staggered; `what` names the object in messages."""
     if not isinstance(location, str):
         raise InputError(f"{what}: location is {shown(location)}; expected text such as 'cell' or 'face-x'")
     if location in _known(ndim):
@@ -225,7 +225,9 @@ def staggering(location: str, ndim: int, what: str) -> tuple[bool, ...]:
 
 
 def locations(location: str | Sequence[str], count: int) -> list[str]:
-    """Return the location of each component of a vector; "face" in x means "face-x", and so on."""
+    """Return the location of each component of a vector; "face" means "face-x" for the x component, and so
+    on.
+    """
     if not isinstance(location, (str, list, tuple)):
         raise InputError(
             f"location is {shown(location)}; expected text such as 'cell', or one for each component"

@@ -1,4 +1,4 @@
-"""Stretched axes: a smooth map from the coordinate of an even grid to where the points lie."""
+"""Stretched axes: smooth maps from the coordinates of an even grid to the positions of the points."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from halocline.lang.grid import Grid
 
 Map = Callable[[Any], Any]
-BEYOND = 4  # layers of ghosts that must have places too
-ENDS = 1e-9  # of the extent: how far from the ends of the axis a map may lead
+BEYOND = 4  # number of ghost layers for which a map must be defined
+ENDS = 1e-9  # tolerance for the ends of a map, as a share of the extent
 
 
 def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, ...]:
@@ -28,8 +28,8 @@ def maps_of(stretch: Mapping[str, Map] | None, grid: Grid) -> tuple[Map | None, 
     Raises
     ------
     InputError
-        An axis is not part of the grid, is named twice, or is periodic. A map fails, does not rise, or does
-        not lead from one end of the axis to the other.
+        An axis is not part of the grid, is named twice, or is periodic. A map raises an error, does not
+        increase, or does not map the ends of the axis to themselves.
     """
     functions = {} if stretch is None else stretch
     known = AXES[: grid.ndim]
@@ -63,11 +63,11 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
         )
     arguments_taken(function, name, (1,), "the coordinate of an even grid")
     first, length = grid.origin[axis], grid.extent[axis]
-    ends = np.asarray(mapped(function, np.array([first, first + length]), name))
-    for end, wanted in zip(ends, (first, first + length), strict=True):
-        if not abs(end - wanted) <= ENDS * length:
+    end_values = np.asarray(mapped(function, np.array([first, first + length]), name))
+    for end, target in zip(end_values, (first, first + length), strict=True):
+        if not abs(end - target) <= ENDS * length:
             raise InputError(
-                f"{name} leads from {wanted:g} to {end:g}; expected {wanted:g}: both ends of an axis stay "
+                f"{name} leads from {target:g} to {end:g}; expected {target:g}: both ends of an axis stay "
                 "where they are"
             )
     halves = np.arange(-2 * BEYOND, 2 * (grid.shape[axis] + BEYOND) + 1)
@@ -79,16 +79,16 @@ def _checked(function: Any, grid: Grid, axis: int) -> Map:
     if falls.size:
         inside = falls[(first <= even[falls]) & (even[falls] < first + length)]
         at = int((inside if inside.size else falls)[0])
-        where = "" if inside.size else ", beyond the wall, where ghosts lie"
+        region = "" if inside.size else ", beyond the wall, where ghosts lie"
         raise InputError(
-            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{where}: it leads to {places[at]:g} "
+            f"{name} does not rise from {even[at]:g} to {even[at + 1]:g}{region}: it leads to {places[at]:g} "
             f"and {places[at + 1]:g}; expected a smooth map that rises everywhere"
         )
     return function  # type: ignore[no-any-return]
 
 
 def mapped(function: Map, even: Any, name: str) -> Any:
-    """Return the coordinates that a map gives, as an array."""
+    """Return the coordinates that a map gives, as an array of the shape of `even`."""
     import numpy as np
 
     try:
@@ -107,7 +107,7 @@ def mapped(function: Map, even: Any, name: str) -> Any:
 
 
 def traced(function: Map, even: Expr, name: str) -> Expr:
-    """Where a map leads, as an expression."""
+    """Return the coordinate that a map gives, as an expression."""
     try:
         return as_expr(trace.call(function, even), name)
     except InputError as error:
@@ -115,20 +115,20 @@ def traced(function: Map, even: Expr, name: str) -> Expr:
 
 
 def check_even(grid: Grid, axis: int, what: str, instead: str = "an axis of even spacing") -> None:
-    """Raise InputError where a formula is for even spacing, and the axis has none."""
+    """Raise InputError if an axis is stretched; `what` names the formula, which needs even spacing."""
     if grid.maps[axis] is not None:
         raise InputError(f"{what} along axis {AXES[axis]}, which is stretched: expected {instead}")
 
 
 def neighbours(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr]:
-    """Return the distances from the points at a location to the ones before and after along an axis."""
+    """Return the distances from the points at a location to the points before and after along an axis."""
     x = bare(grid.coordinates([bool(p) for p in place])[axis])
     step = tuple(int(a == axis) for a in range(grid.ndim))
     return x - shift(x, tuple(-s for s in step)), shift(x, step) - x
 
 
 def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
-    """Return the coordinates of halfway points along an axis, and of the points before and after them.
+    """Return the coordinates of the halfway points along an axis, and of the points before and after them.
 
     The points before and after lie at location `place`.
     """
@@ -141,7 +141,7 @@ def beside(grid: Grid, axis: int, place: Place) -> tuple[Expr, Expr, Expr]:
 def sides(ndim: int, axis: int, on_faces: bool, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the offsets from a halfway point to the k-th points before and after it.
 
-    `on_faces` is True where the points before and after lie on faces. Face i is the lower face of cell i.
+    `on_faces` is True if the points before and after lie on faces. Face i is the lower face of cell i.
     """
     low, high = (1 - k, k) if on_faces else (-k, k - 1)
     return tuple(low * (a == axis) for a in range(ndim)), tuple(high * (a == axis) for a in range(ndim))
