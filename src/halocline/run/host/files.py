@@ -1,9 +1,14 @@
-"""Files that a run leaves: whole or not at all, in the place that was named, with the rights that it had.
+"""Output files of a run, written completely or not at all.
 
-A plain file is replaced by a new one under its name, so that no reader sees half of it. What cannot be
-replaced without becoming something else is written into: a pipe, a device, a file that has a second name,
-that belongs to another user, is mounted on its own or has rights of its own for some users, and a stream that
-is open already, as /dev/stdout is.
+Links are followed, and the permissions of an existing file are kept. A new file replaces a plain file of the
+same name, so no reader sees a partial file.
+
+Some targets cannot be replaced without a change of their kind. The data is written into these targets:
+
+- a pipe or a device
+- a file that has a second name or belongs to another user
+- a file that is a mount point or has an access control list
+- a stream that is already open, such as /dev/stdout
 """
 
 from __future__ import annotations
@@ -19,29 +24,31 @@ from pathlib import Path
 
 from halocline.errors import RunError
 
-PATIENCE = 30.0  # seconds in which somebody must begin to read a pipe
-DEFAULT_MODE = 0o666  # less the umask
+PATIENCE = 30.0  # seconds in which a reader must open a pipe
+DEFAULT_MODE = 0o666  # before the umask is applied
 _STREAM = re.compile(r"(?:/dev/fd|/proc/(?:self|thread-self|\d+)/fd)/(\d+)")
 
 
 def why_not_writable(path: Path) -> str:
-    """Why nothing can be written to a path, found before anything is computed; "" where it can. Folders that
-    are missing are made."""
+    """Return the reason why a path cannot be written, or "" if it can.
+
+    Missing folders are created. The check runs before the computation starts.
+    """
     try:
         if _open_stream(path) is not None:
             return ""
         if path.is_dir():
             return "it is a folder"
-        found = _stat(path)
-        if found is not None and stat.S_ISSOCK(found.st_mode):
+        status = _stat(path)
+        if status is not None and stat.S_ISSOCK(status.st_mode):
             return "it is a socket"
-        if found is not None and not _replaceable(path, found):
+        if status is not None and not _replaceable(path, status):
             return "" if os.access(path, os.W_OK) else "it is not yours to write"
         folder = _behind_links(path).parent
         folder.mkdir(parents=True, exist_ok=True)
-        trial = folder / _name()
-        os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        trial.unlink()
+        test_file = folder / _name()
+        os.close(os.open(test_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        test_file.unlink()
     except OSError as error:
         return error.strerror or str(error)
     return ""
@@ -53,29 +60,31 @@ def write_file(path: Path, content: str | bytes) -> None:
     Parameters
     ----------
     path : Path
-        Symbolic links are followed. A pipe that nobody reads is waited for, `PATIENCE` seconds.
+        Target. Symbolic links are followed. If the target is a pipe without a reader, the function waits up
+        to `PATIENCE` seconds for one.
     content : str or bytes
+        Text or bytes to write.
 
     Raises
     ------
     RunError
-        It cannot be written; a plain file that is replaced is then what it was.
+        The file cannot be written. A plain file keeps its old content if its replacement fails.
     """
-    # a name of a file may hold bytes that are no text
+    # File names in the text may contain bytes that are not valid UTF-8.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         stream = _open_stream(path)
-        found = None if stream is not None else _stat(path)
+        status = None if stream is not None else _stat(path)
         if stream is not None:
             _append(stream, data)
-        elif (found is not None and not _replaceable(path, found)) or not _replace(path, data, found):
+        elif (status is not None and not _replaceable(path, status)) or not _replace(path, data, status):
             _write_into(path, data)
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """What the name leads to; None where that is nothing yet."""
+    """Return the status of a path, or None if it does not exist."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -83,14 +92,17 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _replaceable(path: Path, found: os.stat_result) -> bool:
-    """Whether a new file under this name would be all that there was: a plain file with one name, our own, in
-    a folder where files may be made."""
+    """Return True if a new file can replace the path without loss.
+
+    Such a path is a plain file with one name and no access control list. The user owns the file and may
+    create files in its folder.
+    """
     plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == os.geteuid()
     return plain and not _has_own_rights(path) and os.access(_behind_links(path).parent, os.W_OK | os.X_OK)
 
 
 def _has_own_rights(path: Path) -> bool:
-    """Whether a file has a list of users and what each may do, which a new file would not have."""
+    """Return True if a file has an access control list, which a new file would lack."""
     try:
         return "system.posix_acl_access" in os.listxattr(path)
     except OSError:
@@ -98,11 +110,11 @@ def _has_own_rights(path: Path) -> bool:
 
 
 def _open_stream(path: Path) -> int | None:
-    """The number of the open file that a path such as /dev/stdout or /dev/fd/3 stands for."""
+    """Return the file descriptor of a path such as /dev/stdout or /dev/fd/3, or None for other paths."""
     for _ in range(8):
-        found = _STREAM.fullmatch(str(path.absolute()))
-        if found is not None:
-            return int(found[1])
+        match = _STREAM.fullmatch(str(path.absolute()))
+        if match is not None:
+            return int(match[1])
         if not path.is_symlink():
             return None
         path = path.parent / path.readlink()
@@ -110,9 +122,9 @@ def _open_stream(path: Path) -> int | None:
 
 
 def _append(stream: int, data: bytes) -> None:
-    """Write where an open file stands, behind what has been printed there."""
-    for printed in (sys.stdout, sys.stderr):
-        printed.flush()
+    """Write to an open file at its current position, after all text that was printed to it."""
+    for output in (sys.stdout, sys.stderr):
+        output.flush()
     with open(os.dup(stream), "wb") as handle:
         handle.write(data)
 
@@ -126,23 +138,24 @@ def _name() -> str:
 
 
 def _replace(path: Path, data: bytes, before: os.stat_result | None) -> bool:
-    """Put a new file in the place of what a name leads to; False where nothing can take that place, or not
-    with the same rights."""
+    """Replace a path by a new file; return False if that is impossible or would change its group or mode."""
     path = _behind_links(path)
-    new = path.with_name(_name())
+    new_path = path.with_name(_name())
     try:
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, DEFAULT_MODE if before is None else 0o600)
-        with open(file, "wb") as handle:
+        descriptor = os.open(
+            new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, DEFAULT_MODE if before is None else 0o600
+        )
+        with open(descriptor, "wb") as handle:
             if before is not None:
-                if before.st_gid != os.fstat(file).st_gid:
-                    os.fchown(file, -1, before.st_gid)
-                os.fchmod(file, stat.S_IMODE(before.st_mode))
+                if before.st_gid != os.fstat(descriptor).st_gid:
+                    os.fchown(descriptor, -1, before.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
             handle.write(data)
-        new.replace(path)
+        new_path.replace(path)
         return True
     except BaseException as error:
-        new.unlink(missing_ok=True)
-        # a group of which we are no member; a file that is mounted on its own
+        new_path.unlink(missing_ok=True)
+        # The user is no member of the file's group, or the file is a mount point.
         if before is not None and isinstance(error, OSError) and error.errno in (errno.EPERM, errno.EBUSY):
             return False
         raise
@@ -156,7 +169,7 @@ def _write_into(path: Path, data: bytes) -> None:
 
 
 def _opened(path: Path) -> int:
-    """The file number of what is written into; a plain file is empty then."""
+    """Return the descriptor of an existing target opened for writing; a plain file is truncated."""
     end = time.monotonic() + PATIENCE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""This machine: its processors and caches, and their consequences for plans and kernels."""
+"""Hardware and software of this machine: processors, caches, memory, compiler and MPI library."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from halocline.run.host.process import cores
 
 @dataclass(frozen=True)
 class Cache:
-    """A data cache of one core.
+    """Data cache of one core.
 
     Parameters
     ----------
     level : int
+        Level in the cache hierarchy.
     bytes : int
+        Size in bytes.
     shared_by : int
-        The number of hardware threads that share it.
+        Number of hardware threads that share the cache.
     """
 
     level: int
@@ -40,7 +42,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Machine:
-    """Facts about the machine and the software that this process runs on; None is not found.
+    """Properties of the machine and the software that this process runs on; None means unknown.
 
     Parameters
     ----------
@@ -49,25 +51,25 @@ class Machine:
     cpu : str or None
         Model name.
     cores, hardware_threads : int
-        What this process may use (its affinity): physical cores, and hardware threads on them.
+        Numbers of physical cores and of hardware threads in the affinity mask of this process.
     numa_nodes : int or None
-        Memory nodes that have any of these hardware threads.
+        Number of NUMA nodes that contain any of these hardware threads.
     caches : tuple of Cache
         Data caches of the first of these cores, by level.
     simd_bits : int or None
         Width of the widest vectors.
     memory_bytes, available_bytes : int or None
-        Memory of the node, and what is free for use now.
+        Total and currently available memory of the node.
     compiler, compiler_version : str or None
-        The C++ compiler of generated code.
+        C++ compiler of generated code.
     mpi_library, mpi_version : str or None
-        The MPI library of native code, and how it calls itself.
+        MPI library of native code, and its version text.
     version : str
-        Of Halocline.
+        Version of Halocline.
     commit : str or None
-        The git commit of the running source, with "+" where files differ from it.
+        Git commit of the running source, followed by "+" if files differ from it.
     openmp : mapping of str to str
-        Environment variables that steer OpenMP.
+        Environment variables that control OpenMP.
     """
 
     host: str
@@ -89,12 +91,12 @@ class Machine:
     openmp: Mapping[str, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """The facts as plain data, ready for JSON."""
+        """Return the properties as plain data, ready for JSON."""
         return asdict(self)
 
 
 def this_machine() -> Machine:
-    """Look at the machine; takes some milliseconds, without MPI or NumPy."""
+    """Return the properties of this machine; takes some milliseconds, without MPI or NumPy."""
     threads = sorted(cores())
     info = _pairs(_read("/proc/cpuinfo").partition("\n\n")[0])
     memory = _pairs(_read("/proc/meminfo"))
@@ -124,14 +126,14 @@ def this_machine() -> Machine:
 
 
 def _read(path: str | Path) -> str:
-    """The text of a file of the kernel, or "" where there is none."""
+    """Return the text of a file of the operating system kernel, or "" if it cannot be read."""
     with contextlib.suppress(OSError):
         return Path(path).read_text().strip()
     return ""
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """Lines of the form "name : value"."""
+    """Return the names and values of lines "name : value"."""
     split = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in split if colon}
 
@@ -141,8 +143,10 @@ def _kibibytes(text: str | None) -> int | None:
 
 
 def clock_hertz() -> float | None:
-    """Return the nominal clock of the first core that this process may use, else its clock now; None where
-    neither is known."""
+    """Return the clock frequency of the first core of this process in hertz, or None if it is unknown.
+
+    The nominal frequency has priority over the current frequency.
+    """
     thread = min(cores())
     base = _read(f"/sys/devices/system/cpu/cpu{thread}/cpufreq/base_frequency")  # kHz
     if base:
@@ -152,19 +156,19 @@ def clock_hertz() -> float | None:
 
 
 def os_release() -> str | None:
-    """Return name and version of the operating system: "Debian GNU/Linux 12 (bookworm)"; None without one."""
+    """Return the name of the operating system, such as "Debian GNU/Linux 12 (bookworm)", or None."""
     with contextlib.suppress(OSError):
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     return None
 
 
 def interconnects() -> tuple[str, ...]:
-    """Return the names of the adapters of fast networks (InfiniBand, Omni-Path, RoCE) of this node."""
+    """Return the names of the fast network adapters (InfiniBand, Omni-Path, RoCE) of this node."""
     return tuple(sorted(path.name for path in Path("/sys/class/infiniband").glob("*")))
 
 
 def parse_list(text: str) -> set[int]:
-    """The numbers of a list as the kernel writes it: "0-3,8" is 0, 1, 2, 3, 8."""
+    """Return the numbers of a list in the format of the kernel: "0-3,8" is 0, 1, 2, 3, 8."""
     numbers: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -173,30 +177,30 @@ def parse_list(text: str) -> set[int]:
 
 
 def _siblings(thread: int) -> str:
-    """What is the same for the hardware threads of one core, and for no other."""
+    """Return an identifier of the core of a hardware thread."""
     return _read(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list") or str(thread)
 
 
 def share_of_cores(mine: int, masks: Iterable[int]) -> int:
-    """The hardware threads that one rank of a node can have to itself, at least 1.
+    """Return the share of this rank in the hardware threads of its affinity mask, at least 1.
 
     Parameters
     ----------
     mine : int
-        The rank's affinity, bit by bit.
+        Affinity mask of this rank.
     masks : ints
-        Those of all ranks of the node, this one included. A launcher that binds ranks gives each a mask of
-        its own; ranks that it does not bind share one.
+        Affinity masks of all ranks of the node, including this one. The masks of ranks that the launcher
+        binds differ. Ranks that it does not bind share one mask.
     """
     return max(1, mine.bit_count() // max(1, sum(bool(mine & mask) for mask in masks)))
 
 
 def sockets() -> int:
-    """How many processors the hardware threads belong to that this process may use; 1 where nothing says."""
-    packages = {
+    """Return the number of processor packages that this process may use, or 1 if it is unknown."""
+    package_ids = {
         _read(f"/sys/devices/system/cpu/cpu{thread}/topology/physical_package_id") for thread in cores()
     }
-    return len(packages - {""}) or 1
+    return len(package_ids - {""}) or 1
 
 
 def _numa_nodes(threads: Iterable[int]) -> int | None:
@@ -206,7 +210,7 @@ def _numa_nodes(threads: Iterable[int]) -> int | None:
 
 @cache
 def data_caches(thread: int | None = None) -> tuple[Cache, ...]:
-    """The data caches of a hardware thread, by level; by default of the first that this process may use."""
+    """Return the data caches of a hardware thread, by level; default: the first thread of this process."""
     if thread is None:
         thread = min(cores())
     caches = []
@@ -216,27 +220,27 @@ def data_caches(thread: int | None = None) -> tuple[Cache, ...]:
             scale = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[size[2]]
             shared_by = len(parse_list(_read(folder / "shared_cpu_list"))) or 1
             caches.append(Cache(int(_read(folder / "level")), int(size[1]) * scale, shared_by))
-    return tuple(sorted(caches, key=lambda found: found.level))
+    return tuple(sorted(caches, key=lambda data_cache: data_cache.level))
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process, as the kernel counts it (VmRSS)."""
+    """Return the resident memory of this process in bytes (VmRSS)."""
     resident = _kibibytes(_pairs(_read("/proc/self/status")).get("VmRSS"))
     if resident is None:
         raise RunError("/proc/self/status names no VmRSS")
     return resident
 
 
-# No machine has a larger last-level cache for each of its hardware threads.
+# Upper limit of the last-level cache per hardware thread, in bytes. No known machine exceeds it.
 LARGEST_SHARE = 32 * 2**20
 
 
 def last_level_cache() -> int:
-    """Bytes of last-level cache that the hardware threads of this node have together.
+    """Return the total bytes of last-level cache of the hardware threads of this node.
 
-    A cache far larger than the threads that the system shows could have is shared with others that it does
-    not show, those of other virtual machines: LARGEST_SHARE a thread is counted then. Measured on two threads
-    with 260 MiB between them: arrays leave the cache between 50 and 100 MB (docs/performance.md).
+    At most LARGEST_SHARE bytes per thread are counted. A larger cache is shared with other virtual machines,
+    whose threads the system does not show. Measurement: on two threads with a cache of 260 MiB, arrays leave
+    the cache between 50 and 100 MB (docs/performance.md).
     """
     caches = data_caches()
     if not caches:
@@ -248,20 +252,20 @@ def last_level_cache() -> int:
 
 def _compiler() -> tuple[str | None, str | None]:
     with contextlib.suppress(CompileError):
-        found = find_compiler()
-        return found.path, found.version
+        compiler = find_compiler()
+        return compiler.path, compiler.version
     return None, None
 
 
 def _mpi() -> tuple[str | None, str | None]:
-    """The MPI library of native code and the first line of its version; MPI need not be initialised."""
+    """Return the MPI library of native code and the first line of its version, without MPI_Init."""
     from halocline.native import native
 
     try:
         library = os.path.realpath(native().mpi_library())
     except RunError:
         return None, None
-    text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # MPI's own limit is below 2**13
+    text, length = ctypes.create_string_buffer(2**16), ctypes.c_int(0)  # The limit of MPI is below 2**13.
     if ctypes.CDLL(library).MPI_Get_library_version(text, ctypes.byref(length)) != 0:
         return library, None
     line = text.value.decode(errors="replace").partition("\n")[0]
@@ -269,7 +273,7 @@ def _mpi() -> tuple[str | None, str | None]:
 
 
 def _commit(root: Path) -> str | None:
-    """The commit checked out in `root`, where that is Halocline's own source; else that of the build."""
+    """Return the commit of `root` if it contains the source of Halocline, else the commit of the build."""
     if not (root / ".git").exists() or not (root / "native").is_dir():
         return _read(Path(__file__).parents[2] / "commit.txt") or None
     try:
@@ -280,17 +284,17 @@ def _commit(root: Path) -> str | None:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", "-C", root, *arguments], capture_output=True, text=True, timeout=10, check=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def level_2_cache() -> int | None:
-    """Return the bytes of the level-2 cache of a core; None where they are not known."""
+    """Return the bytes of the level-2 cache of a core, or None if they are unknown."""
     return next((cache.bytes for cache in data_caches() if cache.level == 2), None)
 
 
 def exceeds_cache(plan: RankPlan, ranks_of_node: int) -> bool:
-    """Return True where the fields of a node exceed its last-level cache, so that stores bypass it."""
+    """Return True if the fields of a node exceed its last-level cache, so that stores bypass it."""
     return plan.memory * ranks_of_node > last_level_cache()

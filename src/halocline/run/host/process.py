@@ -1,4 +1,4 @@
-"""This process: its command line, its garbage collector, and the limits that the system sets."""
+"""Command line, garbage collector, signals, affinity and resource limits of this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halocline.errors import InputError
 
 
 def command_line() -> list[str]:
-    """Its words, as they can be given again: `shlex.join` makes a line of them."""
+    """Return the words of the command line of this process, suitable for `shlex.join`."""
     program, *words = sys.argv or [""]
     path = Path(program)
     if path.name == "halocline" or path.parts[-3:] == ("halocline", "cli", "__main__.py"):
@@ -29,8 +29,8 @@ def command_line() -> list[str]:
 def restoring(signals: Iterable[signal.Signals]) -> Iterator[list[signal.Signals]]:
     """Yield the signals that this process does not ignore, and restore their handlers after the block.
 
-    A signal that is ignored stays ignored, such as SIGINT in a command that a shell runs in the background.
-    Only the main thread may set handlers: in another thread the list is empty.
+    An ignored signal stays ignored, such as SIGINT in a command that a shell runs in the background. Only the
+    main thread may set handlers. In another thread the list is empty.
     """
     is_main = threading.current_thread() is threading.main_thread()
     handlers = {number: signal.getsignal(number) for number in signals if is_main}
@@ -44,7 +44,7 @@ def restoring(signals: Iterable[signal.Signals]) -> Iterator[list[signal.Signals
 
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables of the environment during the block; None removes one."""
+    """Set environment variables during the block; None removes a variable."""
     before = {name: os.environ.get(name) for name in variables}
 
     def put(values: Mapping[str, str | None]) -> None:
@@ -66,22 +66,29 @@ SELDOM = (50_000, 20, 20)
 
 
 def seldom() -> None:
-    """By Python's thresholds it scans modules and expressions, which stay, over and over: a tenth of the time
-    of a short run."""
+    """Raise the thresholds of the garbage collector.
+
+    With the default thresholds Python scans permanent modules and expressions repeatedly. The scans take a
+    tenth of the time of a short run.
+    """
     gc.set_threshold(*SELDOM)
 
 
 def as_usual() -> None:
-    """For a user's program, whose garbage may be large; what was imported before is not scanned any more."""
+    """Restore the default thresholds of the garbage collector for a user's program.
+
+    The user's program may produce much garbage. The objects of modules imported before are excluded from
+    later scans.
+    """
     gc.freeze()
     gc.set_threshold(*USUAL)
 
 
-# Measured with MPICH 5.0.2 on R = 2 to 16 ranks: a rank opens 30 + 2 R files and 4 more to compile kernels,
-# mpiexec 10 + 4 R and some for a moment.
+# Open files, measured with MPICH 5.0.2 on R = 2 to 16 ranks: 30 + 2 R of a rank, 4 more during the
+# compilation of kernels, 10 + 4 R of mpiexec, and some more of mpiexec for a short time.
 FILES, FILES_PER_RANK = 48, 4
-# Kernels of magnetohydrodynamics on three axes take 37 KiB of a stack, and g++ 12 takes from 256 to 512 KiB
-# to compile them; larger ones take more.
+# Kernels of magnetohydrodynamics on three axes use 37 KiB of stack. g++ 12 uses 256 to 512 KiB of stack to
+# compile these kernels, and more to compile larger ones.
 KERNEL_STACK, STACK = 256 * 1024, 1024 * 1024
 
 _UNITS = {"": 1024, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
@@ -91,52 +98,56 @@ _AT_START = os.sched_getaffinity(0)
 
 
 def binds_threads() -> bool:
-    """Return True where the environment tells OpenMP to bind threads to cores."""
-    how = os.environ.get("OMP_PROC_BIND", "").strip().lower()
-    return how != "false" and any(map(os.environ.get, ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")))
+    """Return True if the environment makes OpenMP bind threads to cores."""
+    binding = os.environ.get("OMP_PROC_BIND", "").strip().lower()
+    return binding != "false" and any(
+        map(os.environ.get, ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"))
+    )
 
 
 def cores() -> set[int]:
     """Return the numbers of the hardware threads that this process may use.
 
-    OpenMP binds the main thread when its library is loaded. Where it binds threads, the result is therefore
-    what the process could use at its start.
+    OpenMP may bind the main thread when its library is loaded. If it does, the function returns the threads
+    that were available at the start of the process.
     """
     return _AT_START if binds_threads() else os.sched_getaffinity(0)
 
 
 def affinity() -> int:
-    """Return the hardware threads that this process may use, as bits; see `cores`."""
+    """Return the hardware threads that this process may use, as a bit mask; see `cores`."""
     return sum(1 << thread for thread in cores())
 
 
 def allow_files(ranks: int) -> None:
-    """Let this process, and those that it starts, open the files that this number of ranks of a node need.
+    """Raise the limit on open files to the number that the ranks of a node need.
+
+    The limit holds for this process and for the processes that it starts.
 
     Raises
     ------
     InputError
-        The system allows fewer.
+        The system allows fewer open files.
     """
-    needed = FILES + FILES_PER_RANK * ranks
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if _enough(allowed, needed):
+    file_count = FILES + FILES_PER_RANK * ranks
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _enough(soft_limit, file_count):
         return
-    if not _enough(most, needed):
+    if not _enough(hard_limit, file_count):
         raise InputError(
-            f"{ranks} ranks need {needed} open files in a process, but only {most} are allowed: "
-            f"raise the limit (`ulimit -n {needed}`; LimitNOFILE, limits.conf)"
+            f"{ranks} ranks need {file_count} open files in a process, but only {hard_limit} are allowed: "
+            f"raise the limit (`ulimit -n {file_count}`; LimitNOFILE, limits.conf)"
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (file_count, hard_limit))
 
 
 def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> None:
-    """See that compilers of kernels have room on their stack, and kernels on those of all threads.
+    """Check that the stacks suffice for compilers of kernels and for kernels on all threads.
 
     Raises
     ------
     InputError
-        A stack is too small: what needs it would die without a word.
+        A stack is too small. A program with too small a stack would end without a message.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_STACK)
     if not _enough(allowed, STACK):
@@ -144,7 +155,7 @@ def check_stacks(threads: int, environment: Mapping[str, str] = os.environ) -> N
             f"the stack of a process is limited to {allowed} bytes, but kernels and their compiler need "
             f"{STACK}: raise the limit (`ulimit -s {STACK // 1024}`, or more)"
         )
-    for name in ("OMP_STACKSIZE", "GOMP_STACKSIZE"):  # the first that can be read counts
+    for name in ("OMP_STACKSIZE", "GOMP_STACKSIZE"):  # the first valid size has priority
         size = _stack_size(environment.get(name, ""))
         if size is None:
             continue
@@ -161,6 +172,6 @@ def _enough(allowed: int, needed: int) -> bool:
 
 
 def _stack_size(text: str) -> int | None:
-    """What OpenMP understands by a size of stacks: a number of KiB unless it says B, K, M or G."""
+    """Return the bytes of a stack size in the syntax of OpenMP: a number of KiB, or with B, K, M or G."""
     match = re.fullmatch(r"\s*(\d+)\s*([BKMG]?)\s*", text, re.IGNORECASE)
     return None if match is None else int(match[1]) * _UNITS[match[2].upper()]

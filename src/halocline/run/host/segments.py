@@ -1,7 +1,7 @@
-"""MPICH's segments of shared memory: files in /dev/shm, which every rank of a node maps when MPI starts.
+"""Shared memory segments of MPICH: files in /dev/shm, which every rank of a node maps when MPI starts.
 
-Halocline's own shared memory is anonymous files (native/src/storage/memory.hpp): they have no name that could
-stay.
+The shared memory of Halocline consists of anonymous files (native/src/storage/memory.hpp). Anonymous files
+leave no names behind.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from halocline.errors import RunError
 
 FOLDER = Path("/dev/shm")
 NAMES = "mpich_*"
-# Measured with MPICH 5.0.2 on 1 to 8 ranks: what MPICH takes for each rank of a node, whatever room there is,
-# and that together with what UCX takes where it finds room.
+# Bytes of shared memory per rank of a node, measured with MPICH 5.0.2 on 1 to 8 ranks. MPICH always uses
+# NEEDED. MPICH and UCX together use TAKEN if that much is available.
 NEEDED, TAKEN = 1057344, 5400000
-START = 60.0  # seconds that ranks take at most from the first to the last one that starts
+START = 60.0  # maximum time between the starts of the first and last rank, in seconds
 ADVICE = (
     "make it larger (`mount -o remount,size=1G /dev/shm`, `docker run --shm-size=1g`), remove from it "
     "what no process uses any more, or start fewer ranks on this node"
@@ -26,47 +26,47 @@ ADVICE = (
 
 
 def first_of_node(rank: int, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this rank speaks for its node: the first there, as far as its launcher says."""
+    """Return True if this rank prints messages for its node: the launcher counts it first there."""
     return environment.get("MPI_LOCALRANKID", str(rank)) == "0"
 
 
 def room() -> int | None:
-    """Bytes that are free in /dev/shm; None where there is no such folder."""
+    """Return the free bytes of /dev/shm, or None if it does not exist."""
     try:
-        found = os.statvfs(FOLDER)
+        status = os.statvfs(FOLDER)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return status.f_bavail * status.f_frsize
 
 
 def lack(ranks: int, free: int | None) -> str:
-    """What to say where MPI cannot start these ranks of a node with these bytes; else an empty string."""
-    needed = ranks * NEEDED
-    if free is None or free >= needed:
+    """Return a message if `free` bytes are too few for the ranks of a node to start MPI, else ""."""
+    required = ranks * NEEDED
+    if free is None or free >= required:
         return ""
-    whose = "1 rank" if ranks == 1 else f"{ranks} ranks"
+    owners = "1 rank" if ranks == 1 else f"{ranks} ranks"
     return (
-        f"MPI needs {needed} bytes of shared memory for {whose}, "
+        f"MPI needs {required} bytes of shared memory for {owners}, "
         f"but {FOLDER} has {free} bytes available: {ADVICE}"
     )
 
 
 def prepare(environment: Mapping[str, str] = os.environ) -> None:
-    """Before MPI starts: see that it has room.
+    """Check before the start of MPI that its shared memory fits, and configure UCX accordingly.
 
-    Where there is less than UCX would like to take, it is configured to do without: it takes what there is,
-    and now and then dies of what is missing.
+    UCX sometimes fails if less memory is available than it prefers. In this case UCX is configured to use no
+    shared memory.
 
     Raises
     ------
     RunError
-        There is too little for MPI to start, which all ranks of the node see alike.
+        The memory is too small for MPI to start. All ranks of the node come to the same result.
     """
     ranks = environment.get("MPI_LOCALNRANKS", "")
     free = room()
     if not ranks.isdigit() or free is None:
-        return  # another launcher than MPICH's
-    # other ranks of this run may have taken their part already
+        return  # a launcher other than MPICH's
+    # Other ranks of this run may have created their segments already.
     free += sum(_size(path) for path in FOLDER.glob(NAMES))
     if text := lack(int(ranks), free):
         raise RunError(text)
@@ -75,20 +75,22 @@ def prepare(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def _size(path: Path) -> int:
-    """What a segment that has just been made takes; 0 for older ones, which are not of this run."""
+    """Return the bytes of a segment that was created recently; 0 for a segment of an earlier run."""
     try:
-        found = path.stat()
-    except OSError:  # gone meanwhile
+        status = path.stat()
+    except OSError:  # removed in the meantime
         return 0
-    return found.st_blocks * 512 if time.time() - found.st_mtime < START else 0
+    return status.st_blocks * 512 if time.time() - status.st_mtime < START else 0
 
 
 def forget_names() -> None:
-    """Once all ranks of the node have mapped the segments: remove their names, so that nothing stays behind
-    however the ranks end. The memory lives as long as a process maps it."""
+    """Remove the names of the segments after all ranks of the node have mapped them.
+
+    No file remains, even if the ranks end abnormally. The memory exists as long as a process maps it.
+    """
     with Path("/proc/self/maps").open() as maps:
         names = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps if f"{FOLDER}/" in line}
-    for name in names:  # one that is gone ends with " (deleted)"
+    for name in names:  # the system appends " (deleted)" to removed names
         path = Path(name)
         if path.parent == FOLDER and path.match(NAMES) and not name.endswith(" (deleted)"):
             path.unlink(missing_ok=True)

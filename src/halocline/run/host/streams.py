@@ -1,4 +1,4 @@
-"""Notices to users that stop nothing."""
+"""Standard streams of a command, and warnings to users."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from typing import TextIO
 
 from halocline.words import printable
 
-# What a stream reports that takes no more. Errors that carry the name of a file are not about streams.
+# Errors of a stream that accepts no more output. Errors with a file name do not concern streams.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 _lost = False
-_closed: set[int] = set()  # the numbers of streams that were closed when the command started
+_closed: set[int] = set()  # descriptors of streams that were closed when the command started
 
 
 def open_closed() -> None:
-    """Open the standard streams that are closed, before a file gets one of their numbers and with it what is
-    meant for them. Nothing can be read from them or written to them."""
+    """Open the standard streams that are closed, so that no other file gets their descriptors.
+
+    A file with such a descriptor would receive the output of the stream. The opened streams give no input and
+    accept no output.
+    """
     full = "/dev/full" if os.path.exists("/dev/full") else os.devnull
     for number, place, flag in ((0, os.devnull, os.O_RDONLY), (1, full, os.O_WRONLY), (2, full, os.O_WRONLY)):
         try:
@@ -34,17 +37,17 @@ def open_closed() -> None:
 
 
 def why_lost(error: OSError) -> str:
-    """Why the output is lost."""
+    """Return the reason why the output is lost."""
     return "it is closed" if 1 in _closed else error.strerror or str(error)
 
 
 def is_lost_output(error: OSError) -> bool:
-    """Whether an error means that a stream does not take what is written to it."""
+    """Return True if an error means that a stream does not accept output."""
     return error.filename is None and error.errno in FULL
 
 
 def complain(text: str) -> None:
-    """Print on the error stream; where that takes nothing, the text is lost and the exit status shows it."""
+    """Print on the error stream; if that fails, the text is lost and the exit status reports it."""
     try:
         print(printable(text), file=sys.stderr, flush=True)
     except OSError:
@@ -52,17 +55,17 @@ def complain(text: str) -> None:
 
 
 def give_up(stream: TextIO) -> None:
-    """Let what a stream has not taken go, so that the end of Python does not try again."""
+    """Discard the pending output of a stream, so that Python does not write it again at exit."""
     global _lost
     _lost = True
     with contextlib.suppress(OSError, ValueError):
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, stream.fileno())
-        os.close(nothing)
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, stream.fileno())
+        os.close(null_device)
 
 
 class Warnings(logging.StreamHandler):  # type: ignore[type-arg]
-    """Warnings of the package on the error stream; see `complain`."""
+    """Logging handler that prints warnings of the package on the error stream; see `complain`."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -73,12 +76,12 @@ class Warnings(logging.StreamHandler):  # type: ignore[type-arg]
         return printable(super().format(record))
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Let it go where the stream takes nothing."""
+        """Discard a record that the stream does not accept."""
         give_up(sys.stderr)
 
 
 def close_errors() -> None:
-    """Write what is left for the error stream."""
+    """Write the pending output of the error stream."""
     try:
         sys.stderr.flush()
     except OSError:
@@ -86,7 +89,7 @@ def close_errors() -> None:
 
 
 def lost() -> bool:
-    """Whether anything was let go."""
+    """Return True if any output was discarded."""
     return _lost
 
 
@@ -95,5 +98,5 @@ log = logging.getLogger("halocline")
 
 @functools.cache
 def say_once(text: str) -> None:
-    """Warn, once in this process, however many programs are concerned."""
+    """Log a warning once per process, even if several programs cause it."""
     log.warning("%s", text)
