@@ -1,4 +1,4 @@
-"""The end of ranks that fail: one of them prints why, and all end with the same status."""
+"""Termination of failing ranks: one rank prints the error, and all ranks exit with the same status."""
 
 from __future__ import annotations
 
@@ -17,32 +17,36 @@ from halocline.run.ranks.failure import describe, exit_code
 from halocline.run.ranks.library import launcher, send_to_launcher
 from halocline.run.ranks.mpi import has_ranks, meeting, world
 
-PATIENCE = 2.0  # seconds that a failing rank waits for the others to fail too
-START_PATIENCE = 10.0  # the same where MPI must be initialised first
-RELAY_PATIENCE = 0.5  # seconds that mpiexec gets to pass on what was printed
+# Times in seconds. A failing rank waits PATIENCE for the failure of the other ranks. It waits START_PATIENCE
+# for the initialisation of MPI. Before an abort, mpiexec gets RELAY_PATIENCE to forward output.
+PATIENCE = 2.0
+START_PATIENCE = 10.0
+RELAY_PATIENCE = 0.5
 
 
 def ends(error: BaseException) -> int | None:
-    """Report an exception that nobody caught, and return the exit status; None where it is Python's matter:
-    it is no error of ours, and this process is alone."""
+    """Report an uncaught exception and return the exit status, or None if Python should report it.
+
+    Python reports an exception that is not from Halocline in a process without other ranks.
+    """
     return report(error) if isinstance(error, (HaloclineError, Terminated)) or has_ranks() else None
 
 
 def report(error: BaseException) -> int:
-    """Print `error` as a command's last word, and return the exit status that the process must have.
+    """Print the error of a command and return the exit status of this process.
 
-    Where all ranks fail, the lowest one prints for all of them and their status is the same. Where
-    others go on, this rank prints with its name, and MPI ends all of them.
+    If all ranks fail, the lowest rank prints the error for all, and all ranks exit with the same status. If
+    other ranks continue, this rank prints the error with its rank number, and MPI aborts all ranks.
     """
     code = exit_code(error)
-    started = launcher()
+    parent = launcher()
     if not has_ranks():
         complain(describe(error))
         return code
     try:
-        failed = _join(error, code)
-    except HaloclineError:  # MPI does not work so: no rank can get far, and the first of each node speaks
-        if started is None or segments.first_of_node(started.rank):
+        failed_ranks = _join(error, code)
+    except HaloclineError:  # MPI does not work, so all ranks fail, and the first rank of each node prints
+        if parent is None or segments.first_of_node(parent.rank):
             complain(describe(error))
         return code
     from mpi4py import MPI
@@ -50,28 +54,31 @@ def report(error: BaseException) -> int:
     if MPI.Is_finalized():
         complain(describe(error))
         return code
-    common = array("i", [code if failed.rank == 0 else 0])
-    request = failed.Iallreduce(MPI.IN_PLACE, common, MPI.MAX)
+    common_status = array("i", [code if failed_ranks.rank == 0 else 0])
+    request = failed_ranks.Iallreduce(MPI.IN_PLACE, common_status, MPI.MAX)
     deadline = time.monotonic() + PATIENCE
     while not request.Test():
         if time.monotonic() > deadline:
-            _say(f"on rank {failed.rank} of {failed.size}:\n{describe(error)}", code)
-            MPI.COMM_WORLD.Abort(code)  # of a duplicate, MPICH 4.0 does not return
-            os._exit(code)  # on a busy machine that of MPICH 5.0 does, before mpiexec has ended this rank
+            _say(f"on rank {failed_ranks.rank} of {failed_ranks.size}:\n{describe(error)}", code)
+            MPI.COMM_WORLD.Abort(code)  # for a duplicate communicator, Abort of MPICH 4.0 hangs
+            os._exit(code)  # on a busy machine, Abort of MPICH 5.0 returns before mpiexec ends this rank
         time.sleep(0.001)
-    if failed.rank == 0:
-        _say(describe(error), common[0])
-    # The first rank to end with this status ends all: launchers terminate the others, and with `srun
-    # --kill-on-bad-exit` the status would be that of SIGTERM.
+    if failed_ranks.rank == 0:
+        _say(describe(error), common_status[0])
+    # When the first rank exits, the launcher terminates the other ranks. With `srun --kill-on-bad-exit`, the
+    # exit status would be the status of SIGTERM. Therefore failing ranks ignore SIGTERM.
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    failed.Barrier()
-    return common[0]
+    failed_ranks.Barrier()
+    return common_status[0]
 
 
 def _join(error: BaseException, code: int) -> Any:
-    """The communicator on which failing ranks meet. Where this rank failed before MPI was initialised,
-    that must happen now, and may wait for ever for ranks that do not need MPI."""
+    """Return the communicator of failing ranks, which is separate from all other messages.
+
+    If this rank failed before the initialisation of MPI, the function initialises MPI. The initialisation may
+    block forever if other ranks do not use MPI, so a guard process limits the time.
+    """
     if meeting() is None:
         guard = _guard(describe(error), code)
         try:
@@ -83,8 +90,11 @@ def _join(error: BaseException, code: int) -> Any:
 
 
 def _guard(text: str, code: int) -> int:
-    """Start a process that says `text` and kills this one after START_PATIENCE; return its number.
-    No thread could: Python's lock is held while MPI is initialised."""
+    """Start a process that prints `text` and kills this process after START_PATIENCE; return its process ID.
+
+    A thread cannot replace the process, since the initialisation of MPI holds the lock of the Python
+    interpreter.
+    """
     parent = os.getpid()
     guard = os.fork()
     if guard:
@@ -100,9 +110,11 @@ def _guard(text: str, code: int) -> int:
 
 
 def _say(text: str, code: int) -> None:
-    """The last words of ranks that end with the status `code`. mpiexec does not always pass on what a rank
-    prints just before it aborts, so that they go to `halocline.run.ranks.launch` directly, where that
-    listens."""
+    """Print the final message of ranks that exit with the status `code`.
+
+    mpiexec may drop output that a rank prints just before it aborts. The message is therefore sent directly
+    to `halocline.run.ranks.launch`, if that module started the ranks.
+    """
     if not send_to_launcher(f"status {code} {json.dumps(text)}"):
         complain(text)
         time.sleep(RELAY_PATIENCE)

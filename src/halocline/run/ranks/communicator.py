@@ -1,4 +1,4 @@
-"""The ranks that work on one problem, with or without MPI."""
+"""Communicator of the ranks that compute one problem, with or without MPI."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ from halocline.run.ranks.io_ranks import IORanks
 
 T = TypeVar("T")
 
-# A rank that waits for others asks again at once for AT_ONCE seconds, in which ranks with cores of their own
-# arrive. Then it sleeps before it asks again: for PAUSE_SHARE of the time waited so far, but no longer than
-# LONGEST_PAUSE.
+# A waiting rank polls continuously for AT_ONCE seconds. Ranks with a core of their own arrive in this time.
+# Later the rank sleeps between polls, for PAUSE_SHARE of its waiting time but at most LONGEST_PAUSE seconds.
 AT_ONCE, PAUSE_SHARE, LONGEST_PAUSE = 5e-5, 0.125, 2e-3
-EXCHANGE_TAG = 7  # of arrays between ranks
-SPARSE_TAGS = (8, 9)  # of values, see `Communicator.sparse`
-SHORT, COUNT = 128, 8  # bytes of the first message of a value, of which some are the count of all its bytes
+EXCHANGE_TAG = 7  # tag of arrays between ranks
+SPARSE_TAGS = (8, 9)  # tags of values, see `Communicator.sparse`
+
+# Bytes of the first message of a value, and of the byte count at the start of this message.
+SHORT, COUNT = 128, 8
 
 
 class _OfParent:
-    """MPI communicator in a forked child of its process: any use raises RunError."""
+    """MPI communicator of the parent in a forked child; any use raises RunError."""
 
     def __getattr__(self, name: str) -> Any:
         forks.check(forks.MPI)
         raise AttributeError(name)
 
 
-_of_mpi = weakref.WeakValueDictionary[int, "Communicator"]()  # all communicators that use MPI, by identity
+_of_mpi = weakref.WeakValueDictionary[int, "Communicator"]()  # all communicators with MPI, by identity
 
 
 def _forked() -> None:
-    """Replace the MPI communicators of the parent, whose ranks would receive the messages of this process."""
+    """Disable the MPI communicators of the parent, whose ranks would receive messages of this process."""
     for communicator in list(_of_mpi.values()):
         object.__setattr__(communicator, "mpi", _OfParent())
         object.__setattr__(communicator, "node", _OfParent())
@@ -56,29 +57,29 @@ os.register_at_fork(after_in_child=_forked)
 
 @dataclass(frozen=True)
 class Communicator:
-    """The ranks that work on one problem.
+    """Ranks that compute one problem.
 
     Parameters
     ----------
     rank, size : int
+        Number of this rank, and number of ranks.
     mpi : mpi4py.MPI.Intracomm or None
-        Halocline's own duplicate, so that its messages never meet the user's; None where the run is
-        serial.
+        Duplicate of the user's communicator, so that messages of Halocline and the user never mix. None in a
+        serial run.
     thread_level : str
-        What MPI allows threads: "single", "funneled", "serialized" or "multiple".
+        Thread support of MPI: "single", "funneled", "serialized" or "multiple".
     ranks_of_node : int
-        How many of the ranks share this rank's node.
+        Number of ranks on the machine of this rank, this rank included.
     masks : tuple of int
-        The affinity of each of these, bit by bit; empty where it was not asked for.
+        Affinity masks of these ranks; empty if unknown.
     node : mpi4py.MPI.Intracomm or None
-        The ranks that count as this rank's node (see `grouped`); None where the run is serial.
+        Ranks that count as the node of this rank (see `grouped`); None in a serial run.
     ranks_per_node : int
-        How many that are, where every node has as many, the last perhaps fewer, and ranks follow each other
-        node by node.
+        Number of ranks per node, if ranks are numbered node by node. The last node may have fewer ranks.
     nodes_of_ranks : tuple of int
-        Otherwise the node of each rank.
+        Node of each rank, if ranks are distributed differently; else empty.
     io_ranks : IORanks or None
-        Other ranks, which write what these send.
+        I/O ranks that write the arrays of these ranks.
     """
 
     rank: int = 0
@@ -102,14 +103,14 @@ class Communicator:
 
     @property
     def most_of_node(self) -> int:
-        """Greatest number of ranks of a node."""
+        """Maximum number of ranks per node."""
         counts = Counter(self.nodes_of_ranks).values()
         return max(counts, default=min(self.ranks_per_node, self.size))
 
     def grouped(self, ranks_per_node: int | None) -> Communicator:
-        """The same ranks, as if `ranks_per_node` consecutive ones were on a node; all ranks call this.
+        """Return a communicator of the same ranks with `ranks_per_node` ranks per node; collective.
 
-        Ranks that do not share a machine do not share a node either.
+        Ranks with consecutive numbers form a node. Ranks on different machines are never on the same node.
         """
         if ranks_per_node is None or self.mpi is None:
             return self
@@ -119,7 +120,7 @@ class Communicator:
         return self._groups[ranks_per_node]
 
     def free(self) -> None:
-        """Free what was made of the user's communicator; collective."""
+        """Free the communicators that were derived from the user's communicator; collective."""
         for grouped in self._groups.values():
             grouped.node.Free()
         self.node.Free()
@@ -127,15 +128,15 @@ class Communicator:
 
     @property
     def handle(self) -> int | None:
-        """The Fortran handle of the communicator, for native code; None where the run is serial."""
+        """Fortran handle of the communicator for native code; None in a serial run."""
         return None if self.mpi is None else self.mpi.py2f()
 
     @cached_property
     def has_mailboxes(self) -> bool:
-        """True where MPI's one-sided communication reads and writes memory itself (MPI_WIN_UNIFIED).
+        """True if one-sided communication of MPI accesses memory directly (MPI_WIN_UNIFIED).
 
-        All ranks ask together at first. MPI makes a window for the answer, and waits at full speed for all
-        ranks to do so.
+        The first access is collective, since MPI creates a window for the test. A barrier precedes the test,
+        since MPI polls continuously while it waits for all ranks.
         """
         if self.mpi is None:
             return False
@@ -143,23 +144,23 @@ class Communicator:
         return bool(native().has_mailboxes(self.handle))
 
     def allgather(self, value: T) -> list[T]:
-        """The value of every rank, by rank."""
+        """Return the values of all ranks, by rank."""
         return [value] if self.mpi is None else _allgather(self.mpi, value)
 
     def allgather_of_node(self, value: T) -> list[T]:
-        """The values of all ranks on this rank's node, by rank."""
+        """Return the values of all ranks of this node, by rank."""
         return [value] if self.node is None else _allgather(self.node, value)
 
     def gather(self, value: T) -> list[T] | None:
-        """The value of every rank on rank 0; None elsewhere."""
+        """Return the values of all ranks on rank 0, and None on other ranks."""
         return [value] if self.mpi is None else _together(self.mpi).gather(value)
 
     def bcast(self, value: T, root: int = 0) -> T:
-        """The value of the rank `root`."""
+        """Return the value of the rank `root`."""
         return value if self.mpi is None else _bcast(self.mpi, value, root)
 
     def most(self, value: int) -> int:
-        """The greatest value of all ranks."""
+        """Return the maximum value of all ranks."""
         if self.mpi is None:
             return int(value)
         from mpi4py import MPI
@@ -169,63 +170,72 @@ class Communicator:
         return most[0]
 
     def barrier(self) -> None:
-        """Wait for all ranks; they leave together, and not when each wakes up."""
+        """Wait for all ranks; all ranks leave the barrier at nearly the same time."""
         if self.mpi is not None:
             _together(self.mpi).Barrier()
 
     def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
-        """Send contiguous arrays to ranks, and receive into others from ranks; all of both ends call this.
-        Two ranks list what goes from one to the other in the same order."""
+        """Send contiguous arrays to other ranks, and receive arrays from other ranks.
+
+        Sender and receiver call this method. Both list the arrays of a pair of ranks in the same order.
+
+        Parameters
+        ----------
+        sends : sequence of (int, array)
+            Receiving rank and array of each message.
+        receives : sequence of (int, array)
+            Sending rank and array of each message.
+        """
         if self.mpi is None:
             return
         from mpi4py import MPI
 
-        requests = [self.mpi.Irecv([into, MPI.BYTE], rank, EXCHANGE_TAG) for rank, into in receives]
-        requests += [self.mpi.Isend([array, MPI.BYTE], rank, EXCHANGE_TAG) for rank, array in sends]
+        requests = [self.mpi.Irecv([buffer, MPI.BYTE], rank, EXCHANGE_TAG) for rank, buffer in receives]
+        requests += [self.mpi.Isend([buffer, MPI.BYTE], rank, EXCHANGE_TAG) for rank, buffer in sends]
         _wait(lambda: bool(MPI.Request.Testall(requests)))
 
     def sparse(self, sends: Mapping[int, T]) -> dict[int, T]:
-        """Send values to some ranks, and return those that came from others, by rank; all ranks call this.
+        """Send values to some ranks, and return the values from other ranks, by rank; collective.
 
-        No rank knows beforehand who sends to it: a barrier that does not block tells when all has arrived (T.
-        Hoefler, C. Siebert, A. Lumsdaine, Scalable communication protocols for dynamic sparse data exchange,
-        PPoPP 2010, Algorithm NBX).
+        A rank does not know its senders in advance. A nonblocking barrier detects the arrival of all messages
+        (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable communication protocols for dynamic sparse data
+        exchange, PPoPP 2010, Algorithm NBX).
         """
         if self.mpi is None:
             return dict(sends)
         from mpi4py import MPI
 
-        tag = next(self._sparse_tags)  # a rank may begin the next exchange before all have left this one
+        tag = next(self._sparse_tags)  # a rank may start the next exchange before others have left this one
         requests = [self.mpi.issend(value, rank, tag) for rank, value in sends.items()]
-        found: dict[int, T] = {}
+        received: dict[int, T] = {}
         barrier: list[Any] = []
 
-        def is_over() -> bool:
+        def is_complete() -> bool:
             status = MPI.Status()
             while (message := self.mpi.improbe(MPI.ANY_SOURCE, tag, status)) is not None:
-                found[status.source] = message.recv()
+                received[status.source] = message.recv()
             if barrier:
                 return bool(barrier[0].Test())
             if MPI.Request.Testall(requests):
                 barrier.append(self.mpi.Ibarrier())
             return False
 
-        _wait(is_over)
-        return found
+        _wait(is_complete)
+        return received
 
     def prefix(self, value: float) -> tuple[float, float]:
-        """Return the sum of the values of all lower ranks, and of all ranks; all ranks call this."""
+        """Return the sum of the values of all lower ranks, and the sum over all ranks; collective."""
         if self.mpi is None:
             return 0.0, value
         before = _together(self.mpi).exscan(value) or 0.0
         return before, self.mpi.bcast(before + value, self.size - 1)
 
     def greatest(self, values: Sequence[float]) -> list[float]:
-        """Return the greatest of the n-th values of all ranks, for each n; all ranks call this."""
+        """Return the elementwise maximum of the values over all ranks; collective."""
         return self._reduced(values, "MAX")
 
     def total(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of the n-th values of all ranks, for each n; all ranks call this."""
+        """Return the elementwise sum of the values over all ranks; collective."""
         return self._reduced(values, "SUM")
 
     def _reduced(self, values: Sequence[float], operation: str) -> list[float]:
@@ -239,87 +249,86 @@ class Communicator:
 
     @contextlib.contextmanager
     def agreement(self, what: str) -> Iterator[None]:
-        """A phase of set-up that all ranks pass, or none: `with comm.agreement("compile kernels"):`.
+        """Run a phase of the set-up that succeeds on all ranks or on none.
 
-        Where the block fails on some ranks, the exception of the lowest of them is raised on all ranks,
-        with a note that names the rank. All ranks must enter the block; inside it, no rank may wait for
-        another one.
+        Usage: `with comm.agreement("compile kernels"):`. If the block fails on some ranks, all ranks raise
+        the exception of the lowest of these ranks. A note names this rank. All ranks must enter the block. No
+        rank may wait for another rank inside the block.
         """
         error: BaseException | None = None
         try:
             yield
-        except Exception as raised:
+        except Exception as exception:
             if self.mpi is None:
                 raise
-            error = raised
+            error = exception
         if self.mpi is None:
             return
-        first = min(self.allgather(self.size if error is None else self.rank))
-        if first == self.size:
+        lowest = min(self.allgather(self.size if error is None else self.rank))
+        if lowest == self.size:
             return
         count = sum(self.allgather(error is not None))
-        if error is None or self.rank != first:
-            raise unpack(self.bcast(b"", first))
+        if error is None or self.rank != lowest:
+            raise unpack(self.bcast(b"", lowest))
         if count < self.size:
-            more = f" and on {count - 1} more" if count > 1 else ""
-            error.add_note(f"This happened on rank {first} of {self.size}{more}, in: {what}.")
-        self.bcast(pack(error), first)
+            suffix = f" and on {count - 1} more" if count > 1 else ""
+            error.add_note(f"This happened on rank {lowest} of {self.size}{suffix}, in: {what}.")
+        self.bcast(pack(error), lowest)
         raise error
 
     def check_same(self, what: str, mine: Any, advice: str) -> None:
-        """Raise InputError where ranks do not have the same; all ranks call this."""
-        same = self.allgather(blake2b(repr(mine).encode()).digest())
-        other = next((rank for rank, digest in enumerate(same) if digest != same[0]), None)
-        if other is not None:
-            raise InputError(f"{what} not the same on ranks 0 and {other}: {advice}")
+        """Raise InputError if a value differs between ranks; collective."""
+        digests = self.allgather(blake2b(repr(mine).encode()).digest())
+        different_rank = next((rank for rank, digest in enumerate(digests) if digest != digests[0]), None)
+        if different_rank is not None:
+            raise InputError(f"{what} not the same on ranks 0 and {different_rank}: {advice}")
 
 
 def _together(mpi: Any) -> Any:
-    """An MPI communicator, when all of its ranks have arrived.
+    """Wait until all ranks of an MPI communicator have arrived, and return the communicator.
 
-    A rank that waits in MPI's own collective operations takes all of a core, also where a rank that it waits
-    for, or a compiler that this one runs, has none. Here it asks whether the others have arrived, and sleeps
-    in between.
+    Blocking collective operations of MPI use a whole core while they wait. Another rank or a compiler may
+    need this core. This function polls and sleeps between polls.
     """
     _wait(mpi.Ibarrier().Test)
     return mpi
 
 
 def _allgather(mpi: Any, value: T) -> list[T]:
-    """The value of every rank; ranks that wait for it sleep, see `_together`."""
+    """Return the values of all ranks; waiting ranks sleep, see `_together`."""
     from mpi4py import MPI
 
-    own = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    packed = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     first = bytearray(SHORT * mpi.size)
-    _wait(mpi.Iallgather([_short(own), MPI.BYTE], [first, SHORT, MPI.BYTE]).Test)
+    _wait(mpi.Iallgather([_short(packed), MPI.BYTE], [first, SHORT, MPI.BYTE]).Test)
     parts = [memoryview(first)[at : at + SHORT] for at in range(0, len(first), SHORT)]
     counts = [_count(part) for part in parts]
     if max(counts) <= SHORT - COUNT:
         return [pickle.loads(part[COUNT:]) for part in parts]
     ends = [*accumulate(counts, initial=0)]
-    every = bytearray(ends[-1])
-    _wait(mpi.Iallgatherv([own, MPI.BYTE], [every, counts, ends[:-1], MPI.BYTE]).Test)
-    return [pickle.loads(memoryview(every)[lo:hi]) for lo, hi in pairwise(ends)]
+    gathered = bytearray(ends[-1])
+    _wait(mpi.Iallgatherv([packed, MPI.BYTE], [gathered, counts, ends[:-1], MPI.BYTE]).Test)
+    return [pickle.loads(memoryview(gathered)[lo:hi]) for lo, hi in pairwise(ends)]
 
 
 def _bcast(mpi: Any, value: T, root: int) -> T:
-    """The value of the rank `root`; ranks that wait for it sleep, see `_together`."""
+    """Return the value of the rank `root`; waiting ranks sleep, see `_together`."""
     from mpi4py import MPI
 
-    mine = mpi.rank == root
-    own = pickle.dumps(value, pickle.HIGHEST_PROTOCOL) if mine else b""
-    first = _short(own)
+    is_root = mpi.rank == root
+    packed = pickle.dumps(value, pickle.HIGHEST_PROTOCOL) if is_root else b""
+    first = _short(packed)
     _wait(mpi.Ibcast([first, MPI.BYTE], root).Test)
     count = _count(first)
     whole = first[COUNT:]
     if count > SHORT - COUNT:
-        whole = bytearray(own) if mine else bytearray(count)
+        whole = bytearray(packed) if is_root else bytearray(count)
         _wait(mpi.Ibcast([whole, MPI.BYTE], root).Test)
-    return value if mine else pickle.loads(whole)
+    return value if is_root else pickle.loads(whole)
 
 
 def _short(content: bytes) -> bytearray:
-    """The first message: how many bytes there are, and as many of them as have room."""
+    """Return the first message of a value: the number of bytes, and the leading bytes that fit."""
     head = len(content).to_bytes(COUNT, "little") + content[: SHORT - COUNT]
     return bytearray(head.ljust(SHORT, b"\0"))
 
@@ -329,24 +338,24 @@ def _count(first: Any) -> int:
 
 
 def _wait(done: Callable[[], bool]) -> None:
-    """Ask until it is done, and sleep in between; see `_together`."""
-    begun = time.perf_counter()
+    """Poll until an operation is complete, and sleep between polls; see `_together`."""
+    start = time.perf_counter()
     while not done():
-        waited = time.perf_counter() - begun
+        waited = time.perf_counter() - start
         if waited > AT_ONCE:
             time.sleep(min(PAUSE_SHARE * waited, LONGEST_PAUSE))
 
 
 def hosts(comm: Communicator) -> int:
-    """Return the number of machines that the ranks are on, as MPI sees them; all ranks call this."""
+    """Return the number of machines that MPI reports for the ranks; collective."""
     return round(sum(1 / count for count in comm.allgather(comm.ranks_of_node)))
 
 
 def nodes_of(mpi: Any, node: Any) -> dict[str, Any]:
-    """`Communicator.ranks_per_node` and `nodes_of_ranks`."""
-    first = mpi.allgather(min(node.allgather(mpi.rank)))  # of each rank's node
-    wide = first.count(first[0])
-    if all(leader == rank - rank % wide for rank, leader in enumerate(first)):
-        return {"ranks_per_node": wide, "nodes_of_ranks": ()}
-    numbers = {leader: number for number, leader in enumerate(dict.fromkeys(first))}
-    return {"ranks_per_node": wide, "nodes_of_ranks": tuple(numbers[leader] for leader in first)}
+    """Return `Communicator.ranks_per_node` and `nodes_of_ranks` as keyword arguments."""
+    leaders = mpi.allgather(min(node.allgather(mpi.rank)))  # lowest rank on the node of each rank
+    width = leaders.count(leaders[0])
+    if all(leader == rank - rank % width for rank, leader in enumerate(leaders)):
+        return {"ranks_per_node": width, "nodes_of_ranks": ()}
+    numbers = {leader: number for number, leader in enumerate(dict.fromkeys(leaders))}
+    return {"ranks_per_node": width, "nodes_of_ranks": tuple(numbers[leader] for leader in leaders)}

@@ -1,4 +1,4 @@
-"""What happens to an exception that nobody catches. Imports nothing: it comes with `import halocline`."""
+"""Hook for uncaught exceptions. The module imports no other module, since `import halocline` loads it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-_before: Any = None  # Python's hook, or whose it was at the first install
+_before: Any = None  # hook that was active before `install`
 _ends: Callable[[BaseException], int | None] | None = None
 
 
@@ -20,14 +20,17 @@ def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 
 def install(ends: Callable[[BaseException], int | None]) -> None:
-    """Let an exception that nobody catches go through `ends`, which reports it and returns the exit status,
-    or returns None where it is Python's as before; at a prompt all are."""
+    """Pass uncaught exceptions to `ends`, except at an interactive prompt.
+
+    The function `ends` reports an exception and returns the exit status. If it returns None, the previous
+    hook reports the exception.
+    """
     global _before, _ends
     _before, _ends = sys.excepthook, ends
     sys.excepthook = _hook
 
 
 def install_again() -> None:
-    """Where a library has put its own hook in the place since."""
+    """Restore the hook after another library has replaced it."""
     if _ends is not None:
         sys.excepthook = _hook

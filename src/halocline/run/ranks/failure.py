@@ -1,4 +1,4 @@
-"""What people see when something fails: the text of an exception and the exit status it means."""
+"""Messages and exit statuses of exceptions."""
 
 from __future__ import annotations
 
@@ -24,31 +24,33 @@ _NOT_THE_USERS = tuple(
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit status of a command that ends by `error`: 130 for Ctrl-C, what our errors say, else 1."""
+    """Return the exit status for an exception: 130 for Ctrl-C, `exit_status` of our errors, else 1."""
     if isinstance(error, (HaloclineError, Terminated)):
         return error.exit_status
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
 def describe(error: BaseException) -> str:
-    """`error` as text for the terminal.
+    """Return the text of an exception for the terminal.
 
-    An error that Halocline raised on purpose, or a lack of memory, is its message, followed by the lines of
-    the user's own files that led to it, also those of an exception that the user's function raised. Any other
-    exception is its traceback: without our lines where the user's own text raised it, else the whole. An
-    exception that came from another rank is as that rank saw it.
+    An error of Halocline and a lack of memory are shown as their message. The lines of the user's files that
+    led to the error follow, with those of its causes. Any other exception is shown as its traceback. If the
+    user's code raised it, the traceback contains only the user's lines. An exception from another rank keeps
+    the text of that rank.
     """
     text: str | None = getattr(error, "seen_as", None)
     if text is not None:
         return text
     if isinstance(error, (KeyboardInterrupt, Stopped)):
-        by = "terminated by SIGTERM" if isinstance(error, Terminated) else "interrupted"
-        return f"halocline: {str(error) or by}"
-    lacking = _lacks_memory(error) and not _raised_by_user(error)
-    if not (lacking or isinstance(error, HaloclineError)):
+        default = "terminated by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+        return f"halocline: {str(error) or default}"
+    is_memory_error = _lacks_memory(error) and not _raised_by_user(error)
+    if not (is_memory_error or isinstance(error, HaloclineError)):
         return _story(error)
-    what = f"there is not enough memory: {str(error) or 'an allocation failed'}" if lacking else error
-    lines = [f"halocline: error: {what}", *getattr(error, "__notes__", ())]
+    message = (
+        f"there is not enough memory: {str(error) or 'an allocation failed'}" if is_memory_error else error
+    )
+    lines = [f"halocline: error: {message}", *getattr(error, "__notes__", ())]
     for link in _chain(error):
         steps = (step for step in traceback.walk_tb(link.__traceback__) if _is_users(step[0]))
         frames = traceback.StackSummary.extract(steps)
@@ -59,9 +61,9 @@ def describe(error: BaseException) -> str:
 
 
 def _lacks_memory(error: BaseException) -> bool:
-    """Return whether an error reports a lack of memory.
+    """Return True if an error reports a lack of memory.
 
-    Python raises RuntimeError where there is no memory for the stack of a new thread.
+    Python raises RuntimeError if the stack of a new thread does not fit into memory.
     """
     return isinstance(error, MemoryError) or (
         type(error) is RuntimeError and "start new thread" in str(error)
@@ -72,30 +74,30 @@ def _story(error: BaseException) -> str:
     summary = traceback.TracebackException.from_exception(error)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     if _raised_by_user(error):
-        kept = [line for line, frame in zip(summary.stack, frames, strict=True) if _is_users(frame)]
-        summary.stack = traceback.StackSummary.from_list(kept)
+        user_lines = [line for line, frame in zip(summary.stack, frames, strict=True) if _is_users(frame)]
+        summary.stack = traceback.StackSummary.from_list(user_lines)
     return "".join(summary.format()).rstrip()
 
 
 def _raised_by_user(error: BaseException) -> bool:
-    """Whether the line that raised it is the user's own."""
+    """Return True if a line of the user's code raised the error."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and _is_users(frames[-1])
 
 
 def pack(error: BaseException) -> bytes:
-    """`error` and its text, to be sent to another rank."""
+    """Return an exception and its text as bytes for another rank."""
     text = describe(error)
     try:
         packed = pickle.dumps((error, text))
-        pickle.loads(packed)  # an exception whose constructor takes other arguments fails only here
+        pickle.loads(packed)  # fails if the constructor of the exception has other arguments
     except Exception:
         packed = pickle.dumps((RunError(f"{type(error).__name__}: {error}"), text))
     return packed
 
 
 def unpack(packed: bytes) -> BaseException:
-    """The exception that another rank packed; `describe` shows it as that rank saw it."""
+    """Return the exception that another rank packed; `describe` returns the text of that rank."""
     error: BaseException
     error, text = pickle.loads(packed)
     error.seen_as = text  # type: ignore[attr-defined]
@@ -103,7 +105,7 @@ def unpack(packed: bytes) -> BaseException:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """`error`, what caused it, what caused that."""
+    """Yield an exception and its chain of causes."""
     link: BaseException | None = error
     while link is not None:
         yield link
@@ -111,8 +113,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _is_users(frame: FrameType) -> bool:
-    """Whether a frame belongs to the user's own text: not to the library, Python's or ours, nor to functions
-    that dataclasses make for ours, whose file is "<string>"."""
+    """Return True if a frame belongs to the user's code.
+
+    Frames of Halocline, Python and installed libraries are excluded. The code that dataclasses generate for
+    Halocline has the file name "<string>" and is excluded by the module name.
+    """
     name = str(frame.f_globals.get("__name__", ""))
-    ours = name == "halocline" or name.startswith("halocline.")
-    return not ours and not frame.f_code.co_filename.startswith(("<frozen", *_NOT_THE_USERS))
+    in_package = name == "halocline" or name.startswith("halocline.")
+    return not in_package and not frame.f_code.co_filename.startswith(("<frozen", *_NOT_THE_USERS))

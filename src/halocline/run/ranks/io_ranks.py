@@ -1,4 +1,4 @@
-"""I/O ranks: the arrays that are on the way to them, and the server that writes these arrays."""
+"""I/O ranks: the client that sends arrays to them, and the server that writes the arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEADER, DATA, DONE = 11, 12, 13  # tags
-PAUSE = 1e-3  # seconds between two looks where nothing happens
+PAUSE = 1e-3  # seconds between two polls while idle
 
 
 class RemoteWrite:
@@ -26,7 +26,7 @@ class RemoteWrite:
     Attributes
     ----------
     failure : str or None
-        Error of the I/O rank, empty where the chunk is on disk; None until the I/O rank has answered.
+        Error message of the I/O rank, "" if the chunk is on disk, None before the answer.
     """
 
     def __init__(self, ranks: IORanks) -> None:
@@ -34,51 +34,59 @@ class RemoteWrite:
         self.failure: str | None = None
 
     def done(self) -> bool:
-        """Return whether the I/O rank has answered."""
+        """Return True if the I/O rank has answered."""
         self._ranks.progress()
         return self.failure is not None
 
     def result(self) -> None:
-        """Wait for the answer; raise OSError where the chunk could not be written."""
+        """Wait for the answer, and raise OSError if the chunk could not be written."""
         self._ranks.wait(lambda: self.failure is not None)
         if self.failure:
             raise OSError(self.failure)
 
 
 class IORanks:
-    """The I/O ranks of a run: they write, and compute nothing.
+    """I/O ranks of a run, which write arrays and compute nothing.
 
-    Each array that is sent has a number, which its answer carries: several writers share one of these.
+    Each array has a number, and the answer carries the same number. Therefore several writers can share one
+    object.
 
     Parameters
     ----------
     post : mpi4py.MPI.Intracomm
-        With all ranks, for what goes between these and those.
+        Communicator of all compute ranks and I/O ranks, for messages between them.
     ranks : tuple of int
-        Theirs in `post`.
+        I/O ranks, numbered as in `post`.
     concurrent : bool
-        Whether MPI may be called while the engine runs: then what is sent goes on meanwhile.
+        True if MPI may be called while the engine runs. Messages then progress during the computation.
     """
 
     def __init__(self, post: Any, ranks: tuple[int, ...], *, concurrent: bool) -> None:
         self.post, self.ranks, self.concurrent = post, ranks, concurrent
-        self._next = post.rank  # not all begin with the same
+        self._next = post.rank  # compute ranks start with different I/O ranks
         self._number = 0
-        self._sending: deque[tuple[list[Any], NDArray[Any]]] = deque()  # requests, and the memory they read
-        self._unsent = 0  # bytes of this memory
+        self._sending: deque[tuple[list[Any], NDArray[Any]]] = deque()  # requests and send buffers
+        self._unsent = 0  # bytes of these buffers
         self._awaited: dict[int, RemoteWrite] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def send(self, where: tuple[Any, ...], values: NDArray[Any]) -> RemoteWrite:
-        """Begin to send an array, which must not change any more; wait while others fill the memory.
+        """Start to send an array, which must not change afterwards.
+
+        The method waits while the arrays of earlier calls fill the send buffers.
 
         Parameters
         ----------
         where : tuple
-            Place of the values on disk; see `serve`.
+            Folder, array specification and first index of the values on disk; see `serve`.
         values : array
-            Contiguous in memory.
+            Values, contiguous in memory.
+
+        Returns
+        -------
+        RemoteWrite
+            Future of the chunk.
         """
         from mpi4py import MPI
 
@@ -101,7 +109,7 @@ class IORanks:
         return write
 
     def progress(self) -> None:
-        """Let go of what is sent, and take answers."""
+        """Release the buffers of completed sends, and receive the available answers."""
         from mpi4py import MPI
 
         with self._lock:
@@ -113,14 +121,14 @@ class IORanks:
                     self._awaited.pop(number).failure = failure
 
     def wait(self, reached: Callable[[], bool]) -> None:
-        """Until something has been sent, or answered."""
+        """Wait until a condition is reached, and make progress meanwhile."""
         self.progress()
         while not reached():
             time.sleep(PAUSE)
             self.progress()
 
     def end(self) -> None:
-        """Say that this rank sends nothing any more, when all that it has sent is answered."""
+        """Wait for all answers, then notify the I/O ranks that this rank sends no more arrays."""
         self.wait(lambda: not self._awaited)
         for rank in self.ranks:
             self.post.send(None, rank, HEADER)
@@ -131,29 +139,34 @@ class IORanks:
             time.sleep(PAUSE)
 
 
-THREADS = 2  # of an I/O rank
+THREADS = 2  # threads of an I/O rank
 
 
 def serve(post: Any, sources: int) -> None:
-    """Write what ranks 0 to `sources` - 1 send, until all of them have said that they end.
+    """Write the arrays of ranks 0 to `sources` - 1 until all of them have ended.
 
-    Signals that ask a run to stop are theirs: they leave a last checkpoint, which is written here.
+    The function ignores signals that stop a run. After such a signal the compute ranks still send a last
+    checkpoint.
     """
     import numpy as np
     from mpi4py import MPI
 
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(each, signal.SIG_IGN)
-    threads, left, held = context(THREADS), sources, 0
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(signal_number, signal.SIG_IGN)
+    threads, active_sources, buffered_bytes = context(THREADS), sources, 0
     writing: deque[tuple[int, int, int, Any]] = deque()  # source, number, bytes, future
     answers: list[Any] = []
-    while left or writing or answers:
-        busy = False
-        if left and held < BUFFERS and post.Iprobe(MPI.ANY_SOURCE, HEADER, status := MPI.Status()):
-            busy, source = True, status.source
+    while active_sources or writing or answers:
+        made_progress = False
+        if (
+            active_sources
+            and buffered_bytes < BUFFERS
+            and post.Iprobe(MPI.ANY_SOURCE, HEADER, status := MPI.Status())
+        ):
+            made_progress, source = True, status.source
             header = post.recv(source=source, tag=HEADER)
             if header is None:
-                left -= 1
+                active_sources -= 1
             else:
                 number, folder, spec, lo, shape, dtype = header
                 values = np.empty(shape, dtype)
@@ -164,21 +177,21 @@ def serve(post: Any, sources: int) -> None:
                     answers.append(post.isend((number, str(error)), source, DONE))
                 else:
                     writing.append((source, number, values.nbytes, future))
-                    held += values.nbytes
+                    buffered_bytes += values.nbytes
         for _ in range(len(writing)):
             source, number, size, future = writing.popleft()
             if future.done():
-                busy, held = True, held - size
+                made_progress, buffered_bytes = True, buffered_bytes - size
                 answers.append(post.isend((number, _failure(future)), source, DONE))
             else:
                 writing.append((source, number, size, future))
         answers = [request for request in answers if not request.Test()]
-        if not busy:
+        if not made_progress:
             time.sleep(PAUSE)
 
 
 def _failure(future: Any) -> str:
-    """Return the error of a chunk, empty where it is on disk."""
+    """Return the error message of a chunk, or "" if the chunk is on disk."""
     try:
         future.result()
     except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Start a command on several ranks with the mpiexec that belongs to Halocline's MPI."""
+"""Start of a command on several ranks with the mpiexec of the MPI library that Halocline uses."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from halocline.run.ranks.library import kind_of, launcher, mpiexec, unlaunched
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-RANK_BYTES = 50e6  # what a rank takes before it has fields: interpreter, libraries, MPI's buffers
-# Where mpiexec finds hosts beside this one: batch systems and the MPIs' own.
+RANK_BYTES = 50e6  # memory of a rank without fields: interpreter, libraries, MPI buffers
+# Environment variables of batch systems and MPI libraries that give mpiexec further hosts.
 HOSTS = (
     *("PBS_NODEFILE", "LSB_HOSTS", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE"),
     *("HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"),
@@ -39,24 +39,36 @@ HOSTS = (
 
 
 def environment() -> dict[str, str]:
-    """The environment to start mpiexec in: Open MPI refuses root, and more ranks than cores, unless these
-    variables allow it; other MPIs ignore these variables."""
-    allowed = {
+    """Return the environment for mpiexec.
+
+    Open MPI starts ranks as root, or more ranks than cores, only if these variables allow it. Other MPI
+    libraries ignore these variables.
+    """
+    permissions = {
         "OMPI_MCA_rmaps_base_oversubscribe": "true",  # version 4
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # version 5
-        "OMPI_MCA_orte_execute_quiet": "true",  # no long message about a rank that failed: ours is printed
+        "OMPI_MCA_orte_execute_quiet": "true",  # no long message about a failed rank; Halocline prints one
     }
     if os.geteuid() == 0:
-        allowed |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**allowed, **unlaunched(os.environ)}
+        permissions |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return {**permissions, **unlaunched(os.environ)}
 
 
 def run_on_ranks(
     ranks: int, arguments: Sequence[str], *, timeout: float | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run this Python with some arguments on several ranks, and return the completed process with its output.
+    """Run this Python interpreter on several ranks, and return the completed process with its output.
 
-    Variables are added to the environment of the ranks.
+    Parameters
+    ----------
+    ranks : int
+        Number of ranks.
+    arguments : sequence of str
+        Arguments of the interpreter.
+    timeout : float, optional
+        Maximum run time in seconds.
+    **variables : str
+        Additional environment variables of the ranks.
     """
     return subprocess.run(
         [str(mpiexec()), "-n", str(ranks), sys.executable, *arguments],
@@ -76,36 +88,42 @@ def several_hosts() -> bool:
 
 
 def placing(kind: str | None, ranks: int, threads: int | None, per_node: int | None = None) -> list[str]:
-    """Return the options of mpiexec that give each host its ranks, and each rank its cores.
+    """Return the options of mpiexec that assign ranks to hosts and cores to ranks.
 
-    OpenMP binds the threads of a process within the cores of that process. Without these options all ranks of
-    a node have the same cores, and their first threads share the first of them. Therefore each rank has cores
-    of its own where OpenMP binds threads.
+    OpenMP binds the threads of a process to the cores of that process. Without these options, all ranks of a
+    node have the same cores, and their first threads share one core. Therefore each rank has separate cores
+    if OpenMP binds threads.
 
     Parameters
     ----------
     kind : {"MPICH", "Open MPI"} or None
+        MPI library; None gives no options.
     ranks : int
+        Number of ranks.
     threads : int or None
-        Threads of a rank; by default OMP_NUM_THREADS, or an equal share of the cores of this host.
+        Threads per rank. Default: OMP_NUM_THREADS, or an equal share of the cores of this host.
     per_node : int, optional
-        Ranks of each host, in a job on several hosts; by default as the MPI distributes them.
+        Ranks per host in a job on several hosts. Default: the distribution of the MPI library.
     """
     if kind is None:
         return []
     hosts = per_node if several_hosts() else None
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    count = threads or (int(given) if given.isdigit() else 0) or max(1, len(cores()) // (hosts or ranks))
+    thread_text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    count = (
+        threads
+        or (int(thread_text) if thread_text.isdigit() else 0)
+        or max(1, len(cores()) // (hosts or ranks))
+    )
     unit = "hwthread" if os.environ.get("OMP_PLACES", "").startswith("threads") else "core"
     if kind == "MPICH":
-        of_host = [] if hosts is None else ["-ppn", f"{hosts}"]
-        bound = ["-bind-to", f"{unit}:{count}", "-map-by", f"{unit}:{count}"]
-        return [*of_host, *(bound if binds_threads() else ())]
-    place = "slot" if hosts is None else f"ppr:{hosts}:node"
+        host_options = [] if hosts is None else ["-ppn", f"{hosts}"]
+        bind_options = ["-bind-to", f"{unit}:{count}", "-map-by", f"{unit}:{count}"]
+        return [*host_options, *(bind_options if binds_threads() else ())]
+    mapping = "slot" if hosts is None else f"ppr:{hosts}:node"
     if not binds_threads():
-        return [] if hosts is None else ["--map-by", f"{place}:OVERSUBSCRIBE"]
-    of_threads = ["--use-hwthread-cpus"] if unit == "hwthread" else []
-    return [*of_threads, "--map-by", f"{place}:PE={count}:OVERSUBSCRIBE", "--bind-to", unit]
+        return [] if hosts is None else ["--map-by", f"{mapping}:OVERSUBSCRIBE"]
+    thread_options = ["--use-hwthread-cpus"] if unit == "hwthread" else []
+    return [*thread_options, "--map-by", f"{mapping}:PE={count}:OVERSUBSCRIBE", "--bind-to", unit]
 
 
 def launch(
@@ -116,41 +134,53 @@ def launch(
     threads: int | None = None,
     per_node: int | None = None,
 ) -> int:
-    """Run `command` on `ranks` ranks, and I/O ranks beside them, wait for it, and return its exit status.
+    """Run a command on several ranks and additional I/O ranks, wait for it, and return its exit status.
 
-    SIGINT, SIGTERM and SIGUSR1 go on to the ranks, which decide what to do; where this process itself is
-    killed, the ranks are terminated. Where a rank dies, its number is printed. Where OpenMP binds threads,
-    each rank has cores of its own for its `threads`. In a job on several hosts without I/O ranks, each host
-    has `per_node` ranks; see `placing`.
+    SIGINT, SIGTERM and SIGUSR1 are forwarded to the ranks, which handle them. If this process is killed, the
+    ranks are terminated. If a rank dies, the function prints the number of the rank. If OpenMP binds threads,
+    each rank has separate cores for its threads.
+
+    Parameters
+    ----------
+    ranks : int
+        Number of ranks without I/O ranks.
+    command : sequence of str
+        Program and arguments.
+    io_ranks : int
+        Number of I/O ranks.
+    threads : int, optional
+        Threads per rank; see `placing`.
+    per_node : int, optional
+        Ranks per host in a job on several hosts without I/O ranks; see `placing`.
 
     Raises
     ------
     InputError
-        `ranks` is below one or more than this machine has memory, shared memory or open files for, or
-        this process is itself a rank.
+        The number of ranks is below 1, or memory, shared memory or open files do not suffice. Ranks of a run
+        cannot start further ranks.
     RunError
         There is no mpiexec.
     """
     RANKS.check("ranks", ranks)
     ranks += io_ranks
-    started = launcher()
-    if started is not None and started.size != 1:  # a shell that srun --pty started may start ranks
-        size = "some" if started.size is None else started.size
+    parent = launcher()
+    if parent is not None and parent.size != 1:  # a shell that `srun --pty` started may start ranks
+        size = "some" if parent.size is None else parent.size
         raise InputError(
-            f"cannot start {ranks} ranks from inside a run: a launcher ({started.name}) started this process "
+            f"cannot start {ranks} ranks from inside a run: a launcher ({parent.name}) started this process "
             f"as one of {size}; leave out --ranks there, the command uses the ranks it is given"
         )
     program = mpiexec()
-    check_stacks(1)  # mpiexec and ranks die of a small one without a word
+    check_stacks(1)  # with too small a stack, mpiexec and ranks end without a message
     _check_room(ranks)
-    facts: dict[str, str] = {}
-    lost: list[OSError] = []
-    kind, mine = kind_of(os.path.basename(native().mpi_library())), cores()
-    prctl = ctypes.CDLL(None).prctl  # found before the fork, after which no library may be loaded
+    death_report: dict[str, str] = {}
+    write_errors: list[OSError] = []
+    kind, affinity_set = kind_of(os.path.basename(native().mpi_library())), cores()
+    prctl = ctypes.CDLL(None).prctl  # resolved before the fork, since no library may be loaded after it
 
     def prepare() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        os.sched_setaffinity(0, mine)  # this process may be bound to a core
+        os.sched_setaffinity(0, affinity_set)  # this process may be bound to a core
 
     with Ranks() as listener:
         child = subprocess.Popen(
@@ -171,12 +201,12 @@ def launch(
             preexec_fn=prepare,
         )
         relays = [
-            threading.Thread(target=_relay, args=(source, target, facts, lost), daemon=True)
+            threading.Thread(target=_relay, args=(source, target, death_report, write_errors), daemon=True)
             for source, target in ((child.stdout, sys.stdout), (child.stderr, sys.stderr))
         ]
         send = _sender(child, listener, ranks)
-        with restoring(FORWARDED) as heard:
-            for number in heard:
+        with restoring(FORWARDED) as forwarded:
+            for number in forwarded:
                 signal.signal(number, lambda number, _: send(number))
             for relay in relays:
                 relay.start()
@@ -188,30 +218,36 @@ def launch(
                 relay.join(5.0)  # a grandchild of a rank may keep a pipe open
     status = child.returncode
     if status == 0:
-        if lost and not isinstance(lost[0], BrokenPipeError):
-            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(lost[0])}")
-        return 1 if lost else 0
+        if write_errors and not isinstance(write_errors[0], BrokenPipeError):
+            complain(f"halocline: error: what the ranks print cannot be written: {why_lost(write_errors[0])}")
+        return 1 if write_errors else 0
     if listener.last_words is not None:
         code, text = listener.last_words
         complain(text)
         return code
-    elsewhere = facts.get("process") not in listener.processes and facts.get("host") != socket.gethostname()
-    text = _obituary(None if facts and elsewhere else listener.dead, facts)
-    if text and "said" not in facts:
+    elsewhere = (
+        death_report.get("process") not in listener.processes
+        and death_report.get("host") != socket.gethostname()
+    )
+    text = _obituary(None if death_report and elsewhere else listener.dead, death_report)
+    if text and "said" not in death_report:
         complain(text)
     return status if status > 0 else 128 - status
 
 
 def _check_room(ranks: int) -> None:
-    """Refuse ranks that this host has no room for, where they all come to it: they would take it down, or die
-    without a word."""
+    """Raise InputError if the ranks exceed the memory, open files or shared memory of this host.
+
+    Ranks beyond these limits could crash the host or end without a message. Jobs on several hosts are not
+    checked.
+    """
     if several_hosts():
         return
     available = native().available_memory()
-    needed = ranks * RANK_BYTES
-    if needed > available:
+    required = ranks * RANK_BYTES
+    if required > available:
         raise InputError(
-            f"{ranks} ranks take {needed / 1e9:,.1f} GB of memory before they have fields, but only "
+            f"{ranks} ranks take {required / 1e9:,.1f} GB of memory before they have fields, but only "
             f"{available / 1e9:,.1f} GB are available on this machine: start "
             f"{int(available // RANK_BYTES)} at most"
         )
@@ -221,9 +257,12 @@ def _check_room(ranks: int) -> None:
 
 
 def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callable[[int], None]:
-    """What sends a signal on to the ranks: mpiexec does. But Open MPI's answers SIGINT and SIGTERM by killing
-    them a second later, before they have left a checkpoint, so that the first of these goes to them directly,
-    where all of them are on this node."""
+    """Return a function that forwards a signal to the ranks.
+
+    The function sends signals to mpiexec. The mpiexec of Open MPI kills the ranks one second after SIGINT or
+    SIGTERM, before they have written a checkpoint. Therefore the first such signal is sent directly to the
+    ranks, if all of them are on this node.
+    """
     kills = ".so.40" in native().mpi_library()
 
     def send(number: int) -> None:
@@ -232,7 +271,7 @@ def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callab
         if len(alive) < ranks or 0 in alive:
             child.send_signal(number)
             return
-        kills = False  # who asks again means it
+        kills = False  # mpiexec handles repeated signals and may kill the ranks
         for process in alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
@@ -240,12 +279,12 @@ def _sender(child: subprocess.Popen[str], listener: Ranks, ranks: int) -> Callab
     return send
 
 
-# What MPICH's mpiexec prints when a rank dies: a block between two lines of "=", then three more lines
-# where a signal killed it.
+# Output of MPICH's mpiexec when a rank dies: a block between two lines of "=". Three more lines follow if a
+# signal killed the rank.
 _BLOCK = re.compile(r"=+$|=   ")
 _DEAD = re.compile(r"=   PID (?P<process>\d+) RUNNING AT (?P<host>\S+)")
 _SIGNAL = re.compile(r"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal (?P<signal>\d+)\)")
-_SAID = re.compile(r"halocline: rank (?P<said>\d+): ")  # the engine's reason to abort all ranks
+_SAID = re.compile(r"halocline: rank (?P<said>\d+): ")  # message of the engine before it aborts all ranks
 _NOISE = re.compile(
     r"This typically refers to a problem with your application"
     r"|Please see the FAQ page for debugging suggestions"
@@ -255,12 +294,15 @@ _NOISE = re.compile(
 
 
 def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OSError]) -> None:
-    """Copy `source` to `target` without mpiexec's own lines; what they say of a dead rank, and which rank has
-    said why all are aborted, goes to `facts`. Where `target` takes no more, `lost` gets the reason, and the
-    ranks go on: they must not wait for a reader."""
+    """Copy `source` to `target` without the lines of mpiexec.
+
+    Information about a dead rank is stored in `facts`, and so is the rank that printed the reason of an
+    abort. If `target` accepts no more output, the error is appended to `lost`. The function then continues to
+    read, since ranks must not wait for a reader.
+    """
     for line in source:
-        if said := _SAID.match(line):
-            facts |= said.groupdict()
+        if reason := _SAID.match(line):
+            facts |= reason.groupdict()
         match = _DEAD.match(line) or _SIGNAL.match(line)
         if match:
             facts |= match.groupdict()
@@ -274,19 +316,19 @@ def _relay(source: IO[str], target: TextIO, facts: dict[str, str], lost: list[OS
 
 
 class Ranks:
-    """Listens to the ranks of this node (see `halocline.run.ranks.library`).
+    """Server for the connections of the ranks of this node (see `halocline.run.ranks.library`).
 
     Attributes
     ----------
     name : str
-        Of the socket where they connect, in Linux' abstract namespace.
+        Name of the socket in the abstract namespace of Linux.
     dead : (str, str) or None
-        Number and process of the first rank whose connection ended out of order. mpiexec kills the others
-        then, and does not say which was first. The kernel keeps the order of the events.
+        Number and process ID of the first rank whose connection closed without "end". mpiexec then kills the
+        other ranks and does not report the first one. The kernel keeps the order of the events.
     processes : set of str
-        All that have said which rank they are. Those of other nodes cannot.
+        Process IDs of the ranks that have sent their number. Ranks of other nodes cannot connect.
     last_words : (int, str) or None
-        The exit status with which a rank ended all, and why.
+        Exit status and message of a rank that aborted all ranks.
     """
 
     def __init__(self) -> None:
@@ -294,7 +336,7 @@ class Ranks:
         self.dead: tuple[str, str] | None = None
         self.processes: set[str] = set()
         self.last_words: tuple[int, str] | None = None
-        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections, and their data
+        self._open: dict[int, tuple[socket.socket, bytearray]] = {}  # connections and received data
 
     def __enter__(self) -> Ranks:
         self._events = select.epoll()
@@ -311,11 +353,11 @@ class Ranks:
         self._events.close()
 
     def listen(self, seconds: float) -> bool:
-        """Wait for events, at most for a number of seconds; return whether there were any.
+        """Wait for events, at most for the given number of seconds, and return True if there were any.
 
-        A poll lists each connection once, in the order of their first events. Hence each connection is read
-        once before any is read again. A rank that sends a line waits for the answer. Where a poll has the
-        line and the end of a rank, the rank was therefore killed, after another rank had ended.
+        A poll lists each connection once, in the order of their first events. Therefore each connection is
+        read once before any connection is read again. A rank that sends a line waits for the answer. If one
+        poll reports both a line and the end of a rank, this rank was killed. Another rank had ended before.
         """
         events = [number for number, _mask in self._events.poll(seconds)]
         unread = [number for number in events if number != self._server.fileno()]
@@ -329,23 +371,23 @@ class Ranks:
         connection = self._server.accept()[0]
         connection.setblocking(False)
         self._open[connection.fileno()] = (connection, bytearray())
-        # Edge-triggered: a poll lists a connection again only after a new event, behind earlier events.
+        # Edge-triggered: a poll lists a connection again only after a new event, and after earlier events.
         self._events.register(connection, select.EPOLLIN | select.EPOLLET)
 
     def _read(self, number: int) -> bool:
-        """Read once from a connection; return whether it may have more data."""
+        """Read once from a connection; return True if it may have more data."""
         connection, received = self._open[number]
         try:
-            new = connection.recv(4096)
+            data = connection.recv(4096)
         except BlockingIOError:
             return False
         except ConnectionError:
-            new = b""
-        received += new
+            data = b""
+        received += data
         self._note_lines(received)
-        if new:
-            with contextlib.suppress(OSError):  # the rank has ended, or no longer waits
-                connection.send(b"\n" * new.count(b"\n"))
+        if data:
+            with contextlib.suppress(OSError):  # the rank has ended or no longer waits
+                connection.send(b"\n" * data.count(b"\n"))
             return True
         self._note_end(received)
         connection.close()
@@ -358,7 +400,7 @@ class Ranks:
         return [_peer_process(connection) for connection in ranks]
 
     def _note_lines(self, received: bytearray) -> None:
-        """Note the lines at once, since mpiexec may end before the rank that aborts all."""
+        """Process lines immediately, since mpiexec may end before the rank that aborts all ranks."""
         for line in received.splitlines(keepends=True):
             if line.startswith(b"rank ") and line.endswith(b"\n"):
                 self.processes.add(line.split()[2].decode())
@@ -375,24 +417,24 @@ class Ranks:
 
 
 def _peer_process(connection: socket.socket) -> int:
-    """Return the ID of the process at the other end; 0 for a process of another PID namespace."""
+    """Return the process ID of the peer; 0 for a process of another PID namespace."""
     credentials = struct.Struct("3i")  # ucred of unix(7): process, user and group
     content = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size)
     return int(credentials.unpack(content)[0])
 
 
 def _obituary(dead: tuple[str, str] | None, facts: dict[str, str]) -> str:
-    """Which rank died and how, in a sentence; "" where all ended in order."""
+    """Return an error message with the rank that died and the cause, or "" if all ranks ended normally."""
     if dead is None and not facts:
         return ""
     if dead is None:
         name = f"process {facts.get('process')} on {facts.get('host')}"
     else:
         name = f"rank {dead[0]} (process {dead[1]})"
-    how = "died"
+    cause = "died"
     if "signal" in facts and (dead is None or dead[1] == facts.get("process")):
         number = signal.Signals(int(facts["signal"]))
-        how = f"was killed by {number.name}"
+        cause = f"was killed by {number.name}"
         if number == signal.SIGBUS and (free := segments.room()) is not None:
-            how += f", as happens where {segments.FOLDER} is full (it has {free} bytes available)"
-    return f"halocline: error: {name} {how}; all ranks were stopped"
+            cause += f", as happens where {segments.FOLDER} is full (it has {free} bytes available)"
+    return f"halocline: error: {name} {cause}; all ranks were stopped"

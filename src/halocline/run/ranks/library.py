@@ -1,4 +1,4 @@
-"""The MPI library, the launcher that started this process, and the connection to it."""
+"""MPI library, launcher of this process, and connection to `halocline.run.ranks.launch`."""
 
 from __future__ import annotations
 
@@ -15,61 +15,63 @@ from halocline import forks
 from halocline.errors import RunError
 from halocline.native import native
 
-# Where launchers say which rank a process is, and of how many.
+# Name of a launcher, and its environment variables for the rank of a process and the number of ranks.
 LAUNCHERS = (
     ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PMI", "PMI_RANK", "PMI_SIZE"),
-    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),  # a batch script itself is no step
+    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),  # a batch script itself is not a step
     ("PMIx", "PMIX_RANK", None),
 )
-PMIX_SERVER = "PMIX_SERVER_URI"  # begins the names of the variables that say where the launcher listens
-# Variables by which a launcher speaks to the processes that it has started.
+PMIX_SERVER = "PMIX_SERVER_URI"  # prefix of variables with the address of the PMIx server
+# Prefixes of the variables that a launcher sets for its processes.
 OF_LAUNCHERS = ("OMPI_COMM_WORLD_", "PMI_", "PMIX_", "SLURM_")
 
 
 def kind_of(library: str) -> str | None:
-    """Return "MPICH" or "Open MPI" by the file name of an MPI library, or None."""
+    """Return "MPICH" or "Open MPI" by the file name of an MPI library, or None for other libraries."""
     if ".so.12" in library:
         return "MPICH"
     return "Open MPI" if ".so.40" in library else None
 
 
 def is_foreign(library: str, environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the launcher of several processes belongs to another MPI than a library.
+    """Return True if the launcher of several processes belongs to another MPI than the library.
 
-    Such a launcher and library end in errors of the library, or in as many runs as there are processes.
+    With such a launcher the library reports errors, or each process starts a separate run.
     """
     sizes = {"Open MPI": "OMPI_COMM_WORLD_SIZE", "MPICH": "PMI_SIZE"}
     kind = kind_of(os.path.basename(library))
     if kind is None or environment.get(sizes[kind]) or "SLURM_PROCID" in environment:
-        return False  # srun speaks to either MPI
-    other = next(environment.get(size, "") for name, size in sizes.items() if name != kind)
-    return other.isdigit() and int(other) > 1
+        return False  # srun supports both MPI libraries
+    foreign_size = next(environment.get(size, "") for name, size in sizes.items() if name != kind)
+    return foreign_size.isdigit() and int(foreign_size) > 1
 
 
 def unlaunched(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a launcher that this process starts.
 
-    Where a launcher started this process alone, as `srun --pty` does, the variables of that launcher would
-    mislead the new one. They remain in a batch script, which is not such a process.
+    Variables of the launcher that started this process as its only process, such as `srun --pty`, are
+    removed. They would mislead the new launcher. A batch script has no such launcher, so its variables
+    remain.
     """
-    started = launcher(environment)
-    if started is None or started.size != 1:
+    parent = launcher(environment)
+    if parent is None or parent.size != 1:
         return dict(environment)
     return {name: value for name, value in environment.items() if not name.startswith(OF_LAUNCHERS)}
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The program that started this process as one of several.
+    """Program that started this process as one of several.
 
     Parameters
     ----------
     name : str
+        Name of the program or its protocol.
     rank : int
-        Which of the processes this one is, as the launcher counts.
+        Number of this process.
     size : int or None
-        How many it started; None where it does not say.
+        Number of processes; None if the launcher does not report it.
     """
 
     name: str
@@ -78,26 +80,28 @@ class Launcher:
 
 
 def launcher(environment: Mapping[str, str] = os.environ) -> Launcher | None:
-    """The launcher that started this process, or None."""
+    """Return the launcher that started this process, or None."""
     for name, rank, size in LAUNCHERS:
         if environment.get(rank, "").isdigit():
             if size is None:
                 if any(variable.startswith(PMIX_SERVER) for variable in environment):
                     return Launcher(name, int(environment[rank]), None)
-                continue  # it was left in the environment
+                continue  # left over in the environment
             if environment.get(size, "").isdigit():
                 return Launcher(name, int(environment[rank]), int(environment[size]))
     return None
 
 
-# Open as long as the rank lives: that it closes reports a death, unless "end" was sent before.
+# Connection of a rank, open until the rank ends. A close without "end" reports the death of the rank.
 _connection: Any = None
-PATIENCE = 10.0  # longest wait for an answer, in seconds
+PATIENCE = 10.0  # maximum wait for an answer, in seconds
 
 
 def send_to_launcher(text: str) -> bool:
-    """Send a line: "rank R PROCESS", "status S TEXT" before all ranks end, or "end". Return whether the
-    launcher has answered, with an empty line."""
+    """Send a line to the launcher and return True if the launcher has answered with an empty line.
+
+    Lines are "rank R PROCESS", "status S TEXT" before all ranks end, and "end".
+    """
     global _connection
     name = os.environ.get("HALOCLINE_LAUNCH")
     if name is None:
@@ -107,21 +111,21 @@ def send_to_launcher(text: str) -> bool:
 
     try:
         if _connection is None:
-            with socket.socket(socket.AF_UNIX) as line:
-                # Of a process that dies, Linux closes the highest first: mpiexec must not be the first to see
-                # the end, since it kills the others then.
-                above = int(os.environ.get("PMI_FD", "2")) + 1
-                _connection = socket.socket(fileno=fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, above))
-            _connection.connect(f"\0{name}")  # waits where many ranks connect at once
+            with socket.socket(socket.AF_UNIX) as new_socket:
+                # Linux closes the highest descriptors of a dying process first. This connection must close
+                # before that of mpiexec, since mpiexec kills the other ranks at once.
+                minimum = int(os.environ.get("PMI_FD", "2")) + 1
+                _connection = socket.socket(fileno=fcntl.fcntl(new_socket, fcntl.F_DUPFD_CLOEXEC, minimum))
+            _connection.connect(f"\0{name}")  # blocks while many ranks connect
             _connection.settimeout(PATIENCE)
         _connection.sendall(f"{text}\n".encode())
         return bool(_connection.recv(1))
-    except OSError:  # on another node, or gone
+    except OSError:  # the launcher is on another node or has ended
         return False
 
 
 def _close() -> None:
-    """Close the connection of the parent in a forked child, which may live longer."""
+    """Close the connection of the parent in a forked child, which may outlive the parent."""
     global _connection
     if _connection is not None:
         _connection.close()
@@ -137,15 +141,15 @@ def initialised() -> Any:
     Raises
     ------
     RunError
-        There is no working MPI, native code uses another MPI library, or the parent of this forked process
-        uses MPI.
+        No MPI library works, or native code uses another MPI library than mpi4py. MPI cannot be used in a
+        forked child of a process that uses MPI.
     """
     forks.claim(forks.MPI)
     import mpi4py
 
-    mpi4py.rc.thread_level = "multiple"  # without effect where the user imported mpi4py.MPI before
+    mpi4py.rc.thread_level = "multiple"  # no effect if the user imported mpi4py.MPI before
     try:
-        with warnings.catch_warnings():  # about another MPI's launcher; `world` says it better
+        with warnings.catch_warnings():  # about the launcher of another MPI; `world` raises a clearer error
             warnings.simplefilter("ignore", RuntimeWarning)
             from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
@@ -162,7 +166,7 @@ def initialised() -> Any:
 
 
 def check_library(ours: str, theirs: str) -> None:
-    """Raise RunError where native code and mpi4py use different MPI libraries.
+    """Raise RunError if native code and mpi4py use different MPI libraries.
 
     Parameters
     ----------
@@ -178,7 +182,7 @@ def check_library(ours: str, theirs: str) -> None:
         )
 
 
-# Names of the programs that start ranks, behind all links.
+# Names of the programs that start ranks, with links resolved.
 PROGRAMS = {
     "Open MPI": ("mpiexec.openmpi", "orterun", "prterun"),
     "MPICH": ("mpiexec.mpich", "mpiexec.hydra"),
@@ -186,29 +190,34 @@ PROGRAMS = {
 
 
 def mpiexec(library: Path | None = None) -> Path:
-    """Return the mpiexec of an MPI library: the nearest one beside the library, else one on PATH.
+    """Return the mpiexec of an MPI library: the nearest one to the library, else one on PATH.
 
     Parameters
     ----------
     library : Path, optional
-        File of the library. Without one, that of native code.
+        File of the library. Default: the library of native code.
 
     Raises
     ------
     RunError
-        There is none, or only that of another MPI.
+        No mpiexec is installed, or only one of another MPI.
     """
     library = Path(native().mpi_library()) if library is None else library
     kind = kind_of(library.name)
-    # Debian's names: plain mpiexec may be another MPI's
+    # names on Debian; plain mpiexec may belong to another MPI
     names = ["mpiexec"] if kind is None else [PROGRAMS[kind][0], "mpiexec"]
-    others = {name for other, programs in PROGRAMS.items() if kind not in (None, other) for name in programs}
+    foreign_names = {
+        name
+        for other_kind, programs in PROGRAMS.items()
+        if kind not in (None, other_kind)
+        for name in programs
+    }
     folders = [str(folder / "bin") for folder in library.resolve().parents]
     foreign = []
     for folder in (*folders, *os.environ.get("PATH", os.defpath).split(os.pathsep)):
         for name in names:
             if program := shutil.which(name, path=folder):
-                if Path(program).resolve().name not in others:
+                if Path(program).resolve().name not in foreign_names:
                     return Path(program)
                 foreign.append(program)
     if foreign:
@@ -220,7 +229,7 @@ def mpiexec(library: Path | None = None) -> Path:
 
 
 class _SymbolInfo(ctypes.Structure):
-    """Dl_info of dladdr(3)."""
+    """Structure Dl_info of dladdr(3)."""
 
     _fields_ = (
         ("dli_fname", ctypes.c_char_p),
@@ -231,11 +240,11 @@ class _SymbolInfo(ctypes.Structure):
 
 
 def library_of_mpi4py(MPI: Any) -> str:
-    """The file that holds the MPI_Comm_rank which mpi4py calls."""
+    """Return the path of the library that contains the MPI_Comm_rank of mpi4py."""
     function = ctypes.CDLL(MPI.__file__).MPI_Comm_rank
     try:
         dladdr = ctypes.CDLL(None).dladdr
-    except AttributeError:  # C libraries before 2.34 keep it apart
+    except AttributeError:  # in a separate library before version 2.34 of the C library
         dladdr = ctypes.CDLL("libdl.so.2").dladdr
     dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(_SymbolInfo))
     info = _SymbolInfo()

@@ -1,4 +1,4 @@
-"""Text from a program that runs on many ranks."""
+"""Communicators of this process, and printing from a program that runs on many ranks."""
 
 from __future__ import annotations
 
@@ -29,48 +29,48 @@ from halocline.run.ranks.library import (
 )
 from halocline.words import shown
 
-IO_RANKS = "HALOCLINE_IO_RANKS"  # how many of the launcher's ranks, the last ones, are I/O ranks
+IO_RANKS = "HALOCLINE_IO_RANKS"  # number of I/O ranks, which are the last ranks of the launcher
 
 
 @cache
 def world() -> Communicator:
-    """All ranks that the launcher started, or this process alone.
+    """Return the communicator of all ranks that the launcher started, or of this process alone.
 
-    The first call on a launched process initialises MPI, checks it, and sees to it that an exception
-    which nobody catches ends all ranks (`halocline.run.ranks.excepthook`).
+    The first call in a launched process initialises and checks MPI. It also installs a hook that ends all
+    ranks after an uncaught exception (`halocline.run.ranks.excepthook`).
 
     Raises
     ------
     RunError
-        The launcher belongs to another MPI, native code is bound to another MPI library than mpi4py,
-        there is no working MPI, or it has no room for its shared memory.
+        No MPI library works, or it lacks shared memory. Launcher, native code and mpi4py belong to different
+        MPI libraries.
     """
-    started = launcher()
-    if started is None:
+    parent = launcher()
+    if parent is None:
         return Communicator()
-    send_to_launcher(f"rank {started.rank} {os.getpid()}")  # a rank may die while MPI is initialised
+    send_to_launcher(f"rank {parent.rank} {os.getpid()}")  # a rank may die during the initialisation of MPI
     _at_exit(send_to_launcher, "end")
     if is_foreign(native().mpi_library()):
-        raise RunError(_foreign(started))  # before the library ends this process with an error of its own
+        raise RunError(_foreign(parent))  # before the MPI library ends this process with its own error
     segments.prepare()
     MPI = initialised()
     comm = MPI.COMM_WORLD
-    if comm.size == 1 and started.size is not None and started.size > 1:
+    if comm.size == 1 and parent.size is not None and parent.size > 1:
         library = library_of_mpi4py(MPI)
         srun = f", or with `srun --mpi={'pmix' if '.so.40' in library else 'pmi2'}`"
         raise RunError(
-            f"the launcher ({started.name}) started {started.size} processes, but MPI sees only one: "
+            f"the launcher ({parent.name}) started {parent.size} processes, but MPI sees only one: "
             f"it belongs to another MPI than the library in use, {library}; "
             "start the ranks with `halocline run FILE.py --ranks R`, or with that MPI's own mpiexec"
-            f"{srun if started.name == 'Slurm' else ''}"
+            f"{srun if parent.name == 'Slurm' else ''}"
         )
     excepthook.install_again()
-    given = os.environ.get(IO_RANKS) or "0"
-    if not given.isdecimal() or int(given) >= comm.size:
+    setting = os.environ.get(IO_RANKS) or "0"
+    if not setting.isdecimal() or int(setting) >= comm.size:
         raise InputError(
-            f"{IO_RANKS} is {shown(given)}; expected fewer I/O ranks than the {comm.size} ranks there are"
+            f"{IO_RANKS} is {shown(setting)}; expected fewer I/O ranks than the {comm.size} ranks there are"
         )
-    return _beside_io_ranks(MPI, comm, int(given)) if int(given) else _wrap(MPI, comm)
+    return _beside_io_ranks(MPI, comm, int(setting)) if int(setting) else _wrap(MPI, comm)
 
 
 def _foreign(started: Launcher) -> str:
@@ -93,32 +93,39 @@ def _at_exit(function: Callable[..., Any], *args: Any) -> None:
 
 
 def _beside_io_ranks(MPI: Any, comm: Any, count: int) -> Communicator:
-    """All ranks but the last ones, the I/O ranks, on which this does not return."""
-    from halocline.run.ranks.io_ranks import serve  # it loads what writes
+    """Return the communicator of the compute ranks; on I/O ranks, serve arrays and exit."""
+    from halocline.run.ranks.io_ranks import serve  # this module imports the array writers
 
     first = comm.size - count
-    post, own = comm.Dup(), comm.Split(comm.rank >= first, comm.rank)
-    segments.forget_names()  # all ranks of the node have come
+    post, role_comm = comm.Dup(), comm.Split(comm.rank >= first, comm.rank)
+    segments.forget_names()  # all ranks of the node have mapped the segments
     if comm.rank >= first:
         serve(post, first)
         raise SystemExit(0)
-    communicator = _wrap(MPI, own)
+    communicator = _wrap(MPI, role_comm)
     ranks = IORanks(post, tuple(range(first, comm.size)), concurrent=communicator.thread_level == "multiple")
     _at_exit(ranks.end)
     return replace(communicator, io_ranks=ranks)
 
 
 def communicator_of(given: Any) -> Communicator:
-    """The ranks that a user gives: an mpi4py communicator, one of ours, or None for all that there are."""
+    """Return the communicator for a user's choice.
+
+    Parameters
+    ----------
+    given : mpi4py.MPI.Intracomm, Communicator or None
+        Communicator of the user. None means all ranks.
+    """
     if isinstance(given, Communicator):
         return given
     return world() if given is None else from_user(given)
 
 
 def from_user(comm: Any) -> Communicator:
-    """The ranks of a user's mpi4py communicator; all of them must call this.
+    """Return the communicator for the mpi4py communicator of a user; all of its ranks must call this.
 
-    What is made of a communicator is kept with it and freed with it: it must live as long as it is used here.
+    Derived communicators are stored with the user's communicator and freed with it. Therefore the user must
+    not free it while Halocline uses it.
     """
     MPI = initialised()
     if not isinstance(comm, MPI.Intracomm):
@@ -129,34 +136,37 @@ def from_user(comm: Any) -> Communicator:
     return _wrap(MPI, comm)
 
 
-# Ranks that fail meet here, apart from all other messages.
+# Communicator for failing ranks, separate from all other messages.
 _meeting: Any = None
 
 
 @cache
 def _attribute(MPI: Any) -> int:
-    """The attribute of a communicator that holds its Communicator. MPI has few communicators to give (MPICH:
-    2048), so that one user's communicator gets one duplicate, however many simulations run on it."""
+    """Return the key of the MPI attribute that stores the Communicator of an MPI communicator.
 
-    def free(comm: Any, key: int, made: Communicator) -> None:
-        made.free()
+    The number of MPI communicators is limited (MPICH: 2048). Therefore all simulations on one communicator of
+    a user share one duplicate.
+    """
+
+    def free(comm: Any, key: int, communicator: Communicator) -> None:
+        communicator.free()
 
     return int(MPI.Comm.Create_keyval(delete_fn=free))
 
 
 def _wrap(MPI: Any, comm: Any) -> Communicator:
-    known: Communicator | None = comm.Get_attr(_attribute(MPI))
-    if known is None:
-        known = _duplicate(MPI, comm)
-        comm.Set_attr(_attribute(MPI), known)
-    return known
+    communicator: Communicator | None = comm.Get_attr(_attribute(MPI))
+    if communicator is None:
+        communicator = _duplicate(MPI, comm)
+        comm.Set_attr(_attribute(MPI), communicator)
+    return communicator
 
 
 def _duplicate(MPI: Any, comm: Any) -> Communicator:
     global _meeting
-    own = comm.Dup()
-    # An error of MPI after set-up cannot be mended: abort all ranks instead of leaving some waiting.
-    own.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+    duplicate = comm.Dup()
+    # MPI errors after the set-up are fatal. Abort all ranks, since some could otherwise wait forever.
+    duplicate.Set_errhandler(MPI.ERRORS_ARE_FATAL)
     if _meeting is None:
         _meeting = comm.Dup()
     levels = {
@@ -166,15 +176,17 @@ def _duplicate(MPI: Any, comm: Any) -> Communicator:
         MPI.THREAD_MULTIPLE: "multiple",
     }
     level = levels[MPI.Query_thread()]
-    node = own.Split_type(MPI.COMM_TYPE_SHARED)
+    node = duplicate.Split_type(MPI.COMM_TYPE_SHARED)
     masks = tuple(node.allgather(affinity()))
-    if own.size == MPI.COMM_WORLD.size:  # all ranks of the node have come
+    if duplicate.size == MPI.COMM_WORLD.size:  # all ranks of the node have mapped the segments
         segments.forget_names()
-    return Communicator(own.rank, own.size, own, level, len(masks), masks, node, **nodes_of(own, node))
+    return Communicator(
+        duplicate.rank, duplicate.size, duplicate, level, len(masks), masks, node, **nodes_of(duplicate, node)
+    )
 
 
 def has_ranks() -> bool:
-    """Return whether this process is one of several, or has met others through a user's communicator.
+    """Return True if this process is one of several ranks of a launcher or of a user's communicator.
 
     A forked child of such a process has no ranks.
     """
@@ -184,17 +196,18 @@ def has_ranks() -> bool:
 
 
 def meeting() -> Any:
-    """Where ranks that fail meet; None before there is a communicator."""
+    """Return the communicator for failing ranks; None if no communicator exists yet."""
     return _meeting
 
 
 def print(*values: Any, **options: Any) -> None:
-    """Print once, however many ranks run the program: on the first.
+    """Print on the first rank only.
 
     Parameters
     ----------
     *values, **options
-        Of Python's own print. All ranks must evaluate them: ``sim.checksum(T)`` and the like are collective.
+        Arguments of the built-in print. All ranks must evaluate them, since ``sim.checksum(T)`` and similar
+        calls are collective.
     """
     if world().rank == 0:
         builtins.print(*values, **{"flush": True, **options})
