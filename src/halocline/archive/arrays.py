@@ -365,8 +365,8 @@ class Writer:
     def write(self, array: Any, lo: tuple[int, ...], values: NDArray[Any]) -> None:
         """Begin to write values at the element `lo` of an array.
 
-        The caller must not change the values after this call. The method raises no error, because other ranks wait for this rank between two writes. The method
-        `finish` raises the error instead.
+        The caller must not change the values after this call. The method raises no error, because other ranks
+        wait for this rank between two writes. The method `finish` raises the error instead.
         """
         if self.failure is not None:
             return

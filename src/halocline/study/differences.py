@@ -1,6 +1,6 @@
-"""Convergence of problems without exact solution: each grid is compared with the next finer one.
+"""Convergence of problems without exact solution, from the differences between successive grids.
 
-The difference of two solutions falls with the same power of the spacing as their errors do (Roache 1998,
+The difference between two solutions falls with the same power of the spacing as the error (Roache 1998,
 Verification and Validation in Computational Science and Engineering, Chapter 5).
 """
 
@@ -23,26 +23,26 @@ State = Mapping[str, "NDArray[Any]"]
 
 
 def state(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the fields that a run has written, by name."""
-    with np.load(path) as found:
-        return {name: found[name] for name in found}
+    """Return the fields that a run wrote, by name."""
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive}
 
 
 def differences(states: Sequence[State]) -> list[float | None]:
-    """Return the difference of each grid from the next finer one; None for the finest.
+    """Return the difference between each grid and the next finer grid; None for the finest grid.
 
     Raises
     ------
     InputError
-        A grid does not have a whole multiple of the cells of the one before.
+        The number of cells of a grid is no whole multiple of that of the previous grid.
     """
     return [*(_difference(coarse, fine) for coarse, fine in pairwise(states)), None]
 
 
 def _difference(coarse: State, fine: State) -> float:
-    """Return the mean difference of the field where it is largest, over the largest value of the field."""
+    """Return the maximum, over all fields, of the mean difference divided by the largest value."""
     worst = 0.0
-    for name in (each for each in coarse if not each.endswith(PLACES)):
+    for name in (field for field in coarse if not field.endswith(PLACES)):
         restricted = _restricted(fine[name], coarse[name].shape, fine[name + PLACES])
         scale = float(np.abs(restricted).max())
         if scale:
@@ -51,21 +51,21 @@ def _difference(coarse: State, fine: State) -> float:
 
 
 def _restricted(values: NDArray[Any], shape: tuple[int, ...], on_faces: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return values of a fine grid at the points of a coarse one: means of cells, and the faces of both."""
+    """Return the values of a fine grid at the points of a coarse grid: cell means, and common faces."""
     for axis, count in enumerate(shape):
         fine, ends = values.shape[axis], 0
         if on_faces[axis] and (fine - 1) % max(1, count - 1) == 0 and fine % count:
-            ends = 1  # a face more than cells
+            ends = 1  # one more face than cells
         if (fine - ends) % max(1, count - ends):
             raise InputError(
                 f"a grid of {fine - ends} cells along an axis has no whole multiple of the {count - ends} of "
                 "the one before: expected sizes such as 64,128,256"
             )
         ratio = (fine - ends) // max(1, count - ends)
-        moved = values.swapaxes(0, axis)
+        axis_first = values.swapaxes(0, axis)
         if on_faces[axis]:
-            moved = moved[::ratio]
+            axis_first = axis_first[::ratio]
         else:
-            moved = moved.reshape(count, ratio, *moved.shape[1:]).mean(axis=1)
-        values = moved.swapaxes(0, axis)
+            axis_first = axis_first.reshape(count, ratio, *axis_first.shape[1:]).mean(axis=1)
+        values = axis_first.swapaxes(0, axis)
     return values

@@ -1,4 +1,4 @@
-"""Measurements and report of a study: the runs that it takes, done one by one."""
+"""Plan, measurements and report of a study."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from halocline.words import counted, joined
 
 
 def plan(asked: Asked) -> list[Run]:
-    """Return the runs of a study, all of them with the same algorithm.
+    """Return the runs of a study, with the same automatic parameters in all runs of a problem.
 
-    All runs of a case have the automatic parameters that the case chooses for the largest grid. Runs with
-    different settings or numbers of axes are different problems. Each problem has its own values.
+    The case chooses these parameters for the largest grid of the problem. Runs with different settings or
+    numbers of axes are different problems.
     """
     runs = asked.study.runs(asked)
     for run in runs:
@@ -45,7 +45,7 @@ def plan(asked: Asked) -> list[Run]:
 
 
 def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...]) -> Run:
-    """Return a run with automatic parameters, which the case chooses for a grid of another shape."""
+    """Return a run with automatic parameters that the case chose for a grid of another shape."""
     if not values:
         return run
     settings = (*run.command.settings, *(f"{name}={value:g}" for name, value in values.items()))
@@ -57,7 +57,13 @@ def _with_automatic(run: Run, values: Mapping[str, float], shape: tuple[int, ...
 
 
 def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]:
-    """Return the exchanges of each order of differences; InputError for a grid that cannot be cut."""
+    """Return the exchanges of a step for each order of differences.
+
+    Raises
+    ------
+    InputError
+        A grid cannot be decomposed.
+    """
     from halocline.run.domain.execution import chosen_devices
 
     exchanges: dict[Any, Exchanged] = {}
@@ -78,7 +84,7 @@ def formula_of(asked: Asked, runs: Sequence[Run]) -> dict[int | None, Exchanged]
                 **vars(exchanges[key]),
             )
     if not asked.has_settings and runs:
-        by_order[asked.problems[0][1].order] = by_order[None]  # its record says which order it has
+        by_order[asked.problems[0][1].order] = by_order[None]  # its record contains the order
     return by_order
 
 
@@ -89,10 +95,20 @@ def carry_out(
     note: Callable[[str], None],
     keep: Callable[[list[Measurement]], None] = lambda measurements: None,
 ) -> list[Measurement]:
-    """Return all measurements.
+    """Carry out the runs of a study one by one, and return all measurements.
 
-    All runs are fitted to the devices of this machine before the first one begins. `note` takes lines of text
-    before and after each run, and `keep` the measurements so far.
+    All runs are adapted to the devices of this machine before the first run begins.
+
+    Parameters
+    ----------
+    study : Study
+    runs : sequence of Run
+    repeat : int
+        Number of repetitions of each run.
+    note : callable
+        Function that receives a line of text before and after each run.
+    keep : callable
+        Function that receives all measurements so far, after each run.
     """
     runs = [run.here for run in runs]
     measurements: list[Measurement] = []
@@ -120,17 +136,19 @@ def _automatic_values(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def reported(study: Study, measurements: Sequence[Measurement], theory: Theory | None) -> Report:
-    """Return the report of a study on its measurements."""
-    report, one = study.report(Group(measurements, theory)), measurements[0]
+    """Return the report of a study for its measurements."""
+    report, first = study.report(Group(measurements, theory)), measurements[0]
     facts = dict(report.facts)
     if theory is not None and study.formula:
         facts["theory"] = {"per_byte": theory.per_byte, "measured_on": theory.measured_on}
-        facts["theory"]["exchanged"] = [[order, asdict(each)] for order, each in theory.exchanged.items()]
-    steps = None if is_solve(one) else counted(one["steps"], "step")
+        facts["theory"]["exchanged"] = [
+            [order, asdict(exchanged)] for order, exchanged in theory.exchanged.items()
+        ]
+    steps = None if is_solve(first) else counted(first["steps"], "step")
     return replace(
         report,
         said=[*_automatic_values(measurements), *report.said],
         facts=facts,
-        what=report.what or joined(one["scheme"] or one.get("method"), steps),
-        footer=report.footer or (solves.CLOCK if is_solve(one) else study.footer),
+        what=report.what or joined(first["scheme"] or first.get("method"), steps),
+        footer=report.footer or (solves.CLOCK if is_solve(first) else study.footer),
     )

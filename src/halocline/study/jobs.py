@@ -1,4 +1,4 @@
-"""Job scripts that run a study on a cluster, a job for each layout of its ranks."""
+"""Job scripts that run a study on a cluster, with one job for each layout of the ranks."""
 
 from __future__ import annotations
 
@@ -58,13 +58,16 @@ PBS = """#!/bin/bash
 {%- endfor %}
 cd "$PBS_O_WORKDIR"
 """
-SYSTEMS = {"slurm": (SLURM, "sh", "sbatch"), "pbs": (PBS, "pbs", "qsub")}  # head, end of a name, command
-SUBMIT = ("--submit", "--time", "--partition", "--account", "--directive")  # with a value each
+SYSTEMS = {
+    "slurm": (SLURM, "sh", "sbatch"),
+    "pbs": (PBS, "pbs", "qsub"),
+}  # header, file name extension, command
+SUBMIT = ("--submit", "--time", "--partition", "--account", "--directive")  # options with values
 LAYOUT = ("--ranks", "--threads", "--nodes", "--per-node")
 OVERWRITE = "--overwrite"
 FLAGS = (OVERWRITE, "--exclusive")
 DIRECTIVE = re.compile(r"-[A-Za-z0-9_.,:;@+/=%\[\]-]*( [A-Za-z0-9_.,:;@+/=%\[\]-]+)*")
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:@+/-]*")  # of a partition, queue or account
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:@+/-]*")  # name of a partition, queue or account
 CLOCK = r"[0-9]{1,4}:[0-5][0-9]:[0-5][0-9]"
 TIMES = {  # time limit of a job: pattern and description
     "slurm": (
@@ -74,9 +77,9 @@ TIMES = {  # time limit of a job: pattern and description
     ),
     "pbs": (re.compile(CLOCK), "hours, minutes and seconds, such as 01:30:00"),
 }
-# options and values that stay distinct when hyphens join them in the name of a file
+# options and values that stay distinct if hyphens join them in a file name
 DISTINCT = re.compile(r"(--[a-z]+(-[a-z]+)* [A-Za-z0-9.]+ ?)*")
-MAX_STEM = 120  # characters of the name of a file, above which a digest replaces the options
+MAX_STEM = 120  # maximum length of a file name; in a longer name, a digest replaces the options
 BODY = """
 # what runs in the job: each run of the study starts its own ranks on the nodes of the job
 {%- if not affinity %}
@@ -87,18 +90,19 @@ export OMP_PLACES=cores OMP_PROC_BIND=close
 
 
 def scripts(asked: Asked, line: Sequence[str], system: str, how: Mapping[str, Any]) -> dict[Path, str]:
-    """Return the job script of each layout, by file.
+    """Return the job script of each layout, by path.
 
-    The name of a file holds all that the study varies, so jobs of different studies have different files.
+    The file name contains all options that the study varies. Jobs of different studies therefore have
+    different files.
 
     Parameters
     ----------
     asked : Asked
     line : sequence of str
-        The command that asked for the scripts.
+        Command line that requested the scripts.
     system : {"slurm", "pbs"}
     how : mapping
-        "time", "partition", "account", "exclusive", "directive".
+        Options of the job: "time", "partition", "account", "exclusive", "directive".
 
     Raises
     ------
@@ -116,8 +120,12 @@ def scripts(asked: Asked, line: Sequence[str], system: str, how: Mapping[str, An
     for layout in asked.layouts:
         per_node = layout.per_node or layout.ranks
         stem = _stem(asked, words, layout)
-        where = {"--nodes": layout.nodes, "--per-node": per_node, "--threads": layout.threads}
-        job_options = [*(f"{word}" for item in where.items() for word in item), "--json", f"{stem}.json"]
+        layout_options = {"--nodes": layout.nodes, "--per-node": per_node, "--threads": layout.threads}
+        job_options = [
+            *(f"{word}" for item in layout_options.items() for word in item),
+            "--json",
+            f"{stem}.json",
+        ]
         index = words.index("--") if "--" in words else len(words)
         command = [sys.executable, "-m", "halocline.cli", *words[:index], *job_options, *words[index:]]
         facts = {
@@ -187,11 +195,11 @@ def _check_word(word: str) -> None:
 def _stem(asked: Asked, words: Sequence[str], layout: Layout) -> str:
     """Return the name of a job: study, problem, sizes, options, threads, ranks of a node, and nodes.
 
-    The name holds a digest of the command if the other parts are ambiguous, or if the name is too long.
+    The name contains a digest of the command if the other parts are ambiguous, or if the name is too long.
     """
     sizes = () if asked.sizes is None else ("n", *asked.sizes)
     nodes, threads = layout.nodes, (layout.threads, "thread" if layout.threads == 1 else "threads")
-    of_nodes = (layout.per_node or layout.ranks, "per-node", nodes, "node" if nodes == 1 else "nodes")
+    node_words = (layout.per_node or layout.ranks, "per-node", nodes, "node" if nodes == 1 else "nodes")
     options = list(_without(words, ("--n",)))
     for word in ("study", asked.study.name, asked.command.name, "--"):
         if word in options:
@@ -201,7 +209,7 @@ def _stem(asked: Asked, words: Sequence[str], layout: Layout) -> str:
     is_distinct = asked.command.name == problem and DISTINCT.fullmatch(" ".join(options))
     choices = ((*sizes, *options), (*sizes, *options, digest), (digest,))
     for varied in choices[0 if is_distinct else 1 :]:
-        parts = (asked.study.name, problem, *varied, *threads, *of_nodes)
+        parts = (asked.study.name, problem, *varied, *threads, *node_words)
         stem = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(map(str, parts))).strip("-.")
         if len(stem) <= MAX_STEM:
             break
@@ -209,7 +217,7 @@ def _stem(asked: Asked, words: Sequence[str], layout: Layout) -> str:
 
 
 def _without(line: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return a command line without some options and their values, and without FLAGS."""
+    """Return a command line without the given options, their values, and FLAGS."""
     remaining: list[str] = []
     words = iter(line)
     for word in words:

@@ -1,4 +1,4 @@
-"""Measurement files of any machines, MPIs and commits, joined into one report."""
+"""Joint report of measurement files from any machines, MPI libraries and commits."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ Conditions = tuple[tuple[str, str], ...]
 
 
 def labelled(text: str) -> tuple[str, Path]:
-    """Return the name and the path of a file: "NewRiver=a.json", or a path alone, which has no name."""
+    """Return the label and the path in a text such as "NewRiver=a.json"; a path alone has no label."""
     name, equals, path = text.partition("=")
     return (name, Path(path)) if equals and path and not Path(text).exists() else ("", Path(text))
 
 
 def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement], Report]:
-    """Return all measurements of some files, and one report of them.
+    """Return all measurements of several files, and a joint report.
 
     Parameters
     ----------
     files : sequence of Path, or mapping of Path to str
-        With a name of each, which separates its measurements from those of others.
+        Paths of the files, with or without labels. Files with different labels are different sources.
 
     Raises
     ------
     InputError
-        A file cannot be read, holds no measurements of a study, or is given twice.
+        A file cannot be read, contains no measurements of a study, or is given twice.
     """
     duplicate = next((path for path, count in Counter(map(Path.resolve, files)).items() if count > 1), None)
     if duplicate is not None:
@@ -76,7 +76,7 @@ def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement
     for held, group in problems.items():
         study = by_name[group.first["study"]]
         report = _of_problem(study, group.members, exchanges.get(held))
-        names = differing[_kind(group)] - {"order", "scheme", "dtype"}  # which `q.named` has
+        names = differing[_kind(group)] - {"order", "scheme", "dtype"}  # `q.named` contains them
         values = [f"{name.replace('_', ' ')} {_in_words(value)}" for name, value in held if name in names]
         prefix = joined_words(f"{study.title}: {q.named(group.first)}", *values)
         if len(problems) > 1:
@@ -95,10 +95,10 @@ def joined(files: Mapping[Path, str] | Sequence[Path]) -> tuple[list[Measurement
 
 
 def held_conditions(study: Study, measurement: Measurement) -> Conditions:
-    """Return the conditions that the tables of a study hold fixed, by name.
+    """Return the conditions that are fixed in the tables of a study, as pairs of name and value.
 
-    Measurements that differ in a condition are not compared with each other. For an option that the study
-    varies, the condition is the value of the option in the other runs.
+    Measurements that differ in a fixed condition are not compared with each other. For an option that the
+    study varies, the condition is the value of the option in the other runs.
     """
     varied = measurement.get("varied") or {}
     base = {name: RUN.get(name, EXECUTION.get(name)) for name in varied} | measurement.get("base", {})
@@ -142,7 +142,7 @@ def _numbered(reports: Sequence[Report]) -> dict[str, Any]:
 def _of_problem(
     study: Study, measurements: Sequence[Measurement], exchanged: dict[int | None, Exchanged] | None
 ) -> Report:
-    """Return the report of one problem; with several sources it has tables of each and of all."""
+    """Return the report of one problem, with tables of each source and of all sources together."""
     distinct = Group(joined_repeats(sorted(measurements, key=q.grid)))
     repeats, parts = _repeats(distinct.members), distinct.by(source)
     theories = [None if exchanged is None else Theory.of(exchanged, part.members) for part in parts]
@@ -161,7 +161,7 @@ def _of_problem(
 
 
 def _repeats(distinct: Sequence[Measurement]) -> list[str]:
-    """Return a sentence about the measurements that are joined as repeats, if there are any."""
+    """Return a sentence about the measurements that are joined as repeats, if any exist."""
     repeated = [m for m in distinct if "repeats" in m]
     if not repeated:
         return []
@@ -178,7 +178,7 @@ def _case_and_size(measurement: Measurement) -> Any:
 
 
 def _place(measurement: Measurement) -> Any:
-    """Return the key of what sources are compared at: problem, layout and way."""
+    """Return the key of the problem, the layout and the way; sources are compared for equal keys."""
     names = ("study", "order", *(name for name in WORDS if name != "mpi"))
     ways = (WORDS[name](measurement) if name in WORDS else str(measurement.get(name)) for name in names)
     return by_layout(measurement), ranks_of_node(measurement), q.grid(measurement), *ways
@@ -199,7 +199,7 @@ def _of_sources(group: Group) -> Iterator[Table]:
 
 
 def _compared(group: Group) -> Iterator[str]:
-    """Yield a sentence on the speeds of each two sources, at the same places, for each case and size."""
+    """Yield a sentence on the relative speed of each pair of sources, for each case and size."""
     for same in group.by(_case_and_size):
 
         def name(m: Measurement) -> str:

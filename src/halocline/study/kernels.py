@@ -1,4 +1,4 @@
-"""Compilers and vector lengths of kernels, which a study varies by the environment."""
+"""Compilers and vector lengths of kernels, which a study varies by environment variables."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ class Layout(NamedTuple):
     Attributes
     ----------
     ranks : int
-        Of the whole run.
+        Number of ranks of the whole run.
     threads : int
-        Of each rank.
+        Number of threads of each rank.
     per_node : int or None
-        Ranks of each node; None: as the launcher distributes them.
+        Number of ranks on each node; None if the launcher distributes the ranks.
     """
 
     ranks: int
@@ -37,17 +37,17 @@ class Layout(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """Number of nodes; 1 where it is not given."""
+        """Number of nodes; 1 if the launcher distributes the ranks."""
         return 1 if self.per_node is None else -(-self.ranks // self.per_node)
 
     @property
     def options(self) -> dict[str, str]:
-        """Options of `halocline run`."""
+        """Layout as options of `halocline run`."""
         node = {} if self.per_node is None else {"--ranks-per-node": f"{self.per_node}"}
         return {"--ranks": f"{self.ranks}", "--threads": f"{self.threads}", **node}
 
     @property
     def words(self) -> str:
-        """Description in a few words."""
+        """Short description of the layout."""
         on = None if self.per_node is None else f"on {counted(self.nodes, 'node')}"
         return joined(f"ranks {self.ranks}", f"threads {self.threads}", on)

@@ -9,7 +9,7 @@ from typing import Any
 
 Measurement = dict[str, Any]
 
-# conditions of a run, as opposed to its results: measurements that agree in all of them are repeats
+# conditions of a run, as opposed to its results; measurements with equal conditions are repeats
 PROBLEM = (
     *("study", "case", "settings", "dim", "order", "scheme", "method", "rtol", "max_iterations"),
     *("steps", "warm_up", "growth", "scaling", "fields", "dtype", "radius", "corners"),
@@ -30,45 +30,45 @@ EXECUTION = (
     ),
     *("io_ranks", "environment", "python"),
 )
-PLACE = (  # axes of all tables
+PLACE = (  # conditions that form the rows and columns of tables
     *("n", "shape", "ranks", "threads", "nodes", "ranks_per_node", "hosts", "parts", "methods_used"),
     *("cores_or_devices", "only", "halo"),
 )
 CONDITIONS = (*PROBLEM, *EXECUTION, *PLACE)
 OUTCOMES_OF_SOLVES = ("steps", "overlap")  # conditions of steps, but results of a solve
-# results other than the seconds that are proportional to them, and results inversely proportional to the time
+# results proportional to the time of a run, and results inversely proportional to it
 AS_TIME = ("ns_per_cell_step", "seconds_per_iteration")
 AS_SPEED = ("ssspnt", "share_of_bound", "share_of_peak", "bandwidth_share", "rate")
-ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # not of parts of solves
+ONLY_OF_SOLVES = ("dim", "method", "rtol", "max_iterations")  # conditions of whole solves, not of their parts
 
 
 def is_solve(measurement: Measurement) -> bool:
-    """Return whether a measurement is of a linear solve, whose whole time counts, and not of steps."""
+    """Return whether a measurement is of a linear solve, timed as a whole, instead of steps."""
     return "dof" in measurement
 
 
 def ranks_of_node(measurement: Measurement) -> int:
-    """Return the greatest number of ranks of a node, as observed where the record has it."""
-    seen = measurement.get("ranks_of_node") or measurement.get("ranks_per_node")
-    return int(seen or -(-measurement["ranks"] // int(measurement.get("nodes") or 1)))
+    """Return the maximum number of ranks on a node, as observed if the record contains it."""
+    rank_count = measurement.get("ranks_of_node") or measurement.get("ranks_per_node")
+    return int(rank_count or -(-measurement["ranks"] // int(measurement.get("nodes") or 1)))
 
 
 def mpi_library(measurement: Measurement) -> str:
-    """Return the MPI library of a run: "MPICH Version: 5.0"."""
+    """Return the MPI library of a run, such as "MPICH Version: 5.0"."""
     version = str(measurement["machine"]["mpi_version"] or "no MPI")
     return version.partition(",")[0].partition("\n")[0].strip()
 
 
 def source(measurement: Measurement) -> str:
-    """Return the label of its file, processor or device, MPI, version and commit of a measurement.
+    """Return the source of a measurement: label of the file, processor or device, MPI, and commit or version.
 
-    Jobs of one cluster may run on different hosts.
+    The host is not included, because jobs on one cluster may run on different hosts.
     """
     machine = measurement["machine"]
-    what = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
+    processor = measurement["devices"][0]["name"] if measurement["devices"] else machine["cpu"]
     version = machine.get("version") or "unknown"
     code = f"commit {machine['commit']}" if machine["commit"] else f"Halocline {version}"
-    return ", ".join(filter(None, (measurement.get("label"), what, mpi_library(measurement), code)))
+    return ", ".join(filter(None, (measurement.get("label"), processor, mpi_library(measurement), code)))
 
 
 def conditions(
@@ -80,7 +80,7 @@ def conditions(
     ----------
     measurement : dict
     without : collection of str
-        Names that are left out.
+        Names of conditions to omit.
     instead : mapping of str to value, optional
         Values that replace those of the measurement.
     """
@@ -89,19 +89,21 @@ def conditions(
     if is_solve(measurement):
         values |= dict.fromkeys(OUTCOMES_OF_SOLVES)
     values |= replacements
-    set_there = {name: value for name, value in (values["environment"] or {}).items() if value is not None}
-    values["environment"] = set_there
+    set_variables = {
+        name: value for name, value in (values["environment"] or {}).items() if value is not None
+    }
+    values["environment"] = set_variables
     values["dtype"] = values["dtype"] or "float64"  # records of earlier versions lack it
     values["settings"] = " ".join(sorted(str(values["settings"] or "").split()))
     values["axes"] = len(measurement["shape"])
-    values["ranks_per_node"] = ranks_of_node(measurement)  # observed, whether or not it was asked for
+    values["ranks_per_node"] = ranks_of_node(measurement)  # observed, even if no number was requested
     return {name: _text(value) for name, value in values.items() if name not in without}
 
 
 def grouped(
     measurements: Iterable[Measurement], key: Callable[[Measurement], Any]
 ) -> dict[Any, list[Measurement]]:
-    """Return the measurements of each value of a key, in the order of their first ones."""
+    """Return the measurements for each value of a key, in the order of the first occurrence."""
     groups: dict[Any, list[Measurement]] = {}
     for m in measurements:
         groups.setdefault(key(m), []).append(m)
@@ -128,9 +130,9 @@ def _joined(alike: Sequence[Measurement]) -> Measurement:
 
 
 def at_median(records: Sequence[dict[str, Any]], times: Sequence[float]) -> dict[str, Any]:
-    """Return the record whose seconds are nearest to the median of the times, changed to that median.
+    """Return the record whose time is nearest to the median of the times, scaled to this median.
 
-    Results that follow from the seconds are changed in proportion.
+    Results that depend on the time are scaled in proportion.
     """
     middle = median(times)
     nearest = min(records, key=lambda record: abs(record["seconds"] - middle))

@@ -1,6 +1,6 @@
-"""Measurement files, as they must be: each record is validated before a report uses it.
+"""Models of measurement files, which validate each record before a report uses it.
 
-Imported when a report reads files: other commands start sooner without the validation library.
+Only reports of files import this module, because the import of the validation library is slow.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from halocline.study.reporting.theory import Exchanged
 from halocline.study.study import studies
 from halocline.words import invalid
 
-SHORTEST, LONGEST = 1e-12, 1e12  # seconds, and other measured numbers
-LEAST, MOST = 1e-100, 1e100  # numbers of a problem, in any units: their ratios are finite
+SHORTEST, LONGEST = 1e-12, 1e12  # range of times in seconds, and of other measured numbers
+LEAST, MOST = 1e-100, 1e100  # range of the numbers of a problem, whose ratios are finite
 T = TypeVar("T")
 
 
@@ -93,7 +93,7 @@ class MachineFacts(_Part):
 
 
 class OptionFacts(_Part):
-    """Options that a study varies; those without a type here are shown as text."""
+    """Options that a study varies; reports show options without a declared type as text."""
 
     model_config = ConfigDict(extra="allow")
     environment: dict[str, str | None] = Field(default={})
@@ -102,7 +102,7 @@ class OptionFacts(_Part):
 class RunFacts(_Part):
     """Record of any run; keys that no table reads are not validated.
 
-    Keys with a default are missing in records of earlier versions, or of some commands.
+    Keys with a default may be missing in records of earlier versions and of some commands.
     """
 
     study: str
@@ -166,7 +166,7 @@ class RunFacts(_Part):
 
 
 class InstructionFacts(_Part):
-    """Floating-point instructions of a cell and step."""
+    """Number of floating-point instructions per cell and step."""
 
     scalar: NotNegative
     vector: NotNegative
@@ -184,7 +184,7 @@ class StepFacts(RunFacts):
 class SolveFacts(RunFacts):
     """Record of a linear solve."""
 
-    ns_per_cell_step: Positive | None  # type: ignore[assignment]  # None where there was no iteration
+    ns_per_cell_step: Positive | None  # type: ignore[assignment]  # None without iterations
     checksum: str
     dof: Count
     dim: Annotated[int, _of(AXES)]
@@ -214,7 +214,7 @@ class ErrorFacts(StepFacts):
 
 
 class ExtrapolatedFacts(_Part):
-    """Facts of a problem file on its numbers; see `halocline.study.reporting.extrapolation.facts`."""
+    """Facts about extrapolated numbers; see `halocline.study.reporting.extrapolation.facts`."""
 
     names: Annotated[list[str], Field(min_length=1)]
     published: dict[str, Annotated[float, AfterValidator(_of_finite_ratios)]]
@@ -299,15 +299,15 @@ class TheoryFacts(_Part):
 
 
 def _facts_of(record: Mapping[str, Any]) -> type[RunFacts]:
-    """Return the model of a record."""
+    """Return the model that validates a record."""
     study = studies().get(record["study"])
     to_the_end = study is not None and study.to_the_end
     if not record.keys().isdisjoint(("dof", "converged")):
         return ConvergedFacts if to_the_end else SolveFacts
     if to_the_end:
         return SteadyFacts if "extrapolated" in record else ErrorFacts
-    own: dict[str, type[RunFacts]] = {"exchange": ExchangeFacts, "placement": PlacementFacts}
-    return own.get(record["study"], StepFacts)
+    models: dict[str, type[RunFacts]] = {"exchange": ExchangeFacts, "placement": PlacementFacts}
+    return models.get(record["study"], StepFacts)
 
 
 def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | None]:
@@ -316,7 +316,7 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | N
     Raises
     ------
     InputError
-        The file cannot be read, holds no measurements of a study, or has a record that cannot be.
+        The file cannot be read, contains no measurements of a study, or contains an invalid record.
     """
     try:
         data = json.loads(path.read_text())
@@ -327,10 +327,12 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | N
         raise InputError(f"{path} holds no measurements of a study; expected what --json of a study wrote")
     facts = data if isinstance(data, dict) else {}
     for number, record in enumerate(measurements, 1):
-        where = f"{path}, record {number}"
+        place_name = f"{path}, record {number}"
         if not isinstance(record, dict) or not isinstance(record.get("study"), str):
-            raise InputError(f"{where} is no measurement of a study; expected what --json of a study wrote")
-        _validate(_facts_of(record).model_validate, record, where)
+            raise InputError(
+                f"{place_name} is no measurement of a study; expected what --json of a study wrote"
+            )
+        _validate(_facts_of(record).model_validate, record, place_name)
     exchanged = None
     if "theory" in facts:
         # A strict model accepts a JSON array as a tuple, but no Python list.
@@ -338,11 +340,11 @@ def read(path: Path) -> tuple[list[Measurement], dict[int | None, Exchanged] | N
         theory = _validate(TheoryFacts.model_validate_json, text, f"{path}, theory")
         exchanged = {
             order: Exchanged(
-                Traffic(each.traffic.weights, each.traffic.layers), each.thickness, each.periodic
+                Traffic(entry.traffic.weights, entry.traffic.layers), entry.thickness, entry.periodic
             )
-            for order, each in theory.exchanged
+            for order, entry in theory.exchanged
         }
-        axes = {len(each.periodic) for each in exchanged.values()}
+        axes = {len(exchange.periodic) for exchange in exchanged.values()}
         for number, record in enumerate(measurements, 1):
             if axes - {len(record["shape"])}:
                 raise InputError(
@@ -358,22 +360,22 @@ def _validate(validate: Callable[[Any], T], record: Any, where: str) -> T:
     try:
         return validate(record)
     except ValidationError as error:
-        first, *others = error.errors()
-        more = f" (and {len(others)} more)" if others else ""
+        first, *further_errors = error.errors()
+        more = f" (and {len(further_errors)} more)" if further_errors else ""
         raise InputError(
             f"{where}: {invalid(first)}{more}. Measure it again, or leave the file out."
         ) from None
 
 
 def _numbers_and_texts(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the place and value of numbers that are not finite and texts that are not valid Unicode."""
+    """Yield the place and the value of each number that is not finite and each text with invalid Unicode."""
     if isinstance(value, dict):
-        for key, each in value.items():
+        for key, item in value.items():
             yield from _numbers_and_texts(key, f"key {key!r}")
-            yield from _numbers_and_texts(each, f"{place}.{key}".lstrip("."))
+            yield from _numbers_and_texts(item, f"{place}.{key}".lstrip("."))
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _numbers_and_texts(each, f"{place}.{number}".lstrip("."))
+        for number, item in enumerate(value):
+            yield from _numbers_and_texts(item, f"{place}.{number}".lstrip("."))
     elif (isinstance(value, float) and not math.isfinite(value)) or (
         isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value)
     ):

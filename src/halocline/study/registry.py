@@ -1,4 +1,4 @@
-"""Declarations of studies and papers, in the packages that `halocline.applications` names."""
+"""Declarations of studies and papers in the packages that `halocline.applications` lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _modules() -> list[ModuleType]:
 
 
 def declared(name: str) -> list[Any]:
-    """Return the values of a name at the top of the modules that declare it."""
+    """Return the values of a module-level name, from all modules that define it."""
     return [getattr(module, name) for module in _modules() if hasattr(module, name)]
 
 

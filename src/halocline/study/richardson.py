@@ -1,10 +1,10 @@
 """Richardson extrapolation from three grids: the order, the limit and the grid-convergence index.
 
 Grids are numbered from the finest, as in the papers: f1, f2, f3 on spacings h1 < h2 < h3, with ratios
-r21 = h2/h1 and r32 = h3/h2, and differences ε21 = f2 - f1 and ε32 = f3 - f2. All follows from f = f0 + a h^p.
+r21 = h2/h1 and r32 = h3/h2, and differences ε21 = f2 - f1 and ε32 = f3 - f2. The model is f = f0 + a h^p.
 
 - Roache 1994, J. Fluids Eng. 116, 405: the grid-convergence index.
-- Celik et al. 2008, J. Fluids Eng. 130, 078001: the order where the two ratios differ.
+- Celik et al. 2008, J. Fluids Eng. 130, 078001: the order for two different ratios.
 """
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ from enum import StrEnum
 
 from halocline.errors import InputError
 
-LEAST_GRIDS = 3  # for an order without an exact solution
-SAFETY = 1.25  # of the index, where three grids tell the order (Roache)
-SAFETY_UNKNOWN = 3.0  # where the order is what one expects (Roache, of two grids)
-LEAST_ORDER = 1e-6  # what falls more slowly does not fall
-DIGITS = 1e-12  # of an order
-MOST = 300.0  # of p ln r: e^300 times its square is still a float
+# minimum number of grids for an order without an exact solution
+LEAST_GRIDS = 3
+# safety factor of the index with the order from three grids (Roache)
+SAFETY = 1.25
+# safety factor of the index with the expected order (Roache, for two grids)
+SAFETY_UNKNOWN = 3.0
+# minimum order: differences that fall more slowly count as not falling
+LEAST_ORDER = 1e-6
+# tolerance of the order
+DIGITS = 1e-12
+# maximum of p ln r: the square of e^300 is still a float
+MOST = 300.0
 
 
 class Trend(StrEnum):
@@ -35,28 +41,28 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """Order, limit and index of a number on three grids.
+    """Order, limit and grid-convergence index of a number on three grids.
 
     Attributes
     ----------
     trend : Trend
-        There are an order and a limit only where the differences fall, both with the same sign, and the last
-        one is more than noise.
+        Behaviour of the differences. An order and a limit exist only if the differences fall, have the same
+        sign, and exceed the noise on the finest grid.
     ratio : float or None
-        ε32/ε21, how many times the difference falls; None where there is no last difference.
+        Ratio ε32/ε21 of the differences; None if ε21 is 0.
     order : float or None
-        p, as observed.
+        Observed order p.
     value : float or None
-        f0, where the spacing is zero.
+        Limit f0 at zero spacing.
     index : float or None
-        The grid-convergence index of the finest grid, a share of f1: f0 probably is not farther away. None
-        where f1 is 0.
+        Grid-convergence index of the finest grid, as a share of f1; None if f1 is 0. The distance between f1
+        and f0 is probably not larger.
     safety : float
-        What it is multiplied by: 1.25, or 3 where it takes the expected order, as none was observed.
+        Safety factor of the index: 1.25 for an observed order, 3 for the expected order.
     range_observed, range_expected : float or None
-        GCI_23 / (r21^p GCI_12) with p as observed, and as expected. In the asymptotic range they are near 1.
-        The first is f1/f2 by construction and says little; the second says how far p is from what is
-        expected.
+        GCI_23 / (r21^p GCI_12) with the observed order and with the expected order. Both are near 1 in the
+        asymptotic range. The first is f1/f2 by construction and contains little information. The second
+        shows the deviation of p from the expected order.
     """
 
     trend: Trend
@@ -77,18 +83,18 @@ def limit(
     Parameters
     ----------
     values, spacings : sequence of float
-        Of three grids, the coarsest first.
+        Values and spacings on three grids, the coarsest grid first.
     expected : float
-        The order for the index where none is observed.
+        Order for the index if no order is observed.
     noise : float
-        Relative error of the values, such as what is left when iterations end: smaller differences, over f1,
-        mean nothing.
+        Relative error of the values, such as the remaining error at the end of iterations. Differences below
+        it, relative to f1, have no meaning.
 
     Raises
     ------
     InputError
-        Other than three grids, spacings that do not fall, an expected order that is not positive, or a number
-        that is not finite.
+        The number of grids is not three, the spacings do not fall, the expected order is not positive, or a
+        number is not finite.
 
     Examples
     --------
@@ -118,12 +124,12 @@ def limit(
 
 
 def order(ratio: float, r21: float, r32: float) -> float | None:
-    """Return the order p with which differences fall by a ratio ε32/ε21; None where they do not fall.
+    """Return the order p for a ratio ε32/ε21 of the differences; None if the differences do not fall.
 
-    p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for differences of one
-    sign. They iterate p from there, which runs away where r32 is much greater than r21; and they take the
-    absolute value, which turns what grows into what falls. The left side less the last term rises with p, so
-    that there is one solution.
+    The equation is p ln r21 = ln(ε32/ε21) + ln((r21^p - 1) / (r32^p - 1)), Eqs. 3 of Celik et al. for
+    differences of one sign. The fixed-point iteration of the paper diverges if r32 is much larger than r21.
+    Its absolute value turns growing differences into falling ones. This function finds the root instead. The
+    left side minus the last term rises with p, so that the root is unique.
     """
     from scipy.optimize import brentq
 
@@ -132,7 +138,7 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
     a21, a32 = math.log(r21), math.log(r32)
 
     def excess(p: float) -> float:
-        """Return the ratio that an order gives over the observed one, as logarithm."""
+        """Return ln(predicted ratio / observed ratio) for the order p."""
         return p * a32 + math.log(math.expm1(-p * a32) / math.expm1(-p * a21)) - math.log(ratio)
 
     if excess(LEAST_ORDER) >= 0:
@@ -146,15 +152,15 @@ def order(ratio: float, r21: float, r32: float) -> float | None:
 def index(fine: float, difference: float, ratio: float, p: float, safety: float) -> float | None:
     """Return the grid-convergence index of the finer of two grids, F |ε/f| / (r^p - 1) (Roache 1994).
 
-    It is None where the value on the finer grid is 0.
+    The result is None if the value on the finer grid is 0.
     """
     return safety * abs(difference / fine) / _less_one(ratio, p) if fine else None
 
 
 def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> float | None:
-    """Return GCI_23 / (r21^p GCI_12), which is 1 where errors fall with the order p and values differ little.
+    """Return GCI_23 / (r21^p GCI_12), which is near 1 in the asymptotic range of order p.
 
-    It is None where an index is 0, or has no value.
+    The result is None if an index is 0 or None.
     """
     f3, f2, f1 = values
     r21, r32 = _ratios(spacings)
@@ -164,20 +170,20 @@ def asymptotic(values: Sequence[float], spacings: Sequence[float], p: float) -> 
 
 
 def _less_one(ratio: float, p: float) -> float:
-    """Return r^p - 1, at most the largest value that a float holds."""
+    """Return r^p - 1, limited to about e^300."""
     return math.expm1(min(p * math.log(ratio), MOST))
 
 
 def _unseen(
     trend: Trend, ratio: float | None, f1: float, difference: float, r21: float, expected: float
 ) -> Limit:
-    """Return the index by the expected order, with a larger safety factor, and no order or limit."""
+    """Return the index for the expected order, with a larger safety factor, but no order and no limit."""
     by_expected = index(f1, difference, r21, expected, SAFETY_UNKNOWN)
     return Limit(trend, ratio, None, None, by_expected, SAFETY_UNKNOWN, None, None)
 
 
 def _ratios(spacings: Sequence[float]) -> tuple[float, float]:
-    """Return r21 and r32."""
+    """Return the ratios r21 and r32 of the spacings."""
     if len(spacings) != 3 or not all(map(math.isfinite, spacings)):
         raise InputError(f"spacings {list(spacings)}: expected three finite numbers")
     h3, h2, h1 = spacings

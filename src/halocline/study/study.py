@@ -1,7 +1,7 @@
-"""Studies as declarations: the runs and the report of a study, and the request of a user for one.
+"""Declaration of a study with its runs and its report, and the request of a user for a study.
 
-A study is a value STUDY in a file of its own in a package that `halocline.applications` names: the command
-line, the engine, tables, plots and pages follow from it.
+A study is the value STUDY of a module in a package that `halocline.applications` lists. The command line, the
+engine, tables, plots and pages follow from this declaration.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from halocline.problems.problem import Problem
     from halocline.study.measuring.command import Command
 
-N = 64  # cells along the first axis, where none are given
-WARM_UP = 2  # steps, where there are more
-BETWEEN = ("communication", "gpudirect", "decomposition")  # options that act between subdomains alone
-ITERATIONS = 100  # of a linear problem, where parts of them are timed
+N = 64  # default number of cells along the first axis.
+WARM_UP = 2  # default number of steps that warm up, in runs of more steps.
+BETWEEN = ("communication", "gpudirect", "decomposition")  # options that act between subdomains only.
+ITERATIONS = 100  # default number of iterations of a timed part of a solve.
 
 
 def keyword(form: str) -> str:
@@ -46,18 +46,19 @@ class Sweep:
     Parameters
     ----------
     option : str
-        Its name with underscores: "patch"; or "environment", of which several sweeps set variables.
+        Name of the option with underscores, such as "patch". Several sweeps may set variables of the option
+        "environment".
     form : str
-        Form of the study's own option: "--patches B,B,...".
+        Form of the option of the study, such as "--patches B,B,...".
     help : str
     default : str, optional
-        The values, with commas between them; by default the option is not varied.
+        Default values, separated by commas. Without them, the option is not varied by default.
     numbers : Range, optional
-        The values are whole numbers of this range; texts by default.
+        Range of the values, which are whole numbers; by default the values are texts.
     words : tuple of str
-        The values that a text can have; any by default.
+        Accepted texts; any text by default.
     means : callable
-        ``means(value)`` gives the value of the option.
+        Function that returns the value of the option for an element of the list.
     decides : tuple of str
         Other conditions of a measurement that follow from the option.
     """
@@ -72,7 +73,7 @@ class Sweep:
     decides: tuple[str, ...] = ()
 
     def values(self, text: str) -> list[Any]:
-        """Return the single values of a list. Semicolons separate values that contain commas.
+        """Return the values in a list; semicolons separate values that contain commas.
 
         Raises
         ------
@@ -102,19 +103,19 @@ class Run:
     ----------
     command : Command
     n : int
-        Points or cells along the first axis, for the measurement.
+        Number of points or cells along the first axis, as recorded in the measurement.
     shape : tuple of int
-        Cells along each axis.
+        Number of cells along each axis.
     layout : Layout
     at : int, tuple of int or None
-        Value of --n.
+        Value of the option --n.
     facts : mapping
-        For the measurement, beside what the command reports.
+        Entries of the measurement, in addition to those that the command reports.
     extra : mapping of str to str
-        Options for its first run alone, such as pictures.
+        Options for the first repetition only, such as pictures.
     on_devices : callable, optional
-        ``on_devices(run)`` gives the run for the devices of this machine. Job scripts are written without it:
-        the machine that writes them may have no devices.
+        Function that adapts the run to the devices of this machine. Job scripts do not need it, because the
+        machine that writes them may have no devices.
     """
 
     command: Command
@@ -128,15 +129,15 @@ class Run:
 
     @property
     def here(self) -> Run:
-        """The run for the devices of this machine; InputError where they do not suit it."""
+        """Run for the devices of this machine; raises InputError if the devices are unsuitable."""
         return self if self.on_devices is None else self.on_devices(self)
 
     @property
     def words(self) -> str:
-        """Description in one line."""
+        """One-line description of the run."""
         command = self.command
         device = command.words().get("--device")
-        where = joined(self.layout.words, device and f"device {device}")
+        layout_text = joined(self.layout.words, device and f"device {device}")
         cells = f"{'x'.join(map(str, self.shape))} cells"
         part = "" if command.only is None else f", {command.only} alone"
         part += {"faces": ", all faces", "edges": ", with all edges", "uniform": ", with corners"}.get(
@@ -144,8 +145,8 @@ class Run:
         )
         ways = [f"{name} {value}" for name in BETWEEN if (value := command.options.get(name))]
         bound = " ".join(f"{name}={value}" for name, value in command.environment.items() if value)
-        how = method(command.order, None, command.dtype)
-        return joined(cells, *command.settings, how, where, *ways, bound) + part
+        method_text = method(command.order, None, command.dtype)
+        return joined(cells, *command.settings, method_text, layout_text, *ways, bound) + part
 
 
 @dataclass(frozen=True)
@@ -156,22 +157,23 @@ class Asked:
     ----------
     study : Study
     command : Command
-        The problem, and the options of all runs.
+        Problem, and options of all runs.
     sizes : tuple of int, optional
+        Values of the option --n.
     ranks, threads : tuple of int
-        Ranks are those of each node where `nodes` is given.
+        Numbers of ranks, and numbers of threads of a rank. With `nodes`, the ranks are those of each node.
     given : mapping
-        Options of this study alone.
+        Options of this study only.
     scratch : Path
-        A folder for the files of runs during the study.
+        Folder for files that runs write during the study.
     drawn : Path, optional
-        A folder for pictures that runs draw, where these are wanted.
+        Folder for pictures of runs, if requested.
     found : dict
-        Problems by their options: each is found once.
+        Cache of the problems by their options.
     nodes : tuple of int
-        Numbers of nodes; empty where the launcher distributes the ranks.
+        Numbers of nodes; empty if the launcher distributes the ranks.
     cores : int, optional
-        Layouts of more threads are left out; by default none are.
+        Maximum number of threads of a layout on `nodes`; by default there is no limit.
     """
 
     study: Study
@@ -188,40 +190,52 @@ class Asked:
 
     @property
     def layouts(self) -> list[Layout]:
-        """Ranks, threads and nodes that are asked for."""
+        """Requested layouts of ranks, threads and nodes."""
         if not self.nodes:
             return list(itertools.starmap(Layout, itertools.product(self.ranks, self.threads)))
-        every = itertools.product(self.nodes, self.ranks, self.threads)
-        made = [Layout(nodes * per_node, threads, per_node) for nodes, per_node, threads in every]
-        return [each for each in made if self.cores is None or each.ranks * each.threads <= self.cores]
+        combinations = itertools.product(self.nodes, self.ranks, self.threads)
+        all_layouts = [
+            Layout(nodes * per_node, threads, per_node) for nodes, per_node, threads in combinations
+        ]
+        return [
+            layout
+            for layout in all_layouts
+            if self.cores is None or layout.ranks * layout.threads <= self.cores
+        ]
 
     @cached_property
     def has_settings(self) -> bool:
-        """False for a file that declares no settings, of which commands know little."""
+        """True for a case, and for a file that declares settings."""
         return not is_file(self.command.name) or self.ready().has_settings
 
     @cached_property
     def is_linear(self) -> bool:
-        """True for a linear problem, which is solved to its end, with iterations as its steps."""
+        """True for a linear problem, which is solved completely, with iterations as its steps."""
         from halocline.problems.files import case_names
 
         name = self.command.name
-        is_problem = is_file(name) or name in case_names()  # and no benchmark
+        is_problem = is_file(name) or name in case_names()  # not a benchmark
         return is_problem and self.has_settings and self.ready().is_linear
 
     def number(self, name: str, numbers: Range) -> int | None:
-        """Return the whole number of an option of this study; None where it is not given."""
+        """Return the whole number of an option of this study; None if the option is not given."""
         text = self.given.get(name)
         if text is None:
             return None
         option = f"--{name.replace('_', '-')}"
-        number, *others = whole_numbers(text, option, numbers)
-        if others:
+        number, *more_numbers = whole_numbers(text, option, numbers)
+        if more_numbers:
             raise InputError(f"{option} {text}: expected one whole number")
         return number
 
     def ready(self, *n: int) -> Problem:
-        """Return the problem on its grid; InputError, before anything runs, where it cannot be."""
+        """Return the problem on its grid.
+
+        Raises
+        ------
+        InputError
+            The problem or the grid is invalid.
+        """
         from halocline.problems.problem import problem_of
 
         command = self.command
@@ -233,12 +247,12 @@ class Asked:
 
     @cached_property
     def problems(self) -> list[tuple[int | None, Problem]]:
-        """Value of --n and problem of each size."""
+        """Value of the option --n and the problem, for each size."""
         default = None if is_file(self.command.name) or self.is_linear else N
         return [(n, self.ready() if n is None else self.ready(n)) for n in (self.sizes or (default,))]
 
     def size_of_file(self, ready: Any) -> int:
-        """Return the cells along the first axis of a file, which it has as its name n or in hc.cells.
+        """Return the number of cells along the first axis of a file, from its variable n or from hc.cells.
 
         Raises
         ------
@@ -254,9 +268,9 @@ class Asked:
         return n
 
     def with_defaults(self) -> Asked:
-        """Return the request with steps, warm-up, order and scheme of the problem where they are not given.
+        """Return the request, with the steps, warm-up, order and scheme of the problem as defaults.
 
-        A file that names no `steps` runs as it says.
+        For a file without `steps`, the request remains unchanged.
         """
         if not self.has_settings or self.is_linear:
             return self
@@ -280,38 +294,38 @@ class Asked:
 
 @dataclass(frozen=True)
 class Study:
-    """Study of any problem; a study with its own runs or report derives from this class.
+    """Study of any problem; a study with special runs or a special report derives from this class.
 
     Parameters
     ----------
     name : str
         Name on the command line.
     title : str
-        Title of its page.
+        Title of the page of results.
     about : str
-        One line, for a list.
+        One-line description for the list of studies.
     help : str
         Further help text.
     examples : tuple of str
     contents : tuple of Contents
     sweeps : tuple of Sweep
-        Options that are varied beside sizes, ranks and threads.
+        Options that are varied, in addition to sizes, ranks and threads.
     variants : tuple of mapping, or function of the request
-        Sets of options, each of which is run at each place.
+        Sets of options. Each set is run for each size and layout.
     options : tuple of (form, help, default)
         Further options of the command line, for `variants` and `runs`.
     verb : {"run", "bench"}
-        The command that is measured.
+        Command that is measured.
     to_the_end : bool
-        Whether each run goes to the end of the problem, on one number of ranks and threads.
+        True if each run continues to the end of the problem, on one number of ranks and threads.
     ranks, threads : str
-        The lists by default.
+        Default lists of ranks and threads.
     formula : bool
-        Whether the closed formula stands beside, whose constants take a run of the exchange alone.
+        True if the report includes the closed formula. Its constants require a run of the exchange alone.
     repeat : int
-        Repetitions of each run by default.
+        Default number of repetitions of each run.
     compares : tuple of str
-        Conditions of a measurement that `runs` varies, beside sizes, ranks and threads.
+        Conditions of a measurement that `runs` varies, in addition to sizes, ranks and threads.
     """
 
     name: str
@@ -338,18 +352,18 @@ class Study:
 
     @property
     def axes(self) -> frozenset[str]:
-        """Conditions that may differ among the measurements of one table, beside those of `variants`."""
+        """Conditions that may differ within one table, in addition to those of `variants`."""
         varied = (*self.compares, *(sweep.option for sweep in self.sweeps))
         return frozenset((*varied, *(("n", "shape") if self.to_the_end else PLACE)))
 
     def decided(self, measurement: Measurement) -> frozenset[str]:
-        """Return the conditions of a measurement that follow from its options of `sweeps`."""
-        given = (sweep for sweep in self.sweeps if measurement.get(sweep.option) is not None)
-        return frozenset(name for sweep in given for name in sweep.decides)
+        """Return the conditions of a measurement that follow from the options of `sweeps`."""
+        varied_sweeps = (sweep for sweep in self.sweeps if measurement.get(sweep.option) is not None)
+        return frozenset(name for sweep in varied_sweeps for name in sweep.decides)
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        """Names of the files of all figures."""
+        """File names of all figures."""
         return tuple(dict.fromkeys(file for part in self.contents for file in part.figures))
 
     # -- runs ------------------------------------------------------------------------------------------------
@@ -359,7 +373,7 @@ class Study:
         asked = asked.with_defaults()
         varied = self.sets_of_options(asked)
         commands = [asked.command.but(**options) for options in varied]
-        if asked.is_linear and any(command.only for command in commands):  # parts of a solve have no end
+        if asked.is_linear and any(command.only for command in commands):  # parts of a solve do not converge
             commands = [command.but(steps=command.steps or ITERATIONS) for command in commands]
         runs = []
         for (at, ready), layout in itertools.product(asked.problems, self.layouts(asked)):
@@ -375,7 +389,7 @@ class Study:
         return runs
 
     def layouts(self, asked: Asked) -> list[Layout]:
-        """Return the layouts that are run."""
+        """Return the layouts of the runs."""
         return asked.layouts
 
     def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
@@ -384,16 +398,16 @@ class Study:
         return Run(asked.command, n, ready.shape, layout, ready.shape if asked.has_settings else at)
 
     def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return the sets of options that are run at each place."""
+        """Return the sets of options that are run for each size and layout."""
         bases = self.variants(asked) if callable(self.variants) else self.variants
         return [dict(base) | options for base in bases for options in self.swept(asked)]
 
     def swept(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return the sets of values of `sweeps`. Mappings of the same option are merged."""
-        given = [asked.given.get(keyword(sweep.form)) or sweep.default for sweep in self.sweeps]
+        """Return all combinations of the values of `sweeps`; mappings of the same option are merged."""
+        texts = [asked.given.get(keyword(sweep.form)) or sweep.default for sweep in self.sweeps]
         values: list[list[dict[str, Any]]] = [
             [{sweep.option: value} for value in sweep.values(text)] if text else [{}]
-            for sweep, text in zip(self.sweeps, given, strict=True)
+            for sweep, text in zip(self.sweeps, texts, strict=True)
         ]
         return [_merged(sets) for sets in itertools.product(*values)]
 
@@ -408,7 +422,7 @@ class Study:
         return f"{nanoseconds(ns(measurement))} ns a cell and step"
 
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
-        """Return the measurements with the results that follow from all of them."""
+        """Return the measurements, extended by results that depend on several measurements."""
         return measurements
 
     def report(self, group: Group) -> Report:
@@ -417,9 +431,9 @@ class Study:
 
 
 def _merged(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the options of several sets in one, with the entries of all mappings that an option has."""
+    """Return the union of several sets of options; mappings of the same option are merged."""
     options: dict[str, Any] = {}
-    for name, value in itertools.chain.from_iterable(each.items() for each in sets):
+    for name, value in itertools.chain.from_iterable(options_of_set.items() for options_of_set in sets):
         options[name] = {**options[name], **value} if name in options else value
     return options
 
@@ -427,7 +441,10 @@ def _merged(sets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _distinct(
     commands: Sequence[Command], varied: Sequence[Mapping[str, Any]], layout: Layout
 ) -> list[tuple[Command, Mapping[str, Any]]]:
-    """Return the commands that differ on a layout, and their options: one subdomain exchanges nothing."""
+    """Return the distinct commands on a layout, with their options.
+
+    On one subdomain, commands are equal if they differ only in options that act between subdomains.
+    """
     from halocline.run.domain.execution import chosen_devices
 
     pairs = list(zip(commands, varied, strict=True))
@@ -441,9 +458,10 @@ def _distinct(
 
 
 def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the study varied in a run, and their values in its other runs.
+    """Return the options that the study varied in a run, and their base values in its other runs.
 
-    Parts of a solve run a given number of iterations, unlike the solve. Both get the values of the solve.
+    Parts of a solve run a fixed number of iterations, unlike the solve. Both receive the base values of the
+    solve.
     """
     command = asked.command
     base = {name: getattr(command, name) for name in options}
@@ -455,7 +473,7 @@ def _varied_facts(asked: Asked, options: Mapping[str, Any]) -> dict[str, Any]:
 def _exchange(asked: Asked, runs: Sequence[Run]) -> list[Run]:
     """Return the run that measures 1/β: the exchange alone of the largest grid on the fewest ranks.
 
-    There is none on one rank, nor of a linear problem, of which only whole runs are timed.
+    The list is empty if all runs have one rank, and for a linear problem, which is timed only as a whole.
     """
     between = [run for run in runs if run.layout.ranks > 1]
     if not between or asked.is_linear:

@@ -1,7 +1,7 @@
-"""Ways of running a problem, which studies of scaling compare: communication, cuts, MPI libraries, bindings.
+"""Comparison of ways to run a problem: communication, decomposition, MPI library and thread binding.
 
 The cavity code of Virginia Tech (Tables 3, 4 and Figs. 4 to 13) and UMBC HPCF-2018-10 (Tables 4.1 to 4.3)
-compare them.
+contain such comparisons.
 """
 
 from __future__ import annotations
@@ -78,13 +78,15 @@ WAYS = (
 
 
 def _environment(measurement: Measurement) -> str:
-    """Return the name of the binding, then other variables that are set."""
-    given = {name: value for name, value in measurement["environment"].items() if value is not None}
-    bound = {name: given.pop(name) for name in AFFINITIES["none"] if name in given}
-    known = {name: {k: v for k, v in each.items() if v} for name, each in AFFINITIES.items()}
+    """Return the name of the thread binding, and other variables that are set, as text."""
+    set_variables = {name: value for name, value in measurement["environment"].items() if value is not None}
+    bound = {name: set_variables.pop(name) for name in AFFINITIES["none"] if name in set_variables}
+    known = {name: {k: v for k, v in binding.items() if v} for name, binding in AFFINITIES.items()}
     names = [name for name, variables in known.items() if variables == bound]
-    others = bound | given if not names else given
-    return " ".join((*(f"binding {name}" for name in names), *(f"{k}={v}" for k, v in others.items())))
+    other_variables = bound | set_variables if not names else set_variables
+    return " ".join(
+        (*(f"binding {name}" for name in names), *(f"{k}={v}" for k, v in other_variables.items()))
+    )
 
 
 def _growth(measurement: Measurement) -> str:
@@ -96,7 +98,7 @@ def _methods_used(measurement: Measurement) -> str:
     return "methods not recorded" if methods is None else f"by {', '.join(methods) or 'no message'}"
 
 
-WORDS = {  # of the way of a measurement, by the keys in which ways differ
+WORDS = {  # texts for the way of a measurement, by the keys in which ways may differ
     "communication": lambda m: m.get("communication") or "as it is",
     "gpudirect": lambda m: "GPUDirect" if m.get("gpudirect") == "on" else "no GPUDirect",
     "decomposition": lambda m: str(m.get("decomposition") or "optimal"),
@@ -106,18 +108,19 @@ WORDS = {  # of the way of a measurement, by the keys in which ways differ
     "environment": _environment,
     "growth": _growth,
 }
-OBSERVED = {  # words of observed keys, in which ways differ only where nothing else distinguishes runs
+OBSERVED = {  # texts for observed keys, which count only if no other key distinguishes the runs
     "parts": lambda m: " x ".join(map(str, m["parts"])) if m.get("parts") else "cut not recorded",
     "methods_used": _methods_used,
 }
-OF_ALL = ("mpi", "python", "device", "environment")  # ways of one subdomain too
+OF_ALL = ("mpi", "python", "device", "environment")  # keys that also affect one subdomain
 
 
 def varied(group: Group) -> list[str]:
-    """Return the keys of WORDS in which measurements of a group differ.
+    """Return the keys of WORDS in which the measurements of a group differ.
 
-    The keys of OBSERVED follow in which measurements differ that are otherwise alike. What acts between
-    subdomains counts on several subdomains alone, and Pythons where they have one library.
+    Keys of OBSERVED follow if otherwise equal measurements differ in them. Options that act between
+    subdomains count only on several subdomains. Python interpreters count only if they have the same MPI
+    library.
     """
     several = group.where(lambda m: q.subdomains(m) > 1).members or group.members
     names = [
@@ -135,14 +138,14 @@ def varied(group: Group) -> list[str]:
 
 
 def unless_varied(contents: Contents) -> Contents:
-    """Return contents that are left out where ways are compared."""
+    """Return contents that are omitted if the group compares several ways."""
     return replace(contents, of=lambda group: Group([]) if varied(group) else contents.of(group))
 
 
 def labels(group: Group) -> dict[int, str]:
-    """Return the way of each measurement, by its identity.
+    """Return the way of each measurement as text, by the identity of the measurement.
 
-    It is "one subdomain" where only what acts between subdomains is varied, and is the same of all these.
+    If only options between subdomains vary, the text of runs on one subdomain is "one subdomain".
     """
     names = varied(group)
     ways = {id(m): joined(*((WORDS | OBSERVED)[name](m) for name in names)) for m in group.members}
@@ -153,7 +156,7 @@ def labels(group: Group) -> dict[int, str]:
 
 
 def _base(measurement: Measurement, group: Group) -> Measurement | None:
-    """Return the measurement of one subdomain with as many threads, the same library, binding and device."""
+    """Return the fastest run on one subdomain with the same threads, library, binding and device."""
     one = group.same_threads(measurement).where(lambda m: q.subdomains(m) == 1)
     alike = (m for m in one.members if all(WORDS[k](m) == WORDS[k](measurement) for k in OF_ALL))
     return min(alike, key=q.pace, default=None)
@@ -164,15 +167,17 @@ def _time(measurement: Measurement, group: Group) -> str:
 
 
 def _rate(measurement: Measurement, group: Group) -> str:
-    """Return ssspnt, and the efficiency: its quotient to that of one subdomain."""
+    """Return ssspnt, and in brackets the efficiency relative to one subdomain, as text."""
     base = _base(measurement, group)
     share = "" if base is None else f" ({q.percent(measurement['ssspnt'] / base['ssspnt'])})"
     return f"{q.text(measurement['ssspnt'])}{share}"
 
 
 def _sizes(group: Group, named: dict[int, str]) -> Iterator[tuple[str, Group]]:
-    """Yield the measurements of each table with their size: those of one n, or of one grid where a way has
-    several grids on one layout."""
+    """Yield the size and the measurements of each table.
+
+    A table contains one n, or one grid if a way has several grids on one layout.
+    """
     for size in group.by(lambda m: (m["n"], m["threads"])):
         text = f"n = {size.first['n']}"
         cells = size.by(lambda m: (by_layout(m), named[id(m)]))
@@ -183,7 +188,7 @@ def _sizes(group: Group, named: dict[int, str]) -> Iterator[tuple[str, Group]]:
 
 
 def _rows(group: Group, named: dict[int, str]) -> Axis:
-    """Return the axis of ways, and of the ranks of a node where runs are on several."""
+    """Return the rows of a table: ways, and the ranks of a node if the number of nodes varies."""
     order = list(dict.fromkeys(named.values()))
 
     def per_node(m: Measurement) -> int:
@@ -233,8 +238,8 @@ def _sentences(group: Group) -> Iterator[str]:
                 f"n = {best['n']}, {q.layout(best)}: fastest is {named[id(best)]}; "
                 f"{named[id(slowest)]} takes {ratio:.2f} times as long."
             )
-    asked = [m for m in group.members if m.get("gpudirect") == "on"]
-    if asked and not any("gpu_aware" in (m.get("methods_used") or ()) for m in asked):
+    gpudirect_runs = [m for m in group.members if m.get("gpudirect") == "on"]
+    if gpudirect_runs and not any("gpu_aware" in (m.get("methods_used") or ()) for m in gpudirect_runs):
         yield (
             "GPUDirect was asked for, but MPI takes no messages out of device memory here: these runs are as "
             "without it."
