@@ -1,4 +1,4 @@
-"""Stencil computing on structured grids: write the equations once, run them anywhere, with the same bits.
+"""Stencil computing on structured grids, bit-for-bit identical on CPUs, GPUs and any number of ranks.
 
 >>> import halocline as hc
 >>> grid = hc.Grid((64, 64), periodic=True)
@@ -16,7 +16,7 @@ from typing import Any
 
 from halocline.run.ranks import excepthook
 
-# Names are imported at their first use: `import halocline` stays quick.
+# Names are imported at their first use, so that `import halocline` is fast.
 _HOMES = {
     "lang.grid": ("Field", "Grid", "Vector"),
     "lang.expression": ("Expr",),
@@ -63,7 +63,7 @@ __all__ = sorted([*_HOME, "__version__"])
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        if name.startswith("_") or find_spec(f"halocline.{name}") is not None:  # a module inside
+        if name.startswith("_") or find_spec(f"halocline.{name}") is not None:  # a submodule
             raise AttributeError(f"module 'halocline' has no attribute {name!r}")
         from halocline.lang.advice import missing_name
 
@@ -78,7 +78,8 @@ def __dir__() -> list[str]:
 
 
 def _ends(error: BaseException) -> int | None:
-    """See halocline.run.ranks.abort.ends; loaded when there is such an error."""
+    """Return the exit status for an error; see `halocline.run.ranks.abort.ends`."""
+    # imported here, because most processes end without an error
     from halocline.run.ranks.abort import ends
 
     return ends(error)

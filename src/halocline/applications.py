@@ -1,3 +1,3 @@
-"""Packages with studies of applications, by name: imported at run time, by no import statement."""
+"""Packages that define studies, by name. The packages are imported at run time, not by import statements."""
 
 STUDIES = ("halocline.study.studies", "halocline.papers")

@@ -1,4 +1,4 @@
-"""What Halocline raises when something is wrong; each message says what, why and what to do."""
+"""Exceptions of Halocline. Each message names the problem, the cause and the next action."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Self
 
 
 class HaloclineError(Exception):
-    """Base of every error that Halocline raises on purpose.
+    """Base class of all errors that Halocline raises deliberately.
 
     Attributes
     ----------
     exit_status : int
-        What a command ends with: 2 where what it was given cannot work, 1 where a run failed.
+        Exit status of the command: 2 for invalid input, 1 for a failed run.
     place : (str, tuple of int) or None
-        Of a value that is not finite: the name of the field and the cell.
+        Name of the field and index of the cell of a non-finite value.
     """
 
     exit_status = 1
     place: tuple[str, tuple[int, ...]] | None = None
 
     def explained(self, explanation: str) -> Self:
-        """Return the same error with an explanation on a line of its own, or itself without one."""
+        """Return the same error with an explanation on an additional line; without explanation, the error
+        itself.
+        """
         if not explanation:
             return self
         longer = type(self)(f"{self}\n{explanation}")
@@ -31,34 +33,34 @@ class HaloclineError(Exception):
 
 
 class InputError(HaloclineError, ValueError):
-    """A wrong argument, equation, grid or option, found before any work is done."""
+    """Invalid argument, equation, grid or option, detected before any computation."""
 
     exit_status = 2
 
 
 class CompileError(HaloclineError):
-    """Generated code could not be compiled, or the cache of compiled code could not be used."""
+    """Failure to compile generated code or to use the cache of compiled code."""
 
     exit_status = 2
 
 
 class RunError(HaloclineError):
-    """A run could not go on: a dead rank, no memory, values that are not finite."""
+    """Failure of a run, for example a dead rank, insufficient memory, or non-finite values."""
 
 
 class Stopped(HaloclineError):
-    """A run was asked to end before its end, and left a checkpoint to go on from."""
+    """Early end of a run on request. The run has written a checkpoint, from which it can be resumed."""
 
-    exit_status = 75  # EX_TEMPFAIL of sysexits.h: to be tried again
+    exit_status = 75  # EX_TEMPFAIL of sysexits.h: the caller can retry
 
 
 class Terminated(KeyboardInterrupt):
-    """End of a run by SIGTERM, as KeyboardInterrupt is by SIGINT."""
+    """End of a run by SIGTERM; the counterpart of KeyboardInterrupt, which is the end by SIGINT."""
 
-    exit_status = 143  # of a process that SIGTERM ends, as shells count
+    exit_status = 143  # 128 + SIGTERM, the convention of shells
 
 
 class BreakdownError(RunError):
-    """A method met a matrix that it is not made for."""
+    """Breakdown of an iterative method, because the matrix lacks a property that the method requires."""
 
     exit_status = 2

@@ -1,4 +1,4 @@
-"""Resources of a process that its forked children cannot use."""
+"""Resources of a process that are unusable in forked children."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from halocline.errors import RunError
 
-# resources with threads or connections, which a fork does not copy
+# These resources have threads or connections, which a fork does not copy.
 MPI, DEVICES, STORES = "MPI", "a device", "TensorStore (output, checkpoints, stores)"
 
 _in_use: set[str] = set()
@@ -14,7 +14,7 @@ _lost: set[str] = set()
 
 
 def claim(resource: str) -> None:
-    """Record that this process uses a resource; its forked children cannot use the resource.
+    """Record that this process uses a resource. Forked children cannot use the resource.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def claim(resource: str) -> None:
 
 
 def check(resource: str) -> None:
-    """Raise RunError where the parent used a resource before it forked this process."""
+    """Raise RunError if the parent used a resource before it forked this process."""
     if is_lost(resource):
         raise RunError(
             f"{resource} cannot be used in process {os.getpid()}, because its parent used it before the "
@@ -41,7 +41,7 @@ def check(resource: str) -> None:
 
 
 def is_lost(resource: str) -> bool:
-    """Return whether the parent used a resource before it forked this process."""
+    """Return True if the parent used a resource before it forked this process."""
     return resource in _lost
 
 

@@ -1,4 +1,4 @@
-"""The engine, loaded when it is first needed: commands that plan need none of it."""
+"""Import of the native engine at its first use. Commands that only plan do not load the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def native() -> ModuleType:
     Raises
     ------
     RunError
-        It is not built, or the MPI library it was built with is gone.
+        The module is not built, or its MPI library is missing.
     """
     is_loaded = "halocline._native" in sys.modules
     hangup = signal.getsignal(signal.SIGHUP)
@@ -35,6 +35,6 @@ def native() -> ModuleType:
             "`pip install mpich` for libmpi.so.12), or build Halocline anew"
         ) from error
     if not is_loaded and hangup is not None and threading.current_thread() is threading.main_thread():
-        # a library below MPI ignores SIGHUP as soon as it is loaded: runs would outlive their terminal
+        # A library below MPI ignores SIGHUP from its import on. Runs would then outlive their terminal.
         signal.signal(signal.SIGHUP, hangup)
     return module

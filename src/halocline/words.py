@@ -1,4 +1,4 @@
-"""Numbers and lists as words."""
+"""Formatting of numbers, lists and values as text."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any
 
-# Characters that a terminal takes as commands: control characters but line feed and tab, marks of the
-# direction of writing, line separators, and bytes of file names that are no characters.
+# Characters that control a terminal: control characters except line feed and tab, bidirectional marks, line
+# separators, and undecodable bytes of file names.
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def printable(text: str) -> str:
-    r"""Return text for a terminal, with escapes such as ``\x1b`` in place of control characters.
+    r"""Return text for a terminal, with escapes such as ``\x1b`` instead of control characters.
 
-    Line feeds and tabs remain; `one_line` replaces them too.
+    Line feeds and tabs are unchanged; `one_line` replaces them too.
     """
     return _CONTROL.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    r"""Return text for one line of a terminal, with escapes in place of control characters, ``\n`` too."""
+    r"""Return text for one line of a terminal, with escapes for all control characters, including ``\n``."""
     return re.sub(r"[\n\t]", _escape, printable(text))
 
 
@@ -38,7 +38,7 @@ _SHORT.maxlong, _SHORT.maxstring, _SHORT.maxother = 60, 120, 160  # characters
 
 
 def shown(value: Any) -> str:
-    """Return the representation of a value for a message, shortened where it is long."""
+    """Return the representation of a value for a message, shortened if it is long."""
     try:
         return _SHORT.repr(value)
     except ValueError:  # an int with more digits than Python prints
@@ -47,18 +47,18 @@ def shown(value: Any) -> str:
 
 
 def near(name: Any, known: Iterable[str]) -> str:
-    """Return the suggestion " (did you mean 'name'?)", or an empty string where no known name is close."""
+    """Return the suggestion " (did you mean 'name'?)", or an empty string if no known name is similar."""
     close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things: "1 rank", "2 ranks"."""
+    """Return a number with its noun: "1 rank", "2 ranks"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def joined(*parts: str | None) -> str:
-    """The parts that are not empty, with commas between them."""
+    """Return the non-empty parts, separated by commas."""
     return ", ".join(filter(None, parts))
 
 
@@ -69,18 +69,22 @@ def method(order: int | None, scheme: str | None, dtype: str | None = None) -> s
 
 
 def clock(seconds: float) -> str:
-    """Seconds as HH:MM:SS, rounded as the tables of UMBC HPCF-2018-10 are."""
+    """Return a duration as HH:MM:SS, rounded as in the tables of UMBC HPCF-2018-10."""
     whole = int(seconds + 0.5)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def in_seconds(seconds: float) -> str:
-    """Seconds as a number: two decimals, as the tables of UMBC HPCF-2018-10 have; three digits below one."""
+    """Return a duration in seconds as text.
+
+    From one second on, the text has two decimals, as in the tables of UMBC HPCF-2018-10. Below, it has three
+    significant digits.
+    """
     return f"{seconds:,.2f}" if seconds >= 1 else f"{Decimal(f'{seconds:.2e}'):f}"
 
 
 def gigabytes(size: float) -> str:
-    """Bytes as GB of 1024³ bytes."""
+    """Return a number of bytes in GB of 1024³ bytes."""
     value = size / 2**30
     if 0 < value < 0.001:
         return "< 0.001"
@@ -88,7 +92,7 @@ def gigabytes(size: float) -> str:
 
 
 def amount(size: float) -> str:
-    """Bytes with the unit that suits them."""
+    """Return a number of bytes with a suitable unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(size) < 1000 or unit == "GB":
             break
@@ -97,7 +101,7 @@ def amount(size: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds with the unit that suits them."""
+    """Return a duration with a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale or unit == "µs":
             break
@@ -105,7 +109,7 @@ def duration(seconds: float) -> str:
 
 
 def invalid(problem: Mapping[str, Any]) -> str:
-    """Return key, requirement and value of an entry of `pydantic.ValidationError.errors()`."""
+    """Return the key, requirement and value of an entry of `pydantic.ValidationError.errors()`."""
     place = ".".join(map(str, problem["loc"]))
     message = problem["msg"].removeprefix("Value error, ")
     value = f", but it is {shown(problem['input'])}" if message.startswith("Input should") else ""

@@ -1,4 +1,4 @@
-"""Bind a plan to the engine: three axes, storages for fields, numbers for names."""
+"""Binding of a plan to the engine: three axes, storages instead of fields, and indices instead of names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from halocline.run.devices.links import Ends, ends_of_messages
 from halocline.run.domain.domain import SharedMemoryPeers
 from halocline.run.memory.store import FieldStore
 
-AFTER_ROWS = 64  # bytes of scratch memory that whole vectors may read beyond the last row (passes/loops.py)
+AFTER_ROWS = 64  # bytes of scratch memory beyond the last row, read by full vectors (passes/loops.py)
 
 
 def build_engine(
@@ -35,13 +35,13 @@ def build_engine(
     Parameters
     ----------
     store : FieldStore
-        It has a storage of each field of the schedule for each subdomain of the plan.
+        Store with a storage for each field of the schedule and each subdomain of the plan.
     schedule : Schedule
     plan : RankPlan
     library : path
-        The compiled kernels.
+        Library of the compiled kernels.
     scalars : array of float64
-        One per scalar of the schedule; the engine reads and writes it.
+        One value per scalar of the schedule. The engine reads and writes this array.
     """
     domain, code = store.domain, native()
     names = [f.name for f in schedule.fields]
@@ -73,7 +73,7 @@ def build_engine(
 
 
 def _patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
-    """Return the patches as rows of lo, hi, top on three axes."""
+    """Return the patches as an array (patches, 9), with rows of lo, hi and top on three axes."""
     table = np.zeros((len(plan.patches), 3, 3), dtype=np.int64)
     table[:, 1] = 1
     table[:, :, 3 - plan.decomposition.ndim :] = plan.patches.table
@@ -81,17 +81,17 @@ def _patch_table(plan: SubdomainPlan) -> NDArray[np.int64]:
 
 
 class Binder(ABC):
-    """Conversion of the operations of a schedule, as a plan has them, into those of an engine.
+    """Conversion of the operations of a schedule and a plan into operations of an engine.
 
     Parameters
     ----------
     plan : RankPlan
     neighbours : mapping of int to int
-        The engine's number of each subdomain of another process whose memory this one reads.
+        Engine index of each subdomain of another process whose memory this process reads.
     sweeps : int
         Number of sweeps of the schedule.
     ends : Ends, optional
-        The ends of colocated messages between devices.
+        Ends of colocated messages between devices.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Binder(ABC):
         self._tags = TAGS * sweeps
 
     def append(self, engine: Any, operations: Iterable[Operation]) -> None:
-        """Append operations, and those inside loops, in the order of the program text."""
+        """Append operations, including those inside loops, in the order of the program text."""
         for operation in operations:
             if isinstance(operation, Sweep):
                 number = next(self._sweeps)
@@ -145,12 +145,12 @@ class Binder(ABC):
     def message(self, message: Message, sender: int, receiver: int) -> Any:
         """Return the native form of a message between two subdomains, one of which belongs to this rank."""
         home = self.plan.layout.home
-        peer, there = home(message.peer)
-        # two subdomains of one rank may both have a message from there in one direction
+        peer, peer_index = home(message.peer)
+        # Two subdomains of one rank may receive a message from the same peer in the same direction.
         tag = home(receiver)[1] * self._tags + message.tag
         link = None
         if message.method == "rma":
-            tag = there * TAGS + message.code
+            tag = peer_index * TAGS + message.code
         elif message.method == "colocated" and self.ends is not None:
             link = self.ends[sender, receiver, message.tag]
         elif message.method == "colocated":
@@ -165,7 +165,7 @@ def _scratch_bytes(plans: Iterable[SweepPlan]) -> int:
 
 
 class HostBinder(Binder):
-    """Conversion for an engine whose threads compute."""
+    """Binder for an engine that computes in threads of the host."""
 
     def sweep(self, engine: Any, sweep: Sweep, plans: tuple[SweepPlan, ...], shares: list[Any]) -> None:
         engine.sweep(
@@ -176,7 +176,7 @@ class HostBinder(Binder):
             halo_kernel=sweep.halo_kernel if any(plan.halos for plan in plans) else None,
             swaps=list(sweep.swaps),
             scratch_bytes=_scratch_bytes(plans) + (AFTER_ROWS if sweep.scratch else 0),
-            backward=any(plan.backward for plan in plans),  # the same in all subdomains
+            backward=any(plan.backward for plan in plans),  # equal in all subdomains
             in_place=any(plan.in_place for plan in plans),
         )
 
@@ -207,21 +207,21 @@ def build_device_engine(
 ) -> Any:
     """Return an engine that executes a schedule on devices.
 
-    All ranks call this, and outside an agreement: they wait for each other here.
+    All ranks call this function, outside an agreement, because it contains collective operations.
 
     Parameters
     ----------
     store, schedule, plan, library, scalars
-        As for `halocline.run.engine.bind.build_engine`.
+        Arguments as in `halocline.run.engine.bind.build_engine`.
     modules : sequence
-        The kernels compiled for the device of each subdomain.
+        Kernels compiled for the device of each subdomain.
     name : str
         Name of the program, for messages.
 
     Raises
     ------
     RunError
-        On all ranks, where a device of some rank fails.
+        A device of any rank fails. The error is raised on all ranks.
     """
     domain, code = store.domain, native()
 
@@ -241,7 +241,7 @@ def build_device_engine(
             )
             for n, (device, module) in enumerate(zip(devices, modules, strict=True))
         ]
-    # duplicates the communicator: no rank may be missing
+    # The engine duplicates the communicator, which is a collective operation.
     with device_errors(f"program {name!r}"):
         shape, handle = three(plan.decomposition.shape, 1), domain.comm.handle
         engine = code.Engine.on_devices(str(library), subdomains, scalars, shape, domain.spins, handle)
@@ -251,7 +251,7 @@ def build_device_engine(
 
 
 class DeviceBinder(Binder):
-    """Conversion for an engine whose devices compute."""
+    """Binder for an engine that computes on devices."""
 
     def __init__(self, schedule: Schedule, plan: RankPlan, ends: Ends | None) -> None:
         super().__init__(plan, {}, sum(1 for _ in schedule.sweeps()), ends)

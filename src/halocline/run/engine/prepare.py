@@ -1,7 +1,7 @@
-"""Preparation of a program: its compilation, plan and binding, with the choices that are measured.
+"""Preparation of a program: compilation, plan and binding, with measured choices.
 
-Where a user asks for it, the shape of patches and the strategy of kernels on devices are measured before the
-first run, and remembered for later runs.
+On request, the shape of patches and the strategy of device kernels are measured before the first run. Later
+runs reuse the stored measurements.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from halocline.run.tuning.patches import TUNE, Tuned, race, recall, remember
 
 
 def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> Schedule:
-    """Compile a program for the grid of a store; all ranks call this.
+    """Compile a program for the grid of a store. All ranks call this function.
 
     Parameters
     ----------
     strategy : Strategy or None
-        Mapping of cells to threads of devices; None on the CPU.
+        Mapping of cells to device threads; None on the CPU.
     """
     domain = store.domain
     schedule = compile_program(
@@ -53,26 +53,26 @@ def compiled(store: FieldStore, program: Program, strategy: Strategy | None) -> 
 def check_scalars(
     names: Iterable[str], program: Program, grid_values: Iterable[str], given: Iterable[str]
 ) -> None:
-    """Raise InputError for a scalar of the program that nothing gives a value.
+    """Raise InputError if a scalar of the program has no value.
 
     Parameters
     ----------
     names : names
-        Of the scalars that the program reads.
+        Scalars that the program reads.
     grid_values : names
-        Of the scalars of the grid.
+        Scalars of the grid.
     given : names
-        Of those that have a value when it runs.
+        Scalars that have a value during the run.
     """
     given = list(given)
     known = {*given, *grid_values, *program.scalars_set()}
     for name in names:
         if name not in known and OWN not in name:
             meaning = program.meanings.get(name)
-            others = sorted(n for n in given if OWN not in n)
-            if meaning is None:  # one of the user's own; its name may be misspelt
-                raise unknown("parameter", name, others)
-            raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(others)}")
+            other_names = sorted(n for n in given if OWN not in n)
+            if meaning is None:  # a scalar of the user, whose name may be misspelt
+                raise unknown("parameter", name, other_names)
+            raise InputError(f"parameter {name!r} is missing: {meaning}; given: {', '.join(other_names)}")
 
 
 def planned(
@@ -85,20 +85,20 @@ def planned(
     name : str
         Name of the program.
     patch : int, sequence or mapping of int, optional
-        Shape of the patches; by cache size by default.
+        Shape of the patches; by default chosen by cache size.
     """
     comm = store.domain.comm
     plan = rank_plan(store.domain, schedule, _transfers(store, schedule, name), patch)
-    # one library for all ranks, also where those of another node hold less
+    # All ranks use the same library, even if the working sets of nodes differ.
     streaming = any(comm.allgather(exceeds_cache(plan, comm.ranks_of_node)))
     return plan, compile_once(schedule.source, comm, streaming=streaming)
 
 
 def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
-    """Return the transfers between the subdomains of a domain, with the cut of its grid.
+    """Return the transfers between the subdomains of a domain, with the decomposition of its grid.
 
-    The first program of a domain decides both before anything is compiled, so that wrong cuts and patches are
-    errors early.
+    The first program of a domain determines both before compilation, so that invalid decompositions and
+    patches raise errors early.
     """
     domain = store.domain
     comm = domain.comm
@@ -122,8 +122,10 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
 
 
 def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
-    """The kernel library: rank 0 compiles, the others find it in the cache or, without a shared one, compile
-    too."""
+    """Return the path of the kernel library, compiled by rank 0.
+
+    Other ranks load the library from the cache. Without a shared cache, they compile it too.
+    """
     path = None
     for compiles in (comm.rank == 0, comm.rank != 0):
         with comm.agreement("compile kernels"):
@@ -135,19 +137,19 @@ def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
 log = logging.getLogger("halocline")
 
 T = TypeVar("T")
-PASSES = f"{OWN}limit"  # scalar that limits the passes of a loop that is timed
+PASSES = f"{OWN}limit"  # scalar that limits the passes of a timed loop
 
 
 def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepared:
-    """Compile, plan and bind a program; all ranks call this with the same program.
+    """Compile, plan and bind a program. All ranks call this function with the same program.
 
     Parameters
     ----------
     store : FieldStore
-        Takes the fields of the program that it does not have yet.
+        Store that receives the new fields of the program.
     program : Program
     given : names
-        Scalars that have a value in a run.
+        Scalars that have a value during a run.
 
     Raises
     ------
@@ -161,11 +163,11 @@ def prepare(store: FieldStore, program: Program, given: Iterable[str]) -> Prepar
 
 
 def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepared:
-    """Plan and bind a compiled program; all ranks call this with the same schedule."""
-    how, patch = store.domain.how, store.domain.how.patch_shape
+    """Plan and bind a compiled program. All ranks call this function with the same schedule."""
+    execution, patch = store.domain.how, store.domain.how.patch_shape
     plan, library = planned(store, schedule, name, patch)
     tuned = None
-    if has_loop(schedule) and how.patch in (None, TUNE) and not store.domain.devices:
+    if has_loop(schedule) and execution.patch in (None, TUNE) and not store.domain.devices:
         tuned = _tuned_patches(store, schedule, name, plan, library)
         if tuned is not None and tuned.choice is not None:
             patch = tuned.choice
@@ -174,7 +176,7 @@ def prepare_schedule(store: FieldStore, schedule: Schedule, name: str) -> Prepar
 
 
 def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], Schedule]) -> Strategy | None:
-    """Return the strategy of kernels on devices: as the user asks, or as measured; None on the CPU."""
+    """Return the strategy of device kernels, requested by the user or measured; None on the CPU."""
     domain = store.domain
     if not domain.devices:
         return None
@@ -200,13 +202,20 @@ def _strategy(store: FieldStore, name: str, compiled_with: Callable[[Strategy], 
 def _tuned_patches(
     store: FieldStore, schedule: Schedule, name: str, plan: RankPlan, library: Path
 ) -> Tuned[patches.Patch] | None:
-    """Return the speed of patches, as remembered or as measured; None where it is not known."""
-    comm, how, threads, transfers = store.domain.comm, store.domain.how, store.domain.threads, plan.transfers
-    key = patches.key(library.stem, transfers, threads, comm.ranks_of_node, how.schedule, schedule.blocks)
+    """Return the speed of patches, from a stored or new measurement; None if it is unknown."""
+    comm, execution, threads, transfers = (
+        store.domain.comm,
+        store.domain.how,
+        store.domain.threads,
+        plan.transfers,
+    )
+    key = patches.key(
+        library.stem, transfers, threads, comm.ranks_of_node, execution.schedule, schedule.blocks
+    )
     tuned = patches.recalled(key, schedule.ndim) if comm.rank == 0 else None
     shapes = candidates(patches.largest(transfers.layout.decomposition), threads)
     timer_of = partial(_timer, store.scratch(), schedule, name)
-    measure = partial(race, shapes, timer_of) if how.patch == TUNE else None
+    measure = partial(race, shapes, timer_of) if execution.patch == TUNE else None
     return _tuned(comm, ("patches", name), patches.place_of(key), tuned, measure, patches.text_of)
 
 
@@ -218,7 +227,7 @@ def _tuned(
     measure: Callable[[], Tuned[T]] | None,
     text_of: Callable[[Tuned[T]], str],
 ) -> Tuned[T] | None:
-    """Return the measurement that the first rank remembers; else measure. All ranks call this.
+    """Return the stored measurement of the first rank, otherwise a new one. All ranks call this function.
 
     Parameters
     ----------
@@ -227,12 +236,12 @@ def _tuned(
     place : Path
         File for a new measurement.
     measure : callable or None
-        None where the user does not ask for a measurement.
+        Measurement; None unless the user requests it.
 
     Returns
     -------
     measurement or None
-        None where there is none, or where the default cannot run.
+        None if there is no measurement, or if the default cannot run.
     """
     tuned = comm.bcast(tuned)
     if tuned is not None or measure is None:
@@ -254,10 +263,10 @@ def _tuned(
 
 
 def _timer(scratch: FieldStore, schedule: Schedule, name: str, patch: PatchShape) -> Callable[[int], float]:
-    """Return a function that times passes of the sweeps of a program's loop.
+    """Return a function that times passes over the sweeps of a program's loop.
 
-    The statements about scalars and the conditions are left out: scalars keep the value 1, and nothing ends
-    a run early.
+    Scalar statements and conditions are omitted. All scalars keep the value 1, and no condition ends a run
+    early.
     """
     body, size = tuple(schedule.pass_sweeps()), len(schedule.scalars)
     loop = Loop(until=None, limit=size, count=size + 1, record=(), body=body)

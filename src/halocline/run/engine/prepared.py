@@ -44,20 +44,21 @@ class Outcome:
     Attributes
     ----------
     reason : str
-        "completed", the reason of the stop statement that ended it, "no step" where a simulation has done
-        none, or "interrupted": a signal came, also where it came too late to cut the run short.
+        "completed", "no step" for a simulation without a step, "interrupted" after a signal, or the reason of
+        the stop statement that ended the run. A signal at the end of a run gives "interrupted" too.
     loops : tuple of str
-        How each loop ended: "condition" or "limit".
+        End of each loop: "condition" or "limit".
     history : array (passes, recorded scalars)
     scalars : dict of str to float
-        Every scalar by name, as the run left it.
+        Every scalar by name, after the run.
     seconds, compute, exchange, reduction : float
-        Wall clock between barriers, the longest of all ranks; and what of it the first thread spent in
-        kernels, packing and waiting for messages, and in reductions.
+        Wall-clock time in seconds. `seconds` is the time between barriers, the maximum over all ranks. The
+        others are its parts in the first thread: in kernels, in packing and waiting for messages, and in
+        reductions.
     loop_seconds : float
-        What of the wall clock the outermost loops took, on the slowest rank.
+        Part of the wall-clock time in the outermost loops, on the slowest rank.
     overlap : Overlap
-        Whether computing and messages overlapped in the end, and why.
+        Final choice between overlap of computation and messages or no overlap, with the reason.
     """
 
     reason: str
@@ -76,7 +77,7 @@ class Outcome:
         return f"Outcome({self.reason!r}{loops}, seconds={self.seconds:.3g})"
 
     def followed_by(self, later: Outcome) -> Outcome:
-        """Both runs as one."""
+        """Return the outcome of both runs as one."""
         return replace(
             later,
             history=np.concatenate((self.history, later.history)),
@@ -90,11 +91,11 @@ _CLOCKS = ("seconds", "compute", "exchange", "reduction", "loop_seconds")
 INTERVAL = 0.2  # seconds between reports of progress
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-_listening: list[signal.Signals] = []  # what an outer block listens to
+_listening: list[signal.Signals] = []  # signals that an outer block handles
 
 
 def interruption(text: str = "") -> KeyboardInterrupt:
-    """Return the exception of a run that a signal has stopped, with a text for the user."""
+    """Return the exception for a run stopped by a signal, with a text for the user."""
     if native().stopping_signal() == signal.SIGTERM:
         return Terminated(text)
     return KeyboardInterrupt(text)
@@ -103,10 +104,10 @@ def interruption(text: str = "") -> KeyboardInterrupt:
 def stopping_on() -> AbstractContextManager[None]:
     """Return a context in which SIGINT and SIGTERM request a stop of the engines of this process.
 
-    The engines stop when all ranks agree. Enter the context at once: this call already requests the stop for
-    a signal that was noted before. Inside another such context, or one of `noting`, only the signals of the
-    outer context count. A request that comes too late for the last run in the block remains for the next run,
-    or for a caller of `forget_stop`.
+    The engines stop when all ranks agree. Enter the context immediately: this call already requests the stop
+    for a signal that was noted before. Inside another such context, or one of `noting`, only the signals of
+    the outer context are handled. A request that arrives too late for the last run in the block remains for
+    the next run, or for a caller of `forget_stop`.
     """
     number = 0 if _listening else native().noted_signal()
     if number:
@@ -118,15 +119,15 @@ def stopping_on() -> AbstractContextManager[None]:
 def noting(signals: Sequence[signal.Signals]) -> AbstractContextManager[None]:
     """Return a context in which these signals are noted, without a stop of the engines.
 
-    A caller that reads `noted_signal` pauses the engines. A signal that comes too late for that remains for
-    the next run.
+    A caller that reads `noted_signal` pauses the engines. A signal that arrives too late for this caller
+    remains for the next run.
     """
     return _handled(signals, native().note_signals)
 
 
 @contextmanager
 def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], None]) -> Iterator[None]:
-    """Let native code handle signals during the block; see `restoring`."""
+    """Handle signals in native code during the block; see `restoring`."""
     with restoring(() if _listening else signals) as heard:
         if heard:
             handle([int(number) for number in heard])
@@ -140,8 +141,11 @@ def _handled(signals: Sequence[signal.Signals], handle: Callable[[list[int]], No
 
 @contextmanager
 def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> Iterator[None]:
-    """Around a native run: SIGINT and SIGTERM end it where all ranks agree; `on_progress` is called
-    meanwhile. The engine says whether it was asked to stop."""
+    """Handle signals and progress reports during a native run.
+
+    SIGINT and SIGTERM end the run when all ranks agree. The report of the engine states whether a stop was
+    requested. `on_progress` is called during the run.
+    """
     report = None if on_progress is None else (lambda: on_progress(engine.progress()))
     with stopping_on():
         if report is None:
@@ -154,7 +158,7 @@ def watching(engine: Any, on_progress: Callable[[int], None] | None = None) -> I
 
 @contextmanager
 def repeating(call: Callable[[], None], name: str, interval: float = INTERVAL) -> Iterator[None]:
-    """Call a function every `interval` seconds from a thread of that name."""
+    """Call a function every `interval` seconds from a thread with the given name."""
     done = threading.Event()
 
     def run() -> None:
@@ -174,7 +178,7 @@ PatchShape = int | Sequence[int] | Mapping[str, int] | None  # None: by cache si
 
 
 def rank_plan(domain: Domain, schedule: Schedule, transfers: Transfers, patch: PatchShape = None) -> RankPlan:
-    """Plan a schedule for this rank, with patches of a shape or by cache size."""
+    """Return the plan of a schedule for this rank, with patches of a given shape or by cache size."""
     return plan_rank(
         schedule, transfers, domain.comm.rank, threads=domain.threads, cache=level_2_cache(), patch=patch
     )
@@ -186,42 +190,48 @@ def has_loop(schedule: Schedule) -> bool:
 
 
 def scalars_of_run(store: FieldStore, name: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the scalars of the grid and those given to a run; InputError where ranks give others."""
+    """Return the scalars of the grid and of a run.
+
+    Raises
+    ------
+    InputError
+        The scalars differ between ranks.
+    """
     scalars = {**store.domain.grid.scalar_values(), **values}
-    what, advice = f"the parameters of program {name!r} are", "all ranks must give the same values"
-    store.domain.comm.check_same(what, sorted(scalars.items()), advice)
+    subject, advice = f"the parameters of program {name!r} are", "all ranks must give the same values"
+    store.domain.comm.check_same(subject, sorted(scalars.items()), advice)
     return scalars
 
 
 class Prepared:
-    """Program bound to the engine, ready to run any number of times; all ranks make it and call its methods.
+    """Program bound to the engine, ready for any number of runs. All ranks create it and call its methods.
 
     Parameters
     ----------
     store : FieldStore
-        Memory of the fields; fields of the program that have none take it here.
+        Memory of the fields. The memory of new fields of the program is allocated here.
     schedule : Schedule
     plan : RankPlan
-        Plan of this rank; it is made anew where subdomains have moved.
+        Plan of this rank. A new plan is made after subdomains have moved.
     library : path
         Library of the kernels.
     name : str
         Name of the program.
     patch : int, sequence or mapping of int, optional
-        Shape of the patches of the plan; by cache size where not given.
+        Shape of the patches of the plan; by default chosen by cache size.
     tuned : Tuned, optional
-        Measured speed of patches, where the measurement chose the shape of the patches.
+        Measured speed of patches, if a measurement chose the shape of the patches.
 
     Attributes
     ----------
     domain : Domain
-        This rank's share of the grid.
+        Share of the grid of this rank.
     values : array of float64
-        One for each scalar of the schedule; the engine reads and writes it.
+        One value per scalar of the schedule. The engine reads and writes this array.
     modules : dict
         Kernels by device.
     made : native Engine or None
-        The engine where it is built already; any thread may read it.
+        Engine, if it is already built. Any thread may read this attribute.
     """
 
     def __init__(
@@ -250,27 +260,27 @@ class Prepared:
 
     @property
     def plan(self) -> RankPlan:
-        """Plan of this rank, for the subdomains that it has now."""
+        """Plan of this rank for its present subdomains."""
         transfers = self.domain.transfers
         if transfers is not None and self._plan.transfers is not transfers:
             self._plan = rank_plan(self.domain, self.schedule, transfers, self._patch)
         return self._plan
 
     def allocate(self) -> None:
-        """Allocate the fields that have no memory; all ranks call this."""
+        """Allocate the fields that have no memory. All ranks call this method."""
         self.store.allocate(self.schedule.fields, self.plan, self.name)
 
     def release(self) -> None:
-        """Free the engine, and the memory of fields that only the engine holds; a run makes another."""
+        """Free the engine, and the memory of fields that only the engine holds. A run builds a new engine."""
         self.made = None
 
     @property
     def engine(self) -> Any:
-        """The native engine, built again where storages have changed."""
+        """Native engine, rebuilt after storages have changed."""
         if self.made is None or self._generation != self.store.generation:
             parts = self.store, self.schedule, self.plan, self.library, self.values
             if self.domain.devices:
-                self.made = None  # its memory of the devices is freed first
+                self.made = None  # frees its device memory before the new engine is built
                 self.made = build_device_engine(*parts, self._modules(), self.name)
             else:
                 self.made = build_engine(*parts)
@@ -278,7 +288,7 @@ class Prepared:
         return self.made
 
     def _modules(self) -> list[Any]:
-        """Return the kernels for the device of each subdomain; all ranks call this."""
+        """Return the kernels for the device of each subdomain. All ranks call this method."""
         domain, device = self.domain, self.schedule.device
         assert device is not None
         with domain.comm.agreement(f"compile kernels of {self.name!r} for devices"):
@@ -288,35 +298,44 @@ class Prepared:
         return [self.modules[domain.device_of(n)] for n in range(len(self.plan.subdomains))]
 
     def scalars(self) -> dict[str, float]:
-        """Return all scalars of the program; another thread may call this during a run."""
+        """Return all scalars of the program. Another thread may call this method during a run."""
         return dict(zip(self.schedule.scalars, self.values.tolist(), strict=True))
 
     def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Set those scalars of the program that have a value here."""
+        """Set the scalars of the program that have an entry in `values`."""
         for number, name in enumerate(self.schedule.scalars):
             if name in values:
                 self.values[number] = values[name]
 
     def guarded(self) -> AbstractContextManager[None]:
-        """Return the context of a run: errors of devices, and lack of memory for mailboxes, are RunErrors."""
+        """Return the context of a run, which raises device errors and lack of mailbox memory as RunError."""
         transfers = self.domain.transfers
         has_errors = self.domain.devices or (transfers is not None and "rma" in transfers.methods)
         return device_errors(f"program {self.name!r}") if has_errors else nullcontext()
 
     @property
     def bytes_per_pass(self) -> float:
-        """Bytes per cell that must cross memory in one pass of the outermost loop, or in one run without a
-        loop; inner loops count once, and what runs every few steps by its share."""
+        """Minimum memory traffic per cell in bytes, in one pass of the outermost loop.
+
+        For a program without a loop, the pass is one run. An inner loop counts as one pass. Work that is done
+        only every few passes counts by its share.
+        """
         return sum(sweep.bytes * sweep.share for sweep in self.schedule.pass_sweeps())
 
     def methods_used(self) -> tuple[str, ...]:
-        """Return the transfer methods by which any rank receives; all ranks call this."""
-        mine, transfers = dict[str, None](), self.plan.transfers
-        for own in self.plan.subdomains:
-            for sweep in own.sweeps:
-                mine |= {message.method: None for message in sweep.receives}
-                mine |= {transfers.method(own.number, copy.subdomain): None for copy in sweep.copies}
-        return tuple(dict.fromkeys(name for each in self.domain.comm.allgather([*mine]) for name in each))
+        """Return the transfer methods by which any rank receives messages. All ranks call this method."""
+        local_methods, transfers = dict[str, None](), self.plan.transfers
+        for subdomain in self.plan.subdomains:
+            for sweep in subdomain.sweeps:
+                local_methods |= {message.method: None for message in sweep.receives}
+                local_methods |= {
+                    transfers.method(subdomain.number, copy.subdomain): None for copy in sweep.copies
+                }
+        return tuple(
+            dict.fromkeys(
+                name for methods in self.domain.comm.allgather([*local_methods]) for name in methods
+            )
+        )
 
     def run(
         self, values: Mapping[str, float] | None = None, on_progress: Callable[[int], None] | None = None
@@ -326,22 +345,24 @@ class Prepared:
         Parameters
         ----------
         values : mapping of str to float
-            Scalars to set before: parameters, and the initial values of others.
+            Scalars to set before the run: parameters, and the initial values of others.
         on_progress : callable, optional
-            Called a few times a second with the passes of the outermost loop so far, from another thread.
+            Function of the number of completed passes of the outermost loop. Another thread calls it a few
+            times per second.
 
         Returns
         -------
         Outcome
-            Its reason is "interrupted" where a signal asked to stop, also after the last pass: the caller
-            knows how far the loops went, and ends. It is "paused" where the engine alone was asked to.
+            Outcome of the run. Its reason is "interrupted" if a signal requested a stop, even after the last
+            pass. The caller then ends after an evaluation of `loops`. The reason is "paused" if only the
+            engine received a request.
 
         Raises
         ------
         RunError
-            A loop cannot end, since its condition compares NaN.
+            A loop cannot end, because its condition compares NaN.
         KeyboardInterrupt
-            The same for a program without a loop, which has been run as a whole.
+            A signal requested a stop of a program without a loop. The program has run completely.
         """
         self.set_scalars(scalars_of_run(self.store, self.name, values or {}))
         timeline = self.domain.timeline if has_loop(self.schedule) else None
@@ -350,7 +371,7 @@ class Prepared:
         outcomes: list[Outcome] = []
         trial, was_open = self._overlap, self._overlap.open
         engine, transfers = self.engine, self.domain.transfers
-        # with more subdomains than ranks that hold them, these can be balanced by the time of each
+        # If there are more subdomains than active ranks, the time per subdomain is measured for balancing.
         active = self.domain.active_ranks
         measured = transfers is not None and transfers.layout.decomposition.count > active > 1
         with watching(engine, on_progress), self.guarded():
@@ -371,14 +392,14 @@ class Prepared:
                     self.add_events(timeline, report)
                 is_cut = passes > 0 and report["reason"] == "paused" and not report["stopped"]
                 sweeps = sum(report["sweep_counts"])
-                # the end of a run may cut a piece, which counts too: times are compared by the sweep
+                # The end of a run may shorten a piece. Such a piece counts, because times are per sweep.
                 if passes and sweeps and report["reason"] in ("paused", "completed"):
                     trial.note(report["loop_seconds"], sweeps)
         if was_open and not trial.open and self.domain.comm.rank == 0:
             log.info("overlap in program %r: %s", self.name, trial.choice)
         if timeline is not None:
             timeline.write(self.domain.comm)
-        # where ranks must agree, a signal that came after the run's last word is the next run's
+        # With several ranks, a signal after the last agreement of this run belongs to the next run.
         late = self.domain.comm.size == 1 and native().forget_stop()
         if report["reason"] in self._errors:
             raise RunError(report["reason"])
@@ -399,7 +420,7 @@ class Prepared:
     def _outcome(self, report: Mapping[str, Any]) -> Outcome:
         return Outcome(
             reason=report["reason"],
-            loops=tuple(ended or "" for ended in report["loops"]),
+            loops=tuple(end or "" for end in report["loops"]),
             history=np.asarray(report["history"]),
             scalars=self.scalars(),
             overlap=self._overlap.choice,
@@ -408,7 +429,7 @@ class Prepared:
 
 
 def _needs_no_choice(schedule: Schedule, comm: Communicator) -> str:
-    """Why it need not be measured whether overlap pays; empty where it must be."""
+    """Return the reason why overlap need not be measured; empty if a measurement is required."""
     if comm.size == 1:
         return "since there is one rank"
     if not has_loop(schedule):
@@ -427,7 +448,7 @@ KINDS = {
     "neither": {"messages": False, "kernels": False},
     "synchronisation": {"messages": False, "kernels": False, "barriers": True},
 }
-LEAST = 0.04  # seconds of one measurement
+LEAST = 0.04  # minimum duration of one measurement in seconds
 
 
 class PassTimer:
@@ -436,11 +457,11 @@ class PassTimer:
     Parameters
     ----------
     prepared : Prepared
-        Program. Its fields hold ones, and nonsense after a measurement.
+        Program. Its fields are set to ones, and are undefined after a measurement.
     limits : sequence of str
         Scalars that limit the passes of its loops.
     values : mapping of str to float, optional
-        Its other scalars.
+        Values of its other scalars.
 
     Attributes
     ----------
@@ -454,27 +475,27 @@ class PassTimer:
         self.prepared, self.limits = prepared, limits
         self.values = {**prepared.domain.grid.scalar_values(), **(values or {})}
         self.passes = 1
-        _ = prepared.engine  # each of its threads touches its memory first
+        _ = prepared.engine  # first touch: each thread places its own memory pages
         prepared.store.fill(1.0)
 
     def seconds(self, passes: int, **kind: bool) -> float:
-        """Return the seconds of some passes on the slowest rank.
+        """Return the duration of a number of passes on the slowest rank, in seconds.
 
         Parameters
         ----------
         **kind
-            Arguments of the native engine, see `KINDS`. By default messages and computing overlap as the
-            problem was asked to run.
+            Arguments of the native engine, see `KINDS`. By default, overlap is used as in a run of the
+            problem.
 
         Raises
         ------
         KeyboardInterrupt
-            SIGINT or SIGTERM came.
+            The process received SIGINT or SIGTERM.
         """
         return float(self._report(passes, **kind)["loop_seconds"])
 
     def trace(self) -> None:
-        """Run `passes` passes that no time counts, and write their trace, where the domain has one.
+        """Run `passes` passes without timing, and write their trace if the domain has a timeline.
 
         Raises
         ------
@@ -487,7 +508,7 @@ class PassTimer:
         timeline.write(self.prepared.domain.comm)
 
     def _report(self, passes: int, **kind: bool) -> Any:
-        """Return the engine's report of a run."""
+        """Return the report of the engine on a run."""
         kind = {"overlap": self.prepared.domain.how.overlap is not False, **kind}
         self.prepared.set_scalars({**self.values, **dict.fromkeys(self.limits, float(passes))})
         engine = self.prepared.engine
@@ -498,12 +519,12 @@ class PassTimer:
         return report
 
     def calibrate(self, least: float = LEAST) -> None:
-        """Choose the number of passes of a measurement that takes at least so many seconds."""
+        """Set the number of passes of a measurement so that it takes at least `least` seconds."""
         self.run()
-        # one pass alone takes longer than one of many
+        # A single pass takes longer than each of many passes, so that the estimate is refined in two steps.
         self.passes = max(1, int(0.1 * least / max(self.run(), 1e-7)))
         self.passes = max(3, math.ceil(least / max(self.run(), 1e-7)))
 
     def run(self, **kind: bool) -> float:
-        """Return the seconds of one pass, the mean of `passes`; `kind` is one of `KINDS`."""
+        """Return the mean duration of one of `passes` passes in seconds; `kind` is an entry of `KINDS`."""
         return self.seconds(self.passes, **kind) / self.passes

@@ -1,4 +1,4 @@
-"""Fields as arrays: setting, reading, gathering, hashing and reducing the fields of a domain."""
+"""Fields of a domain as arrays: assignment, reading, gathering, checksums and reductions."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ RESERVED = ("t", "dt", "step", "until", "steps", *GRID_SCALARS)
 
 
 class Parameters(KnownAttributes, MutableMapping[str, float]):
-    """The parameters of a simulation or linear problem, by name; a new value holds from the next run on.
+    """Parameters of a simulation or linear problem, by name. A new value applies from the next run on.
 
     Parameters
     ----------
     given : mapping of str to float
-        The names cannot be more or fewer later.
+        Names and initial values. The set of names is fixed.
     values : dict of str to float
-        Where the numbers are kept.
+        Storage of the values.
     before_change : method
-        Called before a number changes. Its object is not kept alive: it holds these parameters, and memory
-        that is to be free as soon as nobody has it.
+        Method that is called before a value changes. Only a weak reference to its object is stored, because
+        the object holds these parameters and must be freed without garbage collection.
     """
 
     def __init__(
@@ -117,7 +117,13 @@ class Parameters(KnownAttributes, MutableMapping[str, float]):
 
 
 def _finite(name: str, value: Any) -> float:
-    """A parameter as a float; InputError where its name or value cannot be."""
+    """Return the value of a parameter as a float.
+
+    Raises
+    ------
+    InputError
+        The name or the value is invalid.
+    """
     if not name.isidentifier() or name in RESERVED:
         raise InputError(
             f"parameter name {name!r} cannot be used; choose an identifier other than " + ", ".join(RESERVED)
@@ -134,9 +140,9 @@ def _finite(name: str, value: Any) -> float:
 
 log = logging.getLogger("halocline")
 
-MOST_PROGRAMS = 32  # compiled evaluations that the fields of a store keep
+MOST_PROGRAMS = 32  # maximum number of cached programs per store
 
-BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # least number that float32 rounds to infinity
+BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # smallest number that float32 rounds to infinity
 
 
 def location_and_dtype(expression: Expr) -> tuple[str, str]:
@@ -152,14 +158,14 @@ def location_and_dtype(expression: Expr) -> tuple[str, str]:
     location : str
         Location of the expression; see `place_of` for reads at explicit offsets.
     dtype : {"float64", "float32"}
-        float32 where all fields in the expression are float32.
+        float32 if all fields in the expression are float32.
     """
     assert expression.grid is not None
     return location(place_of(expression)), expression.precision or "float64"
 
 
 class Fields(Sealed):
-    """The fields of a store, by name or Field object.
+    """Fields of a store, accessed by name or Field object.
 
     Parameters
     ----------
@@ -170,11 +176,11 @@ class Fields(Sealed):
     Attributes
     ----------
     parameters : Parameters
-        ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
+        Present parameters. ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
     values : dict of str to float
-        Of all scalars: the parameters, and what programs left.
+        Values of all scalars: the parameters, and the results of programs.
     domain : Domain
-        This rank's share of the grid.
+        Share of the grid of this rank.
     """
 
     advice: ClassVar[Mapping[str, str]] = {"parameters": 'set one of them, as in parameters["kappa"] = 0.2'}
@@ -187,20 +193,22 @@ class Fields(Sealed):
         self._pending: dict[Field, Expr] = {}
         self._checked: set[Field] = set()
         self._changes: Counter[Field] = Counter()
-        self._with_walls: set[Field] = set()  # whose points on walls have the values of their conditions
-        # keyed by the fields and expressions that they evaluate; the most recently used program is the last
+        self._with_walls: set[Field] = set()  # fields whose wall points satisfy the boundary conditions
+        # Keys are the evaluated fields and expressions. The most recently used program is the last.
         self._programs: OrderedDict[tuple[Any, ...], Prepared | Pointwise] = OrderedDict()
-        self._generation = store.generation  # of the storages that the engines of these programs hold
+        self._generation = store.generation  # generation of the storages in the engines of these programs
         self._held: dict[tuple[str, str], Field] = {}  # fields that `holding` assigns, by location and dtype
 
     def known(self, field: Any) -> Field:
-        """A field of the grid, also by its name."""
+        """Return a field of the grid from a Field object or a name."""
         if isinstance(field, str):
-            found = self.grid.named(field)
-            if found is None:
-                mine = [name for name, known in self.grid.fields.items() if not self.grid.is_own(known)]
-                raise unknown("field", field, sorted({*mine, *self.grid.vectors}))
-            field = found
+            named_field = self.grid.named(field)
+            if named_field is None:
+                user_fields = [
+                    name for name, other in self.grid.fields.items() if not self.grid.is_own(other)
+                ]
+                raise unknown("field", field, sorted({*user_fields, *self.grid.vectors}))
+            field = named_field
         if not isinstance(field, Field):
             raise InputError(f"{field!r} is not a field; expected a field of {self.grid!r} or its name")
         if field.grid is not self.grid:
@@ -210,63 +218,67 @@ class Fields(Sealed):
         return field
 
     def components(self, what: Any) -> tuple[Any, ...] | None:
-        """Return the components of a vector, also of one given by its name; None for anything else."""
+        """Return the components of a vector or of the name of a vector; None for anything else."""
         if isinstance(what, str):
             what = self.grid.named(what)
         return tuple(what) if isinstance(what, (tuple, list)) else None
 
     def stored(self, field: Any) -> Field:
-        """A field that has values."""
+        """Return a field that has values, from a Field object or a name."""
         target = self.known(field)
         self.settle()
         if target.name not in self.store.storages:
-            used = ", ".join(sorted(self.store.storages))
+            stored_names = ", ".join(sorted(self.store.storages))
             raise InputError(
                 f"field {target.name!r} has no values: it was not set, and is not in these equations, which "
-                f"use {used}"
+                f"use {stored_names}"
             )
         return target
 
     def _may_change(self, field: Field) -> None:
-        """Record that the user gets a writable view of a field; fields on devices are copied instead."""
+        """Record that the user receives a writable view of a field. Fields on devices are copied instead."""
         if not self.domain.devices:
             self._changes[field] += 1
             self._checked.discard(field)
             self._with_walls.discard(field)
 
     def _before_change(self) -> None:
-        """Before a parameter changes: what fields were set to counts with the numbers of before, and values
-        on walls are others from the next run on."""
+        """Evaluate pending assignments with the present parameters, before a parameter changes.
+
+        Wall points are set again before the next run.
+        """
         self.settle()
         self.forget_walls()
 
     def __getitem__(self, field: Field | Vector | str) -> Any:
-        """This rank's points of a field as a NumPy view, valid until the next run; of a vector a tuple with
-        one for each component.
+        """Return the points of a field on this rank as a NumPy view, valid until the next run.
 
-        Indices count from the first point of this rank: a point of the whole field is
-        ``sim.evaluate(hc.value(u, at=(i, j)))``, and the whole field ``sim.gather(u)``. The array is a copy
-        that cannot be written where the rank has several subdomains, the field lies on a device, or the grid
-        has inactive blocks.
+        For a vector, the result is a tuple of views, one for each component. Local indices begin with 0 at
+        the first point of this rank. ``sim.evaluate(hc.value(u, at=(i, j)))`` returns a point by global
+        index, and ``sim.gather(u)`` returns the whole field.
+
+        The array is a read-only copy if the rank has several subdomains, the field is stored on a device, or
+        the grid has inactive blocks.
 
         Raises
         ------
         InputError
-            The field has no values, or the subdomains of this rank do not make up a box (`views`).
+            The field has no values, or the subdomains of this rank do not form a box (see `views`).
         """
         components = self.components(field)
         if components is not None:
             return tuple(self[component] for component in components)
         target = self.stored(field)
-        own = contents.view(self.store, target)
+        local_values = contents.view(self.store, target)
         self._may_change(target)
-        return self._local(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), own)
+        return self._local(target, tuple(map(min, zip(*self.domain.offsets, strict=True))), local_values)
 
     def views(self, field: Field | Vector | str) -> Any:
-        """The points of a field in each subdomain of this rank: the index of the first in the whole field,
-        and a NumPy view, valid until the next run; of a vector a tuple with one such list for each component.
+        """Return the points of a field in each subdomain of this rank.
 
-        Views of fields on devices are copies that cannot be written; set the whole field instead.
+        The result is a list with one pair per subdomain: the global index of the first point, and a NumPy
+        view that is valid until the next run. For a vector, the result is a tuple of such lists, one for each
+        component. Views of fields on devices are read-only copies; assign the whole field instead.
         """
         components = self.components(field)
         if components is not None:
@@ -279,8 +291,7 @@ class Fields(Sealed):
         ]
 
     def _local(self, field: Field, offset: Place, values: NDArray[Any]) -> NDArray[Any]:
-        """Return points of this rank as an array that explains its indices, and writing where it cannot be
-        written."""
+        """Return points of this rank as an array that explains wrong indices and forbidden writes."""
         is_whole = values.shape == field.points
         if is_whole and values.flags.writeable:
             return values
@@ -298,21 +309,36 @@ class Fields(Sealed):
         )
 
     def __setitem__(self, field: Field | Vector | str, value: Any) -> None:
-        """Set a field to a number, an array of the shape of the whole grid, an expression, a function of the
-        coordinates, an xarray DataArray, a file of NumPy such as "T.npy" or "all.npz", which holds an array
-        by the name of the field, or an array of a store by its path, such as "heat.zarr/T", of which the last
-        time counts. NumPy's functions are traced, so that the bits do not depend on NumPy.
+        """Set all points of a field or vector.
 
-        Of a store or DataArray each rank reads its own part. From other points than the field's it is
-        interpolated: averages of cells conservatively, values on faces and nodes linearly.
+        Parameters
+        ----------
+        field : Field, Vector or str
+            Any field of the grid, including fields outside the equations, such as a reference solution.
+        value : number, array, expression, callable, DataArray, str or path
+            For a field, the value is one of these:
 
-        A vector takes a number for all components, or one such value for each: a tuple, an array of shape
-        (components, *points), a function of the coordinates that returns one value for each component, the
-        path of a stored vector, such as "flow.zarr/w" for the arrays w_x, w_y and so on, or a file of NumPy
-        with an array of that shape or with these arrays.
+            - a number;
+            - an array with the shape of the whole grid;
+            - an expression;
+            - a function of the coordinates; calls of NumPy functions are traced, so that the bits do not
+              depend on NumPy;
+            - an xarray DataArray;
+            - the path of a NumPy file, such as "T.npy", or "all.npz" with an array of the field's name;
+            - the path of an array in a store, such as "heat.zarr/T"; the last stored time is read.
 
-        Any field of the grid can be set, also one that is no part of the equations, for instance to compare
-        with.
+            For a vector, the value is a number for all components, or one of these:
+
+            - a tuple with one value for each component;
+            - an array of shape (components, *points);
+            - a function of the coordinates that returns one value for each component;
+            - the path of a stored vector, such as "flow.zarr/w" for the arrays w_x, w_y and so on;
+            - a NumPy file with an array of that shape or with these arrays.
+
+        Notes
+        -----
+        Each rank reads only its own part of a store or DataArray. Data at points other than those of the
+        field are interpolated: cell averages conservatively, values on faces and nodes linearly.
         """
         components = self.components(field)
         if components is not None:
@@ -324,8 +350,10 @@ class Fields(Sealed):
         if is_source(value):
             self._from_source(target, value)
             return
-        if isinstance(value, (tuple, list)) and any(isinstance(each, Operators) for each in value):
-            as_expr(value, f"the value of field {target.name!r}")  # raises: it is a vector
+        if isinstance(value, (tuple, list)) and any(isinstance(entry, Operators) for entry in value):
+            as_expr(
+                value, f"the value of field {target.name!r}"
+            )  # raises InputError, because the value is a vector
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
@@ -338,7 +366,7 @@ class Fields(Sealed):
             if not isinstance(value, Operators):
                 _fitted(target, float(value))
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
-                self.settle()  # an expression reads what fields hold now
+                self.settle()  # the expression reads the present values of fields
             self._pending[target] = expression
         else:
             self._from_array(target, value)
@@ -347,47 +375,49 @@ class Fields(Sealed):
         """Set the components of a vector; see `__setitem__`."""
         fields, count = [self.known(component) for component in components], len(components)
         name = vector if isinstance(vector, str) else getattr(vector, "name", "")
-        what = f"vector {name or vector!r}"
+        label = f"vector {name or vector!r}"
         values: Sequence[Any]
         if is_numpy_file(value):
-            with self.domain.comm.agreement(f"read {value} for {what}"):
+            with self.domain.comm.agreement(f"read {value} for {label}"):
                 arrays = numpy_arrays(Path(value), (name,), [f.name for f in fields])
-            values = arrays if len(arrays) == count > 1 else component_values(arrays[0], count, what)
+            values = arrays if len(arrays) == count > 1 else component_values(arrays[0], count, label)
         elif isinstance(value, (str, PathLike)):
             values = component_names(fspath(value), count)
         elif callable(value) and not isinstance(value, Operators):
-            values = [_component_of(value, n, count, what) for n in range(count)]
+            values = [_component_of(value, n, count, label) for n in range(count)]
         else:
-            values = component_values(value, count, what)
-        for field, each in zip(fields, values, strict=True):
-            self[field] = each
+            values = component_values(value, count, label)
+        for field, component_value in zip(fields, values, strict=True):
+            self[field] = component_value
 
     def _made(self, target: Field) -> Field:
-        """The field with memory, ready to be written."""
+        """Return the field after allocation of its memory and evaluation of pending assignments."""
         if target.name not in self.store.storages:
             self._pending[target] = as_expr(0.0)
         self.settle()
         return target
 
     def traced(self, field: Field, function: Callable[..., Any]) -> Expr | Exception:
-        """Return the expression of a function of the coordinates, or the reason why it cannot be traced."""
-        what = f"the function given for field {field.name!r}"
-        found = trace.try_function(function, field.coordinates, what)
-        if isinstance(found, Exception):
-            return found
-        check_grid(found, self.grid, what)
-        return found
+        """Return the expression of a function of the coordinates, or the reason why tracing fails."""
+        label = f"the function given for field {field.name!r}"
+        expression = trace.try_function(function, field.coordinates, label)
+        if isinstance(expression, Exception):
+            return expression
+        check_grid(expression, self.grid, label)
+        return expression
 
     def _by_rows(self, field: Field, function: Callable[..., Any], reason: Exception) -> None:
-        """Evaluate a function in NumPy over whole rows of the grid, so that the bits do not depend on the
-        decomposition.
+        """Set a field to a function that NumPy evaluates over whole rows of the grid.
+
+        No bit of the result depends on the decomposition.
 
         Parameters
         ----------
         field : Field
         function : callable
         reason : Exception
-            Error that prevents tracing. A warning reports it, unless the function returns what is no number.
+            Error that prevents tracing. A warning reports it, unless the function returns a non-numeric
+            value.
         """
         from halocline.run.fields.views import row_function
 
@@ -402,22 +432,26 @@ class Fields(Sealed):
         try:
             row_at = row_function(function, field)
         except InputError as error:
-            if error.__cause__ is not None:  # the function fails for arrays, unlike a value that is no number
+            if error.__cause__ is not None:  # the function itself fails for arrays
                 warn()
             raise
         warn()
 
         def values(origin: Place, shape: Place) -> NDArray[np.float64]:
-            part, mine = np.empty(shape), slice(origin[-1], origin[-1] + shape[-1])
+            part, columns = np.empty(shape), slice(origin[-1], origin[-1] + shape[-1])
             for local in np.ndindex(shape[:-1]):
-                part[local] = row_at([start + i for start, i in zip(origin[:-1], local, strict=True)])[mine]
+                part[local] = row_at([start + i for start, i in zip(origin[:-1], local, strict=True)])[
+                    columns
+                ]
             return part
 
         self._fill(field, values)
 
     def load(self, fields: Sequence[Field], read: Callable[[Field], None]) -> None:
-        """Let `read` give all values to each of these fields, those on walls too, instead of what was set
-        before; all ranks call this."""
+        """Replace all values of the fields, including those on walls, by a call of `read` for each field.
+
+        All ranks call this method.
+        """
         for field in fields:
             self._pending.pop(field, None)
         for field in fields:
@@ -429,20 +463,23 @@ class Fields(Sealed):
             self._with_walls.add(field)
 
     def changes(self, field: Field) -> int:
-        """Return the number of times that the user set a field, or got a view of it, on this rank."""
+        """Return the number of assignments to a field, and of views of it, by the user on this rank."""
         return self._changes[field]
 
     def forget_walls(self) -> None:
-        """Let points on walls get the values of their conditions before the next run."""
+        """Set wall points according to the boundary conditions before the next run."""
         self._with_walls.clear()
 
     def _from_source(self, field: Field, value: Any) -> None:
-        """Each rank reads its own points, all of the same time: a store may grow while they read it."""
-        comm, what = self.domain.comm, f"set field {field.name!r}"
-        with comm.agreement(what):
+        """Set a field from stored data. Each rank reads its own points.
+
+        All ranks read the same time, because a store may grow during the read.
+        """
+        comm, action = self.domain.comm, f"set field {field.name!r}"
+        with comm.agreement(action):
             time = last_time(value) if comm.rank == 0 else None
         time = comm.bcast(time)
-        with comm.agreement(what):
+        with comm.agreement(action):
             reader = Reader(field, source_of(value, field, time))
         if reader.how and self.domain.comm.rank == 0:
             log.info("field %s is interpolated: %s", field.name, reader.how)
@@ -454,13 +491,13 @@ class Fields(Sealed):
         self._fill(field, values)
 
     def _fill(self, field: Field, values: Callable[[Place, Place], NDArray[Any]]) -> None:
-        """Write the points of a field; no rank writes where the values of any rank are rejected.
+        """Write the points of a field. No rank writes if the values of any rank are rejected.
 
         Parameters
         ----------
         field : Field
         values : callable
-            ``values(origin, shape)`` returns the values of a box of points.
+            Function ``values(origin, shape)`` that returns the values of a box of points.
         """
         self._made(field)
         with self.store.writing(field) as pieces:
@@ -491,15 +528,15 @@ class Fields(Sealed):
         self._fill(field, values)
 
     def _set_walls(self, field: Field) -> None:
-        """Give points on walls the values that conditions hold there, where no statement has done so."""
+        """Set wall points according to the boundary conditions, unless an assignment is already pending."""
         self._with_walls.add(field)
         if field not in self._pending and has_wall_values(field):
             self._pending[field] = field.expr
 
     def settle(self) -> None:
-        """Evaluate the expressions that fields were set to, all in one generated sweep.
+        """Evaluate all pending assignments of fields in one generated sweep.
 
-        Numbers are scalars of the program, so that one program serves all of them.
+        Assigned numbers are scalars of the program, so that one program serves all numbers.
         """
         self._release_stale()
         if not self._pending:
@@ -518,7 +555,7 @@ class Fields(Sealed):
         self._check_range(pending)
 
     def _release_stale(self) -> None:
-        """Drop engines that hold the memory that fields had before their halos grew."""
+        """Release engines that hold the old memory of fields whose halos have grown."""
         if self._generation != self.store.generation:
             for prepared in self._programs.values():
                 if isinstance(prepared, Prepared):
@@ -533,22 +570,22 @@ class Fields(Sealed):
         *,
         compiled: bool = False,
     ) -> Prepared | Pointwise:
-        """Return the program that evaluates some expressions, the known one where there is one.
+        """Return the program that evaluates expressions, from the cache if possible.
 
-        The program is evaluated point by point where that takes less time than to compile it. All ranks call
-        this.
+        The program is evaluated point by point if this takes less time than its compilation. All ranks call
+        this method.
 
         Parameters
         ----------
         name : str
             Name of the program.
         what : tuple
-            Fields and expressions, alone or in tuples, that determine the statements. The names of parameters
-            are in them, but not their values, which are arguments of a run.
+            Fields and expressions, alone or in tuples, that determine the statements. They contain the names
+            of parameters but not the values, which are arguments of a run.
         statements : callable
-            Records the statements in the program, which is being traced.
+            Function that records the statements in the traced program.
         compiled : bool
-            True for a program that is compiled in any case.
+            True for a program that must be compiled.
         """
         self.domain.comm.check_same(
             f"the expressions of program {name!r} are", _digests(what), "all ranks must evaluate the same"
@@ -565,11 +602,11 @@ class Fields(Sealed):
         return self._programs[key]
 
     def _forget_programs(self) -> None:
-        """Compile programs anew from here on: the plans of those that are known are no longer valid."""
+        """Discard all cached programs, whose plans are no longer valid."""
         self._programs.clear()
 
     def _check_range(self, formulas: Mapping[Field, Expr]) -> None:
-        """Raise InputError where a function of the coordinates exceeds the range of its float32 field."""
+        """Raise InputError if a function of the coordinates exceeds the range of its float32 field."""
         formulas = {f: e for f, e in formulas.items() if f.dtype == "float32" and e.varies}
         formulas = {f: e for f, e in formulas.items() if not reads_of(e)}
         if not formulas or contents.first_nonfinite(self.store, [*formulas]) is None:
@@ -589,21 +626,25 @@ class Fields(Sealed):
     def evaluate(self, expression: Any, another: Any, /, *more: Any) -> tuple[float, ...]: ...
 
     def evaluate(self, *expressions: Any) -> Any:
-        """Scalar expressions, such as ``hc.max(abs(T))``, on the current fields; the same on all ranks.
+        """Return the values of scalar expressions, such as ``hc.max(abs(T))``, on the current fields.
+
+        All ranks receive the same values.
 
         Parameters
         ----------
         *expressions
-            Several are compiled together, once, and evaluated in one pass over the fields where they can.
+            Scalar expressions. Several expressions are compiled together once. They are evaluated in one pass
+            over the fields if possible.
 
         Returns
         -------
-        float, or a tuple of them for several
-            For a vector such as ``hc.max(w)`` a tuple with one number for each component.
+        float, or tuple of float
+            One value per expression. A reduction of a vector, such as ``hc.max(w)``, gives a tuple with one
+            value per component.
         """
         groups = [e if isinstance(e, (tuple, list)) else (e,) for e in expressions]
-        wanted = tuple(as_expr(e) for group in groups for e in group)
-        for expression in wanted:
+        scalars_to_evaluate = tuple(as_expr(e) for group in groups for e in group)
+        for expression in scalars_to_evaluate:
             if expression.varies:
                 raise InputError(
                     f"{expression!r} varies from cell to cell; reduce it with hc.sum, hc.min, hc.max, "
@@ -612,11 +653,11 @@ class Fields(Sealed):
         self.settle()
 
         def assign(program: Program) -> None:
-            for number, expression in enumerate(wanted):
+            for number, expression in enumerate(scalars_to_evaluate):
                 program.own(f"result{number}").set(expression)
 
-        scalars = self._program("evaluate", wanted, assign).run(self.values).scalars
-        numbers = iter([scalars[own_name(f"result{number}")] for number in range(len(wanted))])
+        scalars = self._program("evaluate", scalars_to_evaluate, assign).run(self.values).scalars
+        numbers = iter([scalars[own_name(f"result{number}")] for number in range(len(scalars_to_evaluate))])
         values = tuple(
             tuple(islice(numbers, len(e))) if isinstance(e, (tuple, list)) else next(numbers)
             for e in expressions
@@ -625,24 +666,24 @@ class Fields(Sealed):
 
     @contextmanager
     def holding(self, what: Any) -> Iterator[Field]:
-        """Provide a field with the values of a field or expression; all ranks call this.
+        """Provide a field with the values of a field or expression. All ranks call this method.
 
         Parameters
         ----------
         what : Field, str or expression
-            A condition becomes 1 where it holds and 0 elsewhere.
+            Field or expression. A condition becomes 1 if it is true and 0 otherwise.
 
         Yields
         ------
         Field
-            The given field; for an expression one that exists inside the block only, at the location of the
-            expression (`location_and_dtype`) and in the precision of the fields in it.
+            The field itself, or for an expression a field that exists only inside the block. Location and
+            precision of this field are those of the expression (`location_and_dtype`).
 
         Raises
         ------
         InputError
-            A field without values; neither a field nor an expression that varies from cell to cell; an
-            expression that mixes locations.
+            The field has no values; the argument is neither a field nor an expression that varies from cell
+            to cell; or the expression mixes locations.
         """
         if isinstance(what, (Field, str)):
             yield self.stored(what)
@@ -653,23 +694,23 @@ class Fields(Sealed):
         number = as_number(expression)
         location, dtype = location_and_dtype(number)
         self.settle()
-        with self._internal_field(location, dtype) as made:
-            what = made, number
-            prepared = self._program("values", what, lambda program: made.set(number), compiled=True)
+        with self._internal_field(location, dtype) as field:
+            what = field, number
+            prepared = self._program("values", what, lambda program: field.set(number), compiled=True)
             assert isinstance(prepared, Prepared)
             prepared.allocate()
             try:
                 prepared.run(self.values)
             finally:
-                prepared.release()  # it would keep the memory of the field
-            yield made
+                prepared.release()  # the engine would retain the memory of the field
+            yield field
 
     @contextmanager
     def _internal_field(self, location: str, dtype: str) -> Iterator[Field]:
-        """Provide a field that belongs to the grid and has memory inside the block only.
+        """Provide a field that belongs to the grid and has memory only inside the block.
 
-        It is the same one in each block, so that programs that assign it are compiled once; a block inside
-        another one gets another field.
+        All blocks reuse the same field, so that programs that assign it are compiled once. A nested block
+        receives another field.
         """
         field = self._held.get((location, dtype))
         if field is None or field.name in self.grid.fields:
@@ -683,26 +724,26 @@ class Fields(Sealed):
             self.store.forget(field.name)
 
     def gather(self, what: Any) -> Any:
-        """Gather a whole field, or the values of an expression such as ``0.5 * rho * u**2``, on the first
-        rank; all ranks call this.
+        """Gather a whole field or the values of an expression on the first rank. All ranks call this.
 
         Parameters
         ----------
         what : Field, Vector, str or expression
+            Field, vector, or expression such as ``0.5 * rho * u**2``.
 
         Returns
         -------
         array or None
-            On the first rank an array with one element per point of the field; None on the others. The
-            values of an expression lie where the fields in it lie, on an upper wall too, and are float32
-            where all these fields are. A condition gives an array of bool. A vector gives an array of shape
-            (components, *points), or a tuple of arrays where components have different numbers of points.
+            On the first rank an array with one element per point of the field; None on other ranks. The
+            values of an expression have the location of its fields, including points on an upper wall. They
+            are float32 if all these fields are float32. A condition gives an array of bool. A vector gives an
+            array of shape (components, *points), or a tuple of arrays if the shapes of the components differ.
 
         Raises
         ------
         InputError
-            A field without values; neither a field nor an expression of fields of this grid; an expression
-            that mixes locations.
+            The field has no values; the argument is neither a field nor an expression of fields of this grid;
+            or the expression mixes locations.
         """
         components = self.components(what)
         if components is not None:
@@ -716,8 +757,10 @@ class Fields(Sealed):
         return values.astype(bool) if values is not None and is_condition else values
 
     def checksum(self, field: Field | Vector | str) -> Any:
-        """A hash of a field's bits, the same for any ranks, threads, patches and decomposition; of a vector a
-        tuple with one for each component."""
+        """Return a hash of the bits of a field, or a tuple of hashes of the components of a vector.
+
+        The hash is identical for all numbers of ranks and threads, all patches and all decompositions.
+        """
         components = self.components(field)
         if components is not None:
             return tuple(self.checksum(component) for component in components)
@@ -725,30 +768,29 @@ class Fields(Sealed):
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:
-        """Where each subdomain of every rank lies, the same on all ranks; empty on the CPU."""
+        """Device of each subdomain of every rank, identical on all ranks; empty on the CPU."""
         return self.domain.places
 
     def check_inputs(self, when: str) -> None:
-        """Raise where a field that was set since the last check holds values that are not finite; all ranks
-        call this."""
+        """Raise InputError if a field set since the last check has non-finite values. All ranks call this."""
         self.settle()
         fields = [field for field in self.store.fields if field not in self._checked]
         for field in self.store.fields:
             if field not in self._with_walls:
-                self._set_walls(field)  # it may never have been set, or through a view
+                self._set_walls(field)  # the field may be unset, or set through a view
         self.settle()
         if fields:
             contents.check_finite(self.store, fields, when)
             self._checked.update(fields)
 
     def check_all(self, when: str) -> None:
-        """Raise where any field holds a value that is not finite; all ranks call this."""
+        """Raise InputError if any field has non-finite values. All ranks call this method."""
         self._checked.clear()
         Fields.check_inputs(self, when)
 
 
 def _traced(name: str, statements: Callable[[Program], None]) -> Program:
-    """Return the program of some statements."""
+    """Return the program of traced statements."""
     program = Program(name)
     with trace.tracing(program):
         statements(program)
@@ -756,7 +798,7 @@ def _traced(name: str, statements: Callable[[Program], None]) -> Program:
 
 
 def _component_of(function: Callable[..., Any], number: int, count: int, what: str) -> Callable[..., Any]:
-    """Return the function of one component of a function that returns all of them."""
+    """Return the function of one component of a function that returns all components."""
     what = f"the function given for {what}"
 
     @wraps(function)
@@ -771,7 +813,7 @@ def _component_of(function: Callable[..., Any], number: int, count: int, what: s
 
 
 def _digests(what: Any) -> Any:
-    """Return fields by name and expressions by digest, in the same tuples: equal on all ranks."""
+    """Return fields as names and expressions as digests, in the same tuples. They are equal on all ranks."""
     if isinstance(what, tuple):
         return tuple(map(_digests, what))
     if isinstance(what, Field):

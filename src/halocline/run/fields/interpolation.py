@@ -1,8 +1,8 @@
-"""From the points of one line to those of another: as weights, the same for any part of the line.
+"""Interpolation along one axis by weights that do not depend on the requested part of the axis.
 
-Averages of cells are mapped conservatively: in each cell of the source the value is linear, with the slope of
-central differences, and a new average is the integral of that over the new cell (van Leer 1977, Section 2,
-without a limiter). Values at points are interpolated by polynomials through the nearest points.
+Cell averages are interpolated conservatively. In each cell of the source, the value is linear with the slope
+of central differences. A new average is the integral of this function over the new cell (van Leer 1977,
+Section 2, without a limiter). Point values are interpolated by polynomials through the nearest points.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SAME = 1e-9  # relative to the length or spacing: closer coordinates are equal
-Run = tuple[int, int]  # neighbouring values: the number of the first, and that behind the last
+SAME = 1e-9  # tolerance for equal coordinates, relative to the length or spacing
+Run = tuple[int, int]  # consecutive values: first index, and last index plus one
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What each new value is a sum of, along one axis.
+    """Weights of the old values in each new value along one axis.
 
     Attributes
     ----------
     index : array of int (new values, terms)
-        Of the old values.
+        Indices of the old values.
     weight : array of float64 (new values, terms)
     """
 
@@ -34,17 +34,20 @@ class Weights:
     weight: NDArray[np.float64]
 
     def needed(self, lo: int, hi: int) -> list[Run]:
-        """The old values that new ones from `lo` up to `hi` are sums of: the shortest stretch of the axis,
-        taken as a circle, that has all of them. It is two runs where it goes over the end of the axis."""
-        used = np.unique(self.index[lo:hi])
-        first, last = int(used[0]), int(used[-1])
-        gaps = np.diff(used)
-        # what a single run leaves out, before the first and behind the last one
+        """Return the runs of old values that the new values from `lo` up to `hi` depend on.
+
+        The runs are the shortest part of the periodic axis that contains all these old values. There are two
+        runs if this part crosses the end of the axis.
+        """
+        old_indices = np.unique(self.index[lo:hi])
+        first, last = int(old_indices[0]), int(old_indices[-1])
+        gaps = np.diff(old_indices)
+        # number of old values outside a single run
         outside = first + int(self.index.max()) - last
         if not len(gaps) or gaps.max() - 1 <= outside:
             return [(first, last + 1)]
         widest = int(gaps.argmax())
-        return [(first, int(used[widest]) + 1), (int(used[widest + 1]), last + 1)]
+        return [(first, int(old_indices[widest]) + 1), (int(old_indices[widest + 1]), last + 1)]
 
     def apply(self, values: NDArray[Any], axis: int, runs: Sequence[Run], lo: int, hi: int) -> NDArray[Any]:
         """Return the new values from `lo` up to `hi` along an axis.
@@ -54,19 +57,19 @@ class Weights:
         Parameters
         ----------
         values : array
-            Old values of the runs, one run after the other.
+            Old values of all runs, concatenated along `axis`.
         axis : int
         runs : sequence of (int, int)
             Runs of `needed`, or longer ones.
         lo, hi : int
         """
-        read = np.concatenate([np.arange(first, end) for first, end in runs])
+        old_indices = np.concatenate([np.arange(first, end) for first, end in runs])
         shape = [1] * values.ndim
         shape[axis] = hi - lo
         total: Any = 0.0
         for index, weight in zip(self.index[lo:hi].T, self.weight[lo:hi].T, strict=True):
-            there = np.take(values, np.searchsorted(read, index), axis=axis)
-            total = total + weight.reshape(shape) * there
+            terms = np.take(values, np.searchsorted(old_indices, index), axis=axis)
+            total = total + weight.reshape(shape) * terms
         return np.asarray(total)
 
 
@@ -75,8 +78,8 @@ def polynomial(
 ) -> Weights:
     """Return weights of the polynomial through the `count` points nearest to each new coordinate.
 
-    A new coordinate that equals an old one up to rounding has weight 1 there and 0 elsewhere. Without a
-    period, the polynomial through the outermost points also serves coordinates beyond them.
+    A new coordinate that equals an old one up to rounding has weight 1 at this point and 0 elsewhere. On a
+    non-periodic axis, the polynomial through the outermost points also serves coordinates beyond them.
 
     Parameters
     ----------
@@ -84,9 +87,9 @@ def polynomial(
         Increasing coordinates, not necessarily evenly spaced.
     new : array of float64 (new values)
     count : int
-        1 for the nearest point (of two that are equally near, the one with the lower coordinate), or an even
-        number: 2 for linear and 4 for cubic interpolation. An axis with fewer points is interpolated through
-        all of them.
+        1 for the nearest point (at equal distance, the point with the lower coordinate), or an even number: 2
+        for linear and 4 for cubic interpolation. On an axis with fewer points, the polynomial uses all
+        points.
     period : float, optional
         Length after which the coordinates repeat.
 
@@ -121,14 +124,14 @@ def polynomial(
 
 
 def nearest(old: NDArray[np.float64], new: float, period: float | None = None) -> int:
-    """Return the number of the point nearest to a coordinate; of two that are equally near, the lower one."""
+    """Return the index of the point nearest to a coordinate; at equal distance, the lower index."""
     return int(polynomial(old, np.array([new], np.float64), 1, period).index[0, 0])
 
 
 def _nearest_of_two(
     old: NDArray[np.float64], new: NDArray[np.float64], below: NDArray[np.int64], period: float | None
 ) -> NDArray[np.int64]:
-    """Return the nearer of the points below and above each coordinate."""
+    """Return the index of the nearest of the points below and above each coordinate."""
     points = len(old)
     pair = np.stack([below, below + 1], axis=1)
     if period is None:
@@ -143,13 +146,25 @@ def _nearest_of_two(
 def _lifted(
     old: NDArray[np.float64], numbers: NDArray[np.int64], period: float | None
 ) -> NDArray[np.float64]:
-    """Return the coordinates of points; their numbers may lie beyond the ends of a periodic axis."""
+    """Return the coordinates of points. On a periodic axis, indices may be beyond its ends."""
     places = old[numbers % len(old)]
     return places if period is None else places + period * (numbers // len(old))
 
 
 def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic: bool) -> Weights:
-    """Averages over cells between these edges, both with the same first and last one."""
+    """Return weights of the averages over new cells from averages over old cells.
+
+    Parameters
+    ----------
+    old, new : array of float64 (cells + 1)
+        Increasing edges of the cells. The first edges are equal, and so are the last edges.
+    periodic : bool
+        True for a periodic axis.
+
+    Returns
+    -------
+    Weights
+    """
     count = len(old) - 1
     centres, widths = 0.5 * (old[1:] + old[:-1]), np.diff(old)
     rows: list[dict[int, float]] = []
@@ -162,7 +177,7 @@ def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic
                 break
             share = (b - a) / (high - low)
             row[i] = row.get(i, 0.0) + share
-            # the slope times the distance of the overlap's centre from the cell's
+            # slope times the distance between the centres of the overlap and the cell
             below, above = i - 1, i + 1
             if periodic:
                 span = 0.5 * (widths[below % count] + widths[above % count]) + widths[i]
@@ -177,13 +192,13 @@ def conservative(old: NDArray[np.float64], new: NDArray[np.float64], *, periodic
     terms = max(map(len, rows))
     index, weight = np.zeros((len(rows), terms), np.int64), np.zeros((len(rows), terms))
     for n, row in enumerate(rows):
-        known = sorted(row)
-        index[n] = known[0]
-        index[n, : len(known)] = known
-        weight[n, : len(known)] = [row[i] for i in known]
+        indices = sorted(row)
+        index[n] = indices[0]
+        index[n, : len(indices)] = indices
+        weight[n, : len(indices)] = [row[i] for i in indices]
     return Weights(index, weight)
 
 
 def same(old: NDArray[np.float64], new: NDArray[np.float64], length: float) -> bool:
-    """Whether two lines have the same points."""
+    """Return True if two sets of coordinates are equal up to rounding."""
     return len(old) == len(new) and bool(np.all(np.abs(old - new) <= SAME * length))

@@ -1,7 +1,7 @@
-"""Programs that are evaluated point by point in Python, where compiling them would take longer.
+"""Evaluation of programs in NumPy, point by point, if compilation would take longer.
 
-Values have the bits of generated kernels: they are computed from the same intermediate representation, by the
-functions and accumulators that generated kernels call.
+Results are bit-for-bit identical to those of generated kernels. Both use the same intermediate
+representation, functions and accumulators.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from halocline.run.memory.store import FieldStore, Place
 if TYPE_CHECKING:
     Arrays = Mapping[int, NDArray[Any]]
 
-MOST_WORK = 2**22  # values that one rank computes in all runs of a program before it is compiled
-SLAB = 2**15  # points that are computed at once
+MOST_WORK = 2**22  # maximum number of values per rank, over all runs of a program, before it is compiled
+SLAB = 2**15  # points per vectorized evaluation
 
 NUMPY = {
     "add": "add", "sum2": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
@@ -47,12 +47,12 @@ OPERATIONS = {*NUMPY, *NATIVE, *LEAVES, *SELECTIONS, "lookup"}
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Sweep that reads and writes values of its own points only.
+    """Sweep whose reads and writes are restricted to the same point.
 
     Attributes
     ----------
     kernel : Kernel
-        Stores and reductions, which are its whole body.
+        Kernel with a body of stores and reductions only.
     fields : dict of str to Field
         Fields by the names of their arrays; all have the same points.
     reductions : tuple of str
@@ -66,7 +66,7 @@ class _Sweep:
 
 @dataclass
 class Pointwise:
-    """A program that is evaluated without compiled kernels; see `pointwise`.
+    """Program that is evaluated without compiled kernels; see `pointwise`.
 
     Attributes
     ----------
@@ -74,9 +74,10 @@ class Pointwise:
     steps : sequence
         Sweeps, and scalar statements with the kernels of their values, in order.
     work : int
-        Values that a run computes on one rank: results, and what varies along the last axis.
+        Number of values that one run computes on one rank: results, and operands that vary along the last
+        axis.
     done : int
-        Values computed in all runs.
+        Number of values computed in all runs.
     scalars : dict of str to float
         All scalars after the last run.
     """
@@ -90,11 +91,11 @@ class Pointwise:
 
     @property
     def is_worthwhile(self) -> bool:
-        """True where another run costs less than to compile the program."""
+        """True if another run takes less time than the compilation of the program."""
         return self.done + self.work <= MOST_WORK
 
     def run(self, values: Mapping[str, float]) -> Pointwise:
-        """Run the program and return it with its scalars; all ranks call this.
+        """Run the program, and return it with its scalars. All ranks call this method.
 
         Parameters
         ----------
@@ -115,7 +116,7 @@ class Pointwise:
         return self
 
     def _swept(self, sweep: _Sweep, scalars: Mapping[str, float]) -> dict[str, float]:
-        """Run a sweep on the points of this rank, and return the numbers that all ranks reduce."""
+        """Run a sweep on the points of this rank, and return the results of its reductions over all ranks."""
         kernel, store = sweep.kernel, self.store
         kinds = [s.kind for s in kernel.body if isinstance(s, Reduce)]
         accumulators, merged = ([native().Accumulator(kind) for kind in kinds] for _ in range(2))
@@ -146,22 +147,22 @@ def _slab(
     Parameters
     ----------
     views : mapping of str to array
-        Points of the box, by array.
+        Points of the box, by array name.
     origin : tuple of int
-        Index of the first point in the whole field.
+        Global index of the first point.
     """
     shape = next(iter(views.values())).shape
     stores = [s for s in kernel.body if isinstance(s, Store)]
     reduces = [s for s in kernel.body if isinstance(s, Reduce)]
     values = _values(kernel, roots(kernel.body), scalars, origin, views)
     for reduce, accumulator in zip(reduces, accumulators, strict=True):
-        taken = np.broadcast_to(values[reduce.value], shape)
+        operand = np.broadcast_to(values[reduce.value], shape)
         if reduce.cell is not None:
             place = tuple(c - o for c, o in zip(reduce.cell, origin, strict=True))
             if not all(0 <= i < n for i, n in zip(place, shape, strict=True)):
                 continue
-            taken = taken[place]
-        accumulator.deposit(np.ascontiguousarray(taken, dtype=np.float64).ravel())
+            operand = operand[place]
+        accumulator.deposit(np.ascontiguousarray(operand, dtype=np.float64).ravel())
     for store in stores:
         views[store.array][...] = values[store.value]
 
@@ -210,12 +211,12 @@ def _values(
 
 
 def _wide(array: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in float64."""
+    """Return an array in float64."""
     return array.astype("float64", copy=False)
 
 
 def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Yield the boxes of at most about `SLAB` points that a box is cut into along its first axis."""
+    """Yield the parts of a box along its first axis, each of about `SLAB` points at most."""
     rows = max(1, SLAB // max(1, prod(shape[1:])))
     whole = tuple(slice(0, n) for n in shape[1:])
     for first in range(0, shape[0], rows):
@@ -223,17 +224,17 @@ def _slabs(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
 
 
 def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Pointwise | None:
-    """Return a program that can be evaluated without compiled kernels; None where it needs them.
+    """Return a program for evaluation without compiled kernels; None if it requires compilation.
 
-    It needs none where it reads and writes its fields at one point at a time, at one location, in float64
-    operations, without loops and stops. Its fields have memory, on the host, and a run is worthwhile.
+    A program qualifies if it has no loops and stops, and each sweep reads and writes only one point at one
+    location, in float64 operations. In addition, its fields have memory on the host, and a run is worthwhile.
 
     Parameters
     ----------
     store : FieldStore
     program : Program
     given : names
-        Scalars that have a value when it runs.
+        Scalars that have a value during the run.
 
     Raises
     ------
@@ -272,7 +273,7 @@ def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Poin
 
 
 def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
-    """Return True for a kernel that reads and writes its own point alone, and computes in float64."""
+    """Return True for a kernel that reads and writes only its own point, and computes in float64."""
     places = {field.staggered for field in fields.values()}
     places |= {s.place for s in kernel.body if isinstance(s, Reduce)}
     return (
@@ -284,7 +285,7 @@ def _is_pointwise(kernel: Kernel, fields: Mapping[str, Field]) -> bool:
 
 
 def _is_inactive(kernel: Kernel, store: FieldStore) -> bool:
-    """Return True where a kernel takes the value of a cell in an inactive block, which planning rejects."""
+    """Return True if a kernel reads the value of a cell in an inactive block, which planning rejects."""
     cells = [s.cell for s in kernel.body if isinstance(s, Reduce) and s.cell is not None]
     return store.blocks is not None and not all(map(store.blocks.holds, cells))
 

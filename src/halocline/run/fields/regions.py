@@ -1,4 +1,4 @@
-"""Which points of a field an output has: all, a slice, a box, block averages, or single points."""
+"""Regions of output: the whole grid, a slice, a box, block averages, or single points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FACE = "_face"
 
 
 def dimensions(staggered: Sequence[bool]) -> tuple[str, ...]:
-    """The names of the axes of a field whose points lie on faces along some of them."""
+    """Return the names of the axes of a field, with the suffix "_face" for axes with points on faces."""
     return tuple(AXES[axis] + (FACE if on_face else "") for axis, on_face in enumerate(staggered))
 
 
@@ -33,22 +33,22 @@ def axis_attributes(grid: Grid, axis: int) -> dict[str, Any]:
     return {"axis": AXES[axis].upper(), **ends}
 
 
-ROUNDING = 1e-9  # share of the extent by which the end of a box may lie outside of the grid
+ROUNDING = 1e-9  # tolerance for a box that extends beyond the grid, relative to the extent of the grid
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The points of one field in a region.
+    """Points of one field in a region.
 
     Attributes
     ----------
     selection : Selection
     kept : tuple of int
-        The axes that the array has; along others it has one element.
+        Axes of the array. Along other axes, the selection has one element.
     coordinates : tuple of array
-        Along each of these axes.
+        Coordinates along each axis of the array.
     at : dict of str to float
-        The coordinate along each axis that it lacks.
+        Coordinate along each axis that the array lacks.
     """
 
     selection: Selection
@@ -58,7 +58,7 @@ class Chosen:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Elements along the axes that are kept."""
+        """Shape of the array."""
         return tuple(self.selection.shape[axis] for axis in self.kept)
 
 
@@ -70,21 +70,27 @@ class Region:
     block : int
         Number of cells along each axis that are averaged.
     fixed : collection of str
-        Axes along which the region has one coordinate; arrays lack them.
+        Axes along which the region has one coordinate. Arrays lack these axes.
     """
 
     block = 1
     fixed: Collection[str] = ()
 
     def check(self, grid: Grid) -> None:
-        """Raise InputError where it is no part of this grid."""
+        """Raise InputError if the region is not part of a grid."""
 
     def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
-        """Return the first point along an axis with these coordinates, and the number of points."""
+        """Return the index of the first point along an axis, and the number of points.
+
+        Parameters
+        ----------
+        line : array of float64 (points)
+            Coordinates of the field along the axis.
+        """
         return 0, len(line)
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
-        """Return the points of a field that lie in the region."""
+        """Return the points of a field in the region."""
         lines = grid.positions(staggered)
         first, shape = zip(*(self.interval(grid, axis, line) for axis, line in enumerate(lines)), strict=True)
         parts = [line[f : f + n] for line, f, n in zip(lines, first, shape, strict=True)]
@@ -96,7 +102,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Whole(Region):
-    """All points."""
+    """Whole grid."""
 
 
 class _AlongAxes(Region):
@@ -117,18 +123,20 @@ class _AlongAxes(Region):
 
 
 class Slice(_AlongAxes):
-    """The points of a plane, or of a line: ``hc.Slice(z=0.5)``, ``hc.Slice(y=0.0, z=0.5)``.
+    """Points of a plane or of a line: ``hc.Slice(z=0.5)``, ``hc.Slice(y=0.0, z=0.5)``.
 
     Parameters
     ----------
     x, y, z : float
-        Coordinate of the plane. Each array holds the nearest plane of its own points: of two equally near
-        planes the lower one, around periodic axes. An attribute named after the axis holds its coordinate.
+        Coordinate of the plane. Each array contains the nearest plane of points of its field. At equal
+        distance, the lower plane is used; the distance is periodic along periodic axes. An attribute with the
+        name of the axis contains the coordinate of the plane.
 
     Raises
     ------
     InputError
-        No axis, or an unknown one; with a grid: a place outside of it, or along all axes.
+        No axis is given, an axis is unknown, a coordinate is outside the grid, or all axes of the grid are
+        fixed.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -136,7 +144,7 @@ class Slice(_AlongAxes):
         self.fixed = tuple(self.values)
 
     def check(self, grid: Grid) -> None:
-        """See Region."""
+        """Raise InputError if the slice does not fit a grid."""
         for axis, value in self.values.items():
             number = _axis("Slice", axis, grid)
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
@@ -148,50 +156,50 @@ class Slice(_AlongAxes):
             raise InputError(f"Slice of {grid!r} along all of its axes: use hc.Points for single points")
 
     def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
-        """See Region."""
+        """Return the index of the first point along an axis, and the number of points."""
         if AXES[axis] not in self.values:
             return 0, len(line)
         return nearest(line, self.values[AXES[axis]], period(grid, axis)), 1
 
 
 class Box(_AlongAxes):
-    """The points of a box: ``hc.Box(x=(0.2, 0.4), z=(0.0, 0.5))``.
+    """Points of a box: ``hc.Box(x=(0.2, 0.4), z=(0.0, 0.5))``.
 
     Parameters
     ----------
     x, y, z : (float, float)
-        The lower and upper end, both in the grid, or infinite; along other axes all points. A box does not
-        continue around periodic axes.
+        Lower and upper end along the axis, within the grid or infinite. Along other axes the box contains all
+        points. A box does not wrap around periodic axes.
 
     Raises
     ------
     InputError
-        No axis, or an unknown one; with a grid: ends outside of it, or that no cell lies between.
+        No axis is given, an axis is unknown, an end is outside the grid, or no cell is between the ends.
     """
 
     def check(self, grid: Grid) -> None:
-        """See Region."""
+        """Raise InputError if the box does not fit a grid."""
         for axis, ends in self.values.items():
             number = _axis("Box", axis, grid)
-            given = tuple(ends) if isinstance(ends, (tuple, list)) else ()
-            if len(given) != 2 or None in map(as_quantity, given) or given[0] >= given[1]:
+            bounds = tuple(ends) if isinstance(ends, (tuple, list)) else ()
+            if len(bounds) != 2 or None in map(as_quantity, bounds) or bounds[0] >= bounds[1]:
                 raise InputError(
                     f"Box: {axis} is {shown(ends)}; expected its lower and upper end, such as (0.2, 0.4)"
                 )
             low, high = grid.origin[number], grid.origin[number] + grid.extent[number]
             slack = ROUNDING * grid.extent[number]
-            for end in given:
+            for end in bounds:
                 if not (low - slack <= end <= high + slack or math.isinf(end)):
                     around = ", and a box does not continue around it" if grid.periodic[number] else ""
                     raise InputError(
                         f"Box: {axis} is {shown(ends)}; expected ends from {low:g} to {high:g}, where the "
                         f"axis lies{around}; -inf and inf stand for its ends"
                     )
-            if not len(_within(grid.positions()[number], *given)):
+            if not len(_within(grid.positions()[number], *bounds)):
                 raise InputError(f"Box: {axis} is {shown(ends)}; no cell of {grid!r} lies there")
 
     def interval(self, grid: Grid, axis: int, line: NDArray[np.float64]) -> tuple[int, int]:
-        """See Region."""
+        """Return the index of the first point along an axis, and the number of points."""
         name = AXES[axis]
         ends = self.values.get(name, (-math.inf, math.inf))
         inside = _within(line, *ends)
@@ -204,17 +212,18 @@ class Box(_AlongAxes):
 
 
 class Coarsen(Region):
-    """Averages of blocks of cells, the same number along each axis: ``hc.Coarsen(4)``.
+    """Averages over blocks of cells with the same number of cells along each axis: ``hc.Coarsen(4)``.
 
     Parameters
     ----------
     cells : int
-        Of a block along each axis; the grid must be a whole number of blocks.
+        Number of cells of a block along each axis. It must divide the number of cells of the grid along each
+        axis.
 
     Raises
     ------
     InputError
-        No whole number from 2; with a grid: one that does not divide its cells, or a stretched axis.
+        `cells` is not an integer of at least 2, `cells` does not divide the grid, or an axis is stretched.
     """
 
     def __init__(self, cells: int) -> None:
@@ -224,7 +233,7 @@ class Coarsen(Region):
         self.block = block
 
     def check(self, grid: Grid) -> None:
-        """See Region."""
+        """Raise InputError if the grid cannot be divided into blocks, or an axis is stretched."""
         for axis, n in enumerate(grid.shape):
             if n % self.block:
                 fit = [str(m) for m in range(2, 65) if not any(k % m for k in grid.shape)]
@@ -239,7 +248,7 @@ class Coarsen(Region):
                 )
 
     def choose(self, grid: Grid, staggered: Sequence[bool]) -> Chosen:
-        """See Region. Each average stands at the first cell of its block."""
+        """Return the blocks of a field. The selection contains the first cell of each block."""
         if any(staggered):
             raise InputError(f"Coarsen({self.block}): averages are of cells; expected fields of cells")
         k = self.block
@@ -255,14 +264,14 @@ class Coarsen(Region):
 
 @dataclass(frozen=True)
 class Stencils:
-    """Interpolation stencils of values at single places.
+    """Interpolation stencils of values at single points.
 
     Attributes
     ----------
     points : array of int (points read, axes)
         Indices of the points of the field that are read.
     terms : array of int (places, terms)
-        Rows of `points` that each value adds up; the number of points stands for an added zero.
+        Rows of `points` in the sum of each value. The number of rows denotes a zero term.
     weights : array of float64 (places, terms)
     """
 
@@ -273,8 +282,8 @@ class Stencils:
     def apply(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Return the interpolated values, summed term by term in a fixed order.
 
-        At a point of the field the result has the bits of the value there, since adding -0.0 changes no
-        number.
+        At a point of the field, the result is bit-for-bit the value of the field, because adding -0.0 changes
+        no number.
         """
         padded = np.append(values.astype(np.float64), -0.0)
         total = np.full(len(self.terms), -0.0)
@@ -289,24 +298,25 @@ INTERPOLATIONS = {"nearest": 1, "linear": 2, "cubic": 4}  # points along each ax
 class Points(Region):
     """Single points, such as receivers: ``hc.Points([(0.1, 0.5), (0.9, 0.5)])``.
 
-    Each field is interpolated from its own points, wherever they lie: cells, faces, edges or nodes. At one of
-    its points the value is exact, bit for bit. Interpolation continues around periodic axes. Between the
-    outermost points of a field and a wall, it continues the polynomial of the nearest points inside, of the
-    same order; conditions at walls are not used.
+    Each field is interpolated from its own points: cells, faces, edges or nodes. At a point of the field, the
+    value is exact, bit for bit. Interpolation wraps around periodic axes. Between a wall and the outermost
+    points of a field, values are extrapolated. The polynomial of the nearest points, with the same order, is
+    used there. Boundary conditions are not used.
 
     Parameters
     ----------
     places : sequence of tuple of float
-        Coordinates within the grid, both ends included; on a grid of one axis also plain numbers.
+        Coordinates within the grid, both ends included. On a one-dimensional grid, plain numbers are accepted
+        too.
     interpolate : {"linear", "cubic", "nearest"}
-        Polynomials of order 2 or 4 along each axis, through 2 or 4 points; or the value at the nearest point
-        of the field, at the coordinates of that point. Along an axis with a single point values are constant.
+        Polynomials of order 2 or 4 along each axis, through 2 or 4 points; or the value and coordinates of
+        the nearest point of the field. Along an axis with a single point, values are constant.
 
     Raises
     ------
     InputError
-        No points, coordinates that are not numbers, or an unknown interpolation; with a grid: a point outside
-        of it, or an axis along which a field has 2 or 3 points where "cubic" needs 4.
+        There are no points, coordinates are not numbers, `interpolate` is unknown, or a point is outside the
+        grid. The error also occurs if "cubic" requires 4 points along an axis, but a field has 2 or 3.
     """
 
     def __init__(self, places: Sequence[Sequence[float]], interpolate: str = "linear") -> None:
@@ -321,7 +331,7 @@ class Points(Region):
             raise InputError("Points: there are none; expected coordinates such as [(0.1, 0.5)]")
 
     def check(self, grid: Grid) -> None:
-        """See Region."""
+        """Raise InputError if a point is outside the grid."""
         wrong = None
         ends = [(o, o + e) for o, e in zip(grid.origin, grid.extent, strict=True)]
         if {*map(len, self.places)} != {grid.ndim}:
@@ -339,7 +349,9 @@ class Points(Region):
         if self.interpolate != "nearest":
             return tuple(self._wanted.T)
         lines, weights = grid.positions(staggered), self._weights(grid, staggered)
-        return tuple(line[each.index[:, 0]] for line, each in zip(lines, weights, strict=True))
+        return tuple(
+            line[axis_weights.index[:, 0]] for line, axis_weights in zip(lines, weights, strict=True)
+        )
 
     def stencils(self, grid: Grid, staggered: Sequence[bool]) -> Stencils:
         """Return the interpolation stencils of a field.
@@ -347,20 +359,22 @@ class Points(Region):
         Raises
         ------
         InputError
-            The field has fewer points along an axis than the interpolation needs.
+            The field has fewer points along an axis than the interpolation requires.
         """
         along, count = self._weights(grid, staggered), len(self.places)
         numbers, weights = np.zeros((count, 1), np.int64), np.ones((count, 1))
         points = grid.points(staggered)
-        for each, extent in zip(along, points, strict=True):
-            numbers = (numbers[:, :, np.newaxis] * extent + each.index[:, np.newaxis, :]).reshape(count, -1)
-            weights = (weights[:, :, np.newaxis] * each.weight[:, np.newaxis, :]).reshape(count, -1)
-        used = weights != 0.0
-        read, used_terms = np.unique(numbers[used], return_inverse=True)
-        terms = np.full(numbers.shape, len(read))
-        terms[used] = used_terms
-        weights[~used] = 1.0
-        return Stencils(np.stack(np.unravel_index(read, points), axis=1), terms, weights)
+        for axis_weights, extent in zip(along, points, strict=True):
+            numbers = (numbers[:, :, np.newaxis] * extent + axis_weights.index[:, np.newaxis, :]).reshape(
+                count, -1
+            )
+            weights = (weights[:, :, np.newaxis] * axis_weights.weight[:, np.newaxis, :]).reshape(count, -1)
+        has_weight = weights != 0.0
+        points_read, used_terms = np.unique(numbers[has_weight], return_inverse=True)
+        terms = np.full(numbers.shape, len(points_read))
+        terms[has_weight] = used_terms
+        weights[~has_weight] = 1.0
+        return Stencils(np.stack(np.unravel_index(points_read, points), axis=1), terms, weights)
 
     def _weights(self, grid: Grid, staggered: Sequence[bool]) -> list[Weights]:
         """Return the interpolation weights along each axis."""
@@ -378,7 +392,7 @@ class Points(Region):
 
     @cached_property
     def _wanted(self) -> NDArray[np.float64]:
-        """The coordinates of the places: an array (places, axes)."""
+        """Coordinates of all points: array of float64 (places, axes)."""
         return np.array(self.places, np.float64)
 
     def __repr__(self) -> str:
@@ -403,7 +417,7 @@ def _place(place: Any) -> tuple[float, ...]:
 
 
 def period(grid: Grid, axis: int) -> float | None:
-    """Return the length after which coordinates along an axis repeat; None where there are walls."""
+    """Return the length after which coordinates along an axis repeat; None for an axis with walls."""
     return grid.extent[axis] if grid.periodic[axis] else None
 
 

@@ -1,4 +1,4 @@
-"""Steps of a simulation towards a time, with checks for values that are not finite."""
+"""Session: advance of a simulation in steps, with checks for non-finite values."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from halocline.run.engine.prepare import prepare
 from halocline.run.engine.prepared import Outcome, Prepared, interruption
 from halocline.run.fields.fields import Fields
 
-# All fields are checked for finite values after FIRST_CHECK steps, then after twice as many, and so on, but
-# at least every CHECK_SECONDS, or as often as takes CHECK_SHARE of the time if that is more seldom.
+# Fields are first checked for non-finite values after FIRST_CHECK steps. The interval then doubles at each
+# check. It is at most CHECK_SECONDS, or the interval at which checks take CHECK_SHARE of the time if longer.
 FIRST_CHECK = 64
 CHECK_SECONDS = 10.0
 CHECK_SHARE = 0.01
 
 
 class Replay(Protocol):
-    """What finds out where a run failed; see `halocline.run.simulation.replay`."""
+    """Protocol of the search for the origin of a failure; see `halocline.run.simulation.replay`."""
 
     def keep(self, until: float) -> None:
-        """Take the state as it is, which is known to be finite, on its way to a time."""
+        """Copy the present state of a run towards `until`. The state is known to be finite."""
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """The same error with what led to it."""
+        """Return the error with its cause."""
 
 
 class Session:
-    """Fields and scalars, and the program that advances them in steps. All ranks call its methods.
+    """Fields, scalars, and the program that advances them in steps. All ranks call its methods.
 
     Parameters
     ----------
@@ -49,22 +49,22 @@ class Session:
         Fields that the program advances, with the values of its scalars.
     stepping : Stepping
     prepared : Prepared, optional
-        The program, ready to run.
+        Program that is ready to run.
 
     Attributes
     ----------
     program : Program
-        The program without what it counts beside.
+        Program without the additional computation of statistics and output values.
     ran_with : dict of str to float
-        Parameters that belong to the scalars which one step leaves for the next.
+        Parameters of the last step, with which it computed the next delayed time step.
     replay : Replay or None
-        Finds out where a run failed.
+        Search for the origin of a failure.
     keep_rows : callable or None
-        Takes the history of the steps, where they compute numbers of output.
+        Function that receives the history of the steps, if the steps compute output values.
     is_under_way : bool
         True during a run.
     last_run : (int, float)
-        Steps of the last run, and their seconds.
+        Number of steps of the last run, and their duration in seconds.
     """
 
     def __init__(self, fields: Fields, stepping: Stepping, prepared: Prepared | None = None) -> None:
@@ -76,7 +76,7 @@ class Session:
         self.keep_rows: Callable[[NDArray[Any]], None] | None = None
         self.is_under_way = False
         self.last_run = 0, 0.0
-        self._first: Prepared | None = None  # program that computes the first delayed time step
+        self._first: Prepared | None = None  # program for the first delayed time step
         self._began: Clock  # clock at the start of the last run
         self.forget_checks()
 
@@ -84,22 +84,22 @@ class Session:
 
     @property
     def clock(self) -> Clock:
-        """Clock with the time and step reached; it decides which times count as reached."""
+        """Clock at the present time and step, with the tolerance for times that count as reached."""
         return clock_of(self.fields.values)
 
     @property
     def time(self) -> float:
-        """Simulated time reached."""
+        """Simulated time."""
         return self.fields.values["t"]
 
     @property
     def step(self) -> int:
-        """Number of steps done."""
+        """Number of completed steps."""
         return int(self.fields.values["step"])
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """Texts of the grid, the fields and the equations, which must be equal for a run to restart."""
+        """Texts of the grid, the fields and the equations, which must match those of a checkpoint."""
         grid, program = self.fields.grid, self.program
         return {
             "grid": equations.grid_text(grid),
@@ -109,7 +109,7 @@ class Session:
 
     @property
     def held(self) -> list[Field]:
-        """Fields of the program, also those of the scheme."""
+        """Fields of the program, including those of the scheme."""
         names = {info.name for info in self.prepared.schedule.fields}
         return [f for f in self.fields.grid.fields.values() if f.name in names]
 
@@ -121,15 +121,16 @@ class Session:
     def scalars(self) -> dict[str, float]:
         """Return all scalars of the program except those of grid and machine.
 
-        Another thread may call this during a run: some scalars may then be of a later step than others.
+        Another thread may call this method during a run. Some scalars may then belong to a later step than
+        others.
         """
-        left_out = self._machine_scalars
-        return {name: value for name, value in self.prepared.scalars().items() if name not in left_out}
+        excluded = self._machine_scalars
+        return {name: value for name, value in self.prepared.scalars().items() if name not in excluded}
 
     def set_scalars(self, values: Mapping[str, float]) -> None:
-        """Set scalars of the program, also those that only its statements set."""
-        left_out = self._machine_scalars
-        self.prepared.set_scalars({name: value for name, value in values.items() if name not in left_out})
+        """Set scalars of the program, including those that only its statements set."""
+        excluded = self._machine_scalars
+        self.prepared.set_scalars({name: value for name, value in values.items() if name not in excluded})
 
     def use(self, prepared: Prepared) -> None:
         """Continue with another program that reads and sets the same scalars."""
@@ -141,13 +142,13 @@ class Session:
     def using(
         self, stepping: Stepping, keep_rows: Callable[[NDArray[Any]], None] | None = None
     ) -> Iterator[None]:
-        """Advance with another program in the block, whose steps do the same beside what they count.
+        """Advance with another program in the block. Its steps compute the same fields and additional values.
 
         Parameters
         ----------
         stepping : Stepping
         keep_rows : callable, optional
-            Takes the history of the steps.
+            Function that receives the history of the steps.
         """
         before, prepared = self.stepping, self.prepared
         self.use(_ready(self.fields, stepping))
@@ -159,20 +160,20 @@ class Session:
             self.stepping, self.keep_rows = before, None
 
     def replace(self, prepared: Prepared) -> None:
-        """Advance with the same program prepared anew, for a store that has changed."""
+        """Replace the prepared program after a change of the store. The program itself is the same."""
         self.prepared, self._first = prepared, None
         self.forget_step()
         self.forget_checks()
 
     def forget_step(self) -> None:
-        """Make a delayed time step exact once more, after fields were set."""
+        """Make the next delayed time step exact, after fields were set."""
         self.fields.values.pop(NEXT_STEP, None)
 
     def restart(self) -> None:
-        """Forget earlier steps, after the time and the step were set."""
+        """Discard the state of earlier steps, after the time and the step were set."""
         self.forget_step()
         self.last_run = 0, 0.0
-        self.fields.values.pop("dt", None)  # there is no last step
+        self.fields.values.pop("dt", None)  # no step has been done
         self.forget_time_steps()
         self.forget_checks()
 
@@ -182,19 +183,20 @@ class Session:
             self.fields.values.pop(name, None)
 
     def forget_checks(self) -> None:
-        """Begin anew to find out how often fields are to be checked for finite values."""
+        """Reset the interval between checks for non-finite values."""
         self._kept_for: Any = None  # purpose of the last copy for a replay
-        self._due = FIRST_CHECK  # steps from one check to the next
-        self._since, self._took, self._checking = 0, 0.0, 0.0  # steps since; seconds of these, and of checks
+        self._due = FIRST_CHECK  # steps between two checks
+        # steps since the last check, their seconds, and seconds of the check
+        self._since, self._took, self._checking = 0, 0.0, 0.0
 
     def release(self) -> None:
-        """Free the engines of the program; the next run makes others."""
+        """Free the engines of the program. The next run creates new engines."""
         for prepared in (self.prepared, self._first):
             if prepared is not None:
                 prepared.release()
 
     def forget_copy(self) -> None:
-        """Take a new copy for a replay before the next step, after subdomains have moved."""
+        """Make a new copy for a replay before the next step, after subdomains have moved."""
         self._kept_for = None
 
     # --- running ---
@@ -206,18 +208,18 @@ class Session:
         last: float,
         on_progress: Callable[[int], None] | None = None,
     ) -> Outcome:
-        """Run until a time or a step, and check the result now and then.
+        """Run to a time or a step, with checks for non-finite values.
 
         Parameters
         ----------
         until : float
-            The last step is shortened to end at this time.
+            Final time; the last step is shortened to end at this time.
         pause : float
-            No step begins at this time or later, where the time step varies; at most `until`.
+            Time at or after which no step begins if the time step varies; at most `until`.
         last : float
-            The number of steps that is not exceeded.
+            Maximum step number.
         on_progress : callable, optional
-            Called with the number of steps done, a few times a second, from another thread.
+            Function of the number of completed steps, called from another thread a few times per second.
 
         Raises
         ------
@@ -246,12 +248,12 @@ class Session:
         return {**self.fields.values, **self._began.scalars_for(until, pause, steps)}
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
-        """Take over the result of a run with these inputs.
+        """Store the scalars and rows of a run with these inputs, and return its outcome.
 
         Raises
         ------
         KeyboardInterrupt
-            SIGINT or SIGTERM came.
+            The process received SIGINT or SIGTERM.
         """
         values, until = self.fields.values, inputs["until"]
         for name in (*OWN_SCALARS, NEXT_STEP, *self.stepping.sets):
@@ -259,9 +261,9 @@ class Session:
                 values[name] = outcome.scalars[name]
         values.update(self._began.state({**inputs, **outcome.scalars}))
         if values["t"] < until < math.inf and self.clock.has_reached(until):
-            values["t"] = until  # rounding of a varying time step has left out the last step
+            values["t"] = until  # rounding of a varying time step has removed the last step
         if self.keep_rows is not None:
-            history = outcome.history  # of one row for each step
+            history = outcome.history  # array (steps, columns)
             if len(history) and history[-1, 1] == values["step"]:
                 history[-1, 0] = values["t"]
             self.keep_rows(history)
@@ -271,22 +273,22 @@ class Session:
         return outcome
 
     def _begin_delayed(self) -> None:
-        """Know a delayed time step before the first step, or where fields or parameters were set since."""
-        values, now = self.fields.values, dict(self.fields.parameters)
-        if self.stepping.first is None or (NEXT_STEP in values and now == self.ran_with):
+        """Compute a delayed time step before the first step, and after fields or parameters were set."""
+        values, parameters = self.fields.values, dict(self.fields.parameters)
+        if self.stepping.first is None or (NEXT_STEP in values and parameters == self.ran_with):
             return
         if self._first is None:
             self._first = prepare(self.fields.store, self.stepping.first, ("dt", *values))
         scalars = self._first.run({"dt": 0.0, **values}).scalars
-        values[NEXT_STEP], self.ran_with = scalars[NEXT_STEP], now
+        values[NEXT_STEP], self.ran_with = scalars[NEXT_STEP], parameters
 
     # --- checks for finite values ---
 
     def unchecked(self, until: float) -> float:
-        """Return the number of steps until fields are checked.
+        """Return the number of steps until the next check.
 
-        Where enough was done since the last copy, or the purpose changes, a replay copies the state: a later
-        error is searched for from here on.
+        If a check was due or the purpose of the run has changed, the replay copies the state. A later search
+        for the origin of a failure starts at this state.
         """
         self._begin_delayed()
         purpose, due = (until, dict(self.fields.parameters)), self._since >= self._due
@@ -298,13 +300,13 @@ class Session:
         if due:
             checking = max(self.fields.domain.comm.allgather(self._checking + perf_counter() - began))
             seconds = max(CHECK_SECONDS, checking / CHECK_SHARE)
-            most = int(seconds * self._since / max(self._took, 1e-9))
-            self._due = max(FIRST_CHECK, min(2 * self._due, most))
+            limit = int(seconds * self._since / max(self._took, 1e-9))
+            self._due = max(FIRST_CHECK, min(2 * self._due, limit))
         self._kept_for, self._since, self._took = purpose, 0, 0.0
         return self._due
 
     def check(self, before: int, outcome: Outcome) -> None:
-        """Raise RunError where the steps after step `before` left values or a time step that cannot be."""
+        """Raise RunError if the steps after step `before` produced invalid values or an invalid time step."""
         began = perf_counter()
         try:
             self.check_after(before)
@@ -321,8 +323,7 @@ class Session:
         self._took += outcome.loop_seconds
 
     def check_after(self, before: int) -> None:
-        """Raise RunError where fields hold values that are not finite, and were finite after step
-        `before`."""
+        """Raise RunError if fields contain non-finite values. They were finite after step `before`."""
         when = f"after step {self.step} (time {self.time:g}), but was finite after step {before}"
         try:
             self.fields.check_all(when)
@@ -332,8 +333,8 @@ class Session:
             raise failure from None
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """The same error with what led to it, where that can be found out."""
-        self.keep_rows = None  # the rows of the steps that a replay repeats are kept already
+        """Return the error with its cause, if the replay can determine it."""
+        self.keep_rows = None  # the rows of repeated steps are already stored
         return error if self.replay is None else self.replay.explained(error)
 
 

@@ -1,4 +1,4 @@
-"""Values for a field out of a store or an xarray DataArray: each rank reads what it needs."""
+"""Field values from a store, a NumPy file or an xarray DataArray. Each rank reads only its own part."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from halocline.run.fields.interpolation import Run, Weights, conservative, polyn
 from halocline.run.fields.regions import dimensions
 
 NUMPY_FILES = (".npy", ".npz")
-EDGE = 0.01  # of a cell of the source: how far the field may reach beyond it
+EDGE = 0.01  # tolerance for a field that extends beyond the source, in cells of the source
 
 
 @dataclass(frozen=True)
 class Source:
-    """An array with named axes.
+    """Array with named axes.
 
     Attributes
     ----------
     name : str
     dimensions : tuple of str
-        Of its axes, without time.
+        Names of the axes, without time.
     shape : tuple of int
     coordinates : dict of str to array
-        Of those that have some.
+        Coordinates of the axes that have them.
     read : callable
-        The values from the indices `lo` up to `hi`.
+        Function that returns the values from the indices `lo` up to `hi`.
     """
 
     name: str
@@ -49,8 +49,8 @@ class Source:
 
 
 def is_source(value: Any) -> bool:
-    """Return True for a value that a field may be read from: a path, or a DataArray."""
-    if isinstance(value, Operators):  # these search for a similar name where an attribute is missing
+    """Return True for a source of field values: a path, or a DataArray."""
+    if isinstance(value, Operators):  # hasattr would search for a similar name
         return False
     return isinstance(value, (str, PathLike)) or all(
         hasattr(value, name) for name in ("dims", "coords", "isel")
@@ -58,13 +58,15 @@ def is_source(value: Any) -> bool:
 
 
 def last_time(value: Any) -> int | None:
-    """The number of the time that counts of an array of a store: its last. None where it has no times, and
-    for a DataArray. A store may grow while ranks read it, so that one of them has to say.
+    """Return the index of the last time of an array in a store; None for an array without time.
+
+    The result is None for a DataArray too. A store may grow during the read, so that one rank must choose the
+    time for all ranks.
 
     Raises
     ------
     InputError
-        A path that leads to no array, or to one that has no time yet.
+        The path does not name an array, or the array has no time yet.
     """
     if not isinstance(value, (str, PathLike)) or is_numpy_file(value):
         return None
@@ -77,20 +79,20 @@ def last_time(value: Any) -> int | None:
 
 
 def source_of(value: Any, field: Field, time: int | None = None) -> Source:
-    """What a path into a store, or a DataArray, holds.
+    """Return the source for a path or a DataArray.
 
     Parameters
     ----------
     value : str, path or DataArray
     field : Field
-        Field that is to be set.
+        Field to set.
     time : int, optional
-        The number of the time of an array of a store; by default the last.
+        Index of the time of an array in a store; by default the last.
 
     Raises
     ------
     InputError
-        A path that leads to no array, or an array that has several times.
+        The path does not name an array, or the array has several times.
     """
     if is_numpy_file(value):
         return _numpy_file(Path(value), field)
@@ -98,20 +100,20 @@ def source_of(value: Any, field: Field, time: int | None = None) -> Source:
 
 
 def is_numpy_file(value: Any) -> bool:
-    """Return True for the path of a file that numpy.save or numpy.savez writes."""
+    """Return True for the path of a .npy or .npz file."""
     return isinstance(value, (str, PathLike)) and Path(value).suffix.lower() in NUMPY_FILES
 
 
 def _numpy_file(path: Path, field: Field) -> Source:
-    """Return the array of a file of NumPy; of a .npz file, the array with the name of the field.
+    """Return the array of a NumPy file; for a .npz file, the array with the name of the field.
 
-    A .npy file is mapped into memory, so that each rank reads its own part only.
+    A .npy file is mapped into memory, so that each rank reads only its own part.
 
     Raises
     ------
     InputError
-        There is no such file or array, the file is damaged or holds no real numbers, or the array has
-        another shape than the field.
+        The file or array does not exist, the file is damaged or has no real numbers, or the shapes of array
+        and field differ.
     """
     (array,) = numpy_arrays(path, (field.name,))
     if array.shape != field.points:
@@ -126,18 +128,19 @@ def _numpy_file(path: Path, field: Field) -> Source:
 
 
 def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
-    """Return arrays of a file of NumPy: the single one that it holds, or those with some names.
+    """Return arrays of a NumPy file: its single array, or the arrays with some names.
 
     Parameters
     ----------
     path : Path
     wanted : sequence of str
-        Names of arrays of a .npz file. Of several sequences the first counts whose names are all there.
+        Names of arrays of a .npz file. Of several sequences, the first one with all its names in the file is
+        used.
 
     Raises
     ------
     InputError
-        There is no such file or array, or the file is damaged or holds no real numbers.
+        The file or array does not exist, or the file is damaged or has no real numbers.
     """
     if not is_file(path):
         raise InputError(f"there is no file {path}; expected a file that numpy.save or numpy.savez writes")
@@ -150,7 +153,7 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
                 arrays = [content[name] for name in _array_names(path, wanted, list(content.files))]
     except HaloclineError:
         raise
-    except Exception as error:  # NumPy and zipfile raise errors of many kinds for damaged files
+    except Exception as error:  # NumPy and zipfile raise many exception types for damaged files
         raise InputError(
             f"{path} cannot be read: {error}; expected a file that numpy.save or numpy.savez writes, with "
             "an array of real numbers"
@@ -161,7 +164,7 @@ def numpy_arrays(path: Path, *wanted: Sequence[str]) -> list[NDArray[Any]]:
 
 
 def _array_names(path: Path, wanted: Sequence[Sequence[str]], names: Sequence[str]) -> Sequence[str]:
-    """Return the names of the arrays to take from a .npz file; see `numpy_arrays`."""
+    """Return the names of the arrays to load from a .npz file; see `numpy_arrays`."""
     for some in wanted:
         if {*some} <= {*names}:
             return some
@@ -175,7 +178,7 @@ def _array_names(path: Path, wanted: Sequence[Sequence[str]], names: Sequence[st
 
 
 def _stored(path: Path, time: int | None) -> Source:
-    """An array of a store, such as "heat.zarr/T"."""
+    """Return the source of an array in a store, such as "heat.zarr/T"."""
     store, info = array_at(path)
     if any(name.startswith(UNNAMED) for name in info.dimensions):
         raise InputError(f"{path}: its axes have no names; expected x, y, z or x_face, ...")
@@ -185,20 +188,20 @@ def _stored(path: Path, time: int | None) -> Source:
 
 
 def _labelled(array: Any) -> Source:
-    """An xarray DataArray."""
+    """Return the source of an xarray DataArray."""
     if hasattr(array, "data_vars"):
-        known = [str(each) for each in array.data_vars]
+        known = [str(key) for key in array.data_vars]
         raise InputError(f"a Dataset of {', '.join(known) or 'nothing'}: give one array of it, dataset[NAME]")
     name = f"DataArray {array.name!r}"
-    for axis in (each for each in GROWING if each in array.dims):
+    for axis in (key for key in GROWING if key in array.dims):
         if array.sizes[axis] != 1:
             raise InputError(f"{name} has {array.sizes[axis]} {axis}s; choose one, such as .isel({axis}=-1)")
         array = array.isel({axis: 0})
-    dimensions = tuple(str(each) for each in array.dims)
+    dimensions = tuple(str(key) for key in array.dims)
     coordinates = {
-        each: real_array(array.coords[each].values, f"coordinate {each} of {name} is").astype(np.float64)
-        for each in dimensions
-        if each in array.coords
+        key: real_array(array.coords[key].values, f"coordinate {key} of {name} is").astype(np.float64)
+        for key in dimensions
+        if key in array.coords
     }
 
     def read(lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
@@ -208,7 +211,7 @@ def _labelled(array: Any) -> Source:
 
 
 class Reader:
-    """Reads a field from a source: point for point, or interpolated from another resolution.
+    """Reader of a field from a source, with interpolation if the points differ.
 
     Parameters
     ----------
@@ -218,35 +221,35 @@ class Reader:
     Raises
     ------
     InputError
-        The source has other axes, or does not reach over the whole field.
+        The source has other axes, or does not cover the field.
 
     Attributes
     ----------
     how : str
-        What is done along axes that are interpolated, in words; empty where none is.
+        Description of the interpolated axes; empty if there are none.
     """
 
     def __init__(self, field: Field, source: Source) -> None:
-        wanted = dimensions(field.staggered)
-        if set(source.dimensions) != set(wanted):
+        field_axes = dimensions(field.staggered)
+        if set(source.dimensions) != set(field_axes):
             raise InputError(
-                f"field {field.name!r} has axes {', '.join(wanted)}, but {source.name} has "
+                f"field {field.name!r} has axes {', '.join(field_axes)}, but {source.name} has "
                 f"{', '.join(source.dimensions) or 'none'}"
             )
         self.source = source
-        self._order = [source.dimensions.index(name) for name in wanted]
+        self._order = [source.dimensions.index(name) for name in field_axes]
         self._weights: list[Weights | None] = []
-        said = []
-        for axis, name in enumerate(wanted):
-            weights, how = _along(field, axis, source, name)
+        descriptions = []
+        for axis, name in enumerate(field_axes):
+            weights, description = _along(field, axis, source, name)
             self._weights.append(weights)
-            if how:
+            if description:
                 count = source.shape[source.dimensions.index(name)]
-                said.append(f"{AXES[axis]} {how} from {count} points")
-        self.how = ", ".join(said)
+                descriptions.append(f"{AXES[axis]} {description} from {count} points")
+        self.how = ", ".join(descriptions)
 
     def read(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[Any]:
-        """The values of the field's points from the indices `lo` up to `hi`."""
+        """Return the values of the field from the indices `lo` up to `hi`."""
         runs = [
             [(low, high)] if weights is None else weights.needed(low, high)
             for weights, low, high in zip(self._weights, lo, hi, strict=True)
@@ -258,7 +261,7 @@ class Reader:
         return values
 
     def _joined(self, runs: Sequence[Sequence[Run]], box: tuple[Run, ...] = ()) -> NDArray[Any]:
-        """Return the values of the source in these runs along each axis of the field, one after the other.
+        """Return the values of the source in the runs along each axis of the field, concatenated.
 
         Parameters
         ----------
@@ -274,17 +277,17 @@ class Reader:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
 
     def _box(self, box: Sequence[Run]) -> NDArray[Any]:
-        """A box of the source, given and returned with the axes of the field."""
-        there: list[Run] = [(0, 0)] * len(box)
+        """Return a box of the source; `box` and result have the axis order of the field."""
+        source_box: list[Run] = [(0, 0)] * len(box)
         for run, position in zip(box, self._order, strict=True):
-            there[position] = run
-        return self.source.read([first for first, _ in there], [end for _, end in there]).transpose(
+            source_box[position] = run
+        return self.source.read([first for first, _ in source_box], [end for _, end in source_box]).transpose(
             self._order
         )
 
 
 def _along(field: Field, axis: int, source: Source, name: str) -> tuple[Weights | None, str]:
-    """How the points of a field along an axis follow from those of a source: None, one from each."""
+    """Return the interpolation weights and method along an axis; None and "" for identical points."""
     grid, new = field.grid, field.positions[axis]
     count, length = source.shape[source.dimensions.index(name)], grid.extent[axis]
     old = source.coordinates.get(name)

@@ -1,4 +1,4 @@
-"""Arrays of NumPy whose errors explain wrong indices, wrong writes and functions that combine points."""
+"""NumPy arrays that explain wrong indices, forbidden writes, and functions that combine points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from halocline.lang.values import real_array
 
 
 class LocalIndexError(InputError, IndexError):
-    """An index that no point of this rank has."""
+    """Index outside the points of this rank."""
 
 
 class LocalView(np.ndarray):
@@ -27,9 +27,9 @@ class LocalView(np.ndarray):
     Attributes
     ----------
     index_advice : str
-        Explanation of an index that is out of range.
+        Explanation of an index out of range.
     write_advice : str
-        Explanation of an assignment to a view that cannot be written.
+        Explanation of an assignment to a read-only view.
     """
 
     index_advice = "the index is out of range"
@@ -64,11 +64,11 @@ class LocalView(np.ndarray):
         if out:
             options["out"] = _plain(out)
         result = getattr(ufunc, method)(*_plain(inputs), **options)
-        return out[0] if len(out) == 1 else result  # `view += 1` leaves the same view
+        return out[0] if len(out) == 1 else result  # `view += 1` returns the same view
 
 
 def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[int]) -> str:
-    """Return the explanation of an index that is out of range.
+    """Return the explanation of an index out of range.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def index_advice(field: Field, rank: int, first: Sequence[int], shape: Sequence[
 
 
 def write_advice(name: str, reason: str) -> str:
-    """Return the explanation of an assignment to a view of field `name` that cannot be written."""
+    """Return the explanation of an assignment to a read-only view of field `name`."""
     return (
         f"field {name!r} {reason}, and this array is a copy that cannot be written: set the whole field, "
         f"sim[{name}] = values, an array of the shape of the whole field, an expression or a function of the "
@@ -99,14 +99,15 @@ def write_advice(name: str, reason: str) -> str:
 
 
 class RowCoordinates(np.ndarray):
-    """Array with one entry for each point of a row, in which functions that combine entries raise an error.
+    """Array with one entry per point of a row. Functions that combine entries raise an error.
 
-    A row is a part of the grid, so the maximum of a row or a shift along it is not that of the grid.
+    A row is a part of the grid. The maximum of a row, or a shift along it, therefore differs from that of the
+    grid.
 
     Raises
     ------
     CombinesPointsError
-        A reduction, a function of `COMBINING`, or an index that is no condition for each entry.
+        A reduction, a function of `COMBINING`, or an index other than a condition for each entry.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -130,7 +131,7 @@ class RowCoordinates(np.ndarray):
 def row_function(
     function: Callable[..., Any], field: Field
 ) -> Callable[[Sequence[int]], NDArray[np.float64]]:
-    """Return a function that gives the values of a row of points of a field.
+    """Return a function that computes the values of a row of points of a field.
 
     Parameters
     ----------
@@ -141,16 +142,17 @@ def row_function(
     Returns
     -------
     callable
-        Takes the indices of a row along all axes but the last. Returns an array (points along the last axis).
+        Function of the indices of a row along all axes but the last. It returns an array (points along the
+        last axis).
 
     Raises
     ------
     InputError
-        The function fails, returns no real numbers or another number of them, returns another value in the
-        second call, or combines the values of several points. The returned function raises it too.
+        The function fails, returns invalid numbers or a wrong count of them, returns different values in the
+        second call, or combines several points. The returned function raises the same error.
     """
     lines = [np.asarray(line) for line in field.positions]
-    what = f"the function given for field {field.name!r}"
+    label = f"the function given for field {field.name!r}"
 
     def values(
         place: Sequence[int],
@@ -163,41 +165,41 @@ def row_function(
         try:
             returned = call(function, *(np.array(x).view(kind) for x in (*at, line)))
         except CombinesPointsError as error:
-            raise InputError(f"{what} {trace.COMBINES_POINTS} ({error})") from None
-        row = real_array(returned, f"{what} returns")
+            raise InputError(f"{label} {trace.COMBINES_POINTS} ({error})") from None
+        row = real_array(returned, f"{label} returns")
         try:
             return np.broadcast_to(np.asarray(row, np.float64), line.shape)
         except ValueError:
             raise InputError(
-                f"{what} returns an array of shape {row.shape} for {len(line)} points; expected one value "
+                f"{label} returns an array of shape {row.shape} for {len(line)} points; expected one value "
                 "for each"
             ) from None
 
     first = (0,) * (len(lines) - 1)
-    # a plain array first: masked values and other types have messages of their own
+    # The first call uses a plain array, because masked values and other types have separate messages.
     row = values(first, call=trace.call, kind=np.ndarray)
     if not np.array_equal(row, values(first), equal_nan=True):
-        raise InputError(f"{what} {trace.OTHER_VALUES}")
+        raise InputError(f"{label} {trace.OTHER_VALUES}")
     half = len(row) // 2
     if half:
         halves = np.concatenate([values(first, part) for part in (slice(half), slice(half, None))])
-        # vector instructions round a few entries of a row differently
+        # Vector instructions may round some entries of a row differently.
         if not np.allclose(halves, row, rtol=1e-9, atol=1e-12, equal_nan=True):
-            raise InputError(f"{what} {trace.COMBINES_POINTS}")
+            raise InputError(f"{label} {trace.COMBINES_POINTS}")
     return values
 
 
 def _plain(value: Any) -> Any:
-    """Return views as plain arrays, also inside of tuples, lists and mappings."""
+    """Return views as plain arrays, including those inside tuples, lists and mappings."""
     if isinstance(value, (LocalView, RowCoordinates)):
         return value.view(np.ndarray)
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value))
-    return {key: _plain(each) for key, each in value.items()} if type(value) is dict else value
+    return {key: _plain(entry) for key, entry in value.items()} if type(value) is dict else value
 
 
 def _wrapped(value: Any) -> Any:
-    """Return results with one entry for each point as arrays of coordinates."""
+    """Return results with one entry per point as `RowCoordinates`."""
     if type(value) is tuple:
         return tuple(map(_wrapped, value))
     return value.view(RowCoordinates) if type(value) is np.ndarray and value.ndim == 1 else value

@@ -1,4 +1,4 @@
-"""How fast memory is while all ranks use it at once: what a memory-bound sweep is measured against."""
+"""Memory bandwidth with all ranks active, as the reference for memory-bound sweeps."""
 
 from __future__ import annotations
 
@@ -17,31 +17,35 @@ from halocline.run.ranks.communicator import Communicator
 
 log = logging.getLogger("halocline")
 
-LEAST = 256 * 2**10  # bytes a thread: enough for a pass to be timed, little enough for a cache of its own
-ENOUGH = 128 * 2**20  # bytes a thread: beyond the caches of most cores, in a round of milliseconds
-# seconds of a measurement: all rounds of a shorter one may meet a moment in which a core is taken away; but
-# beside a run that was shorter it need not last longer
+# Minimum bytes per thread: enough for a timed pass, and within the private cache of a core.
+LEAST = 256 * 2**10
+# Bytes per thread and round: beyond the caches of most cores, and a few milliseconds long.
+ENOUGH = 128 * 2**20
+# Duration of a measurement in seconds. In a shorter measurement, the system may interrupt all rounds. For a
+# short run, a shorter measurement is sufficient.
 LONGEST, SHORTEST = 0.1, 0.02
 ROUND = 0.01  # seconds of a round on devices
-FEWEST = 3  # rounds, however long one takes
-# bytes of each of two buffers of a device: beyond the caches of most; no more than time and memory allow
+FEWEST = 3  # minimum number of rounds
+# Bytes of each of two device buffers: beyond most caches, and limited by time and memory.
 LEAST_COPIED, MOST_COPIED = 32 * 2**20, 256 * 2**20
 
 
 def duration_beside(run: float) -> float:
-    """How long to measure beside a run that took `run` seconds; seconds."""
+    """Return the duration in seconds of a bandwidth measurement for a run of `run` seconds."""
     return min(LONGEST, max(SHORTEST, run))
 
 
 def bandwidth(
     comm: Communicator, devices: Sequence[Any], threads: int, working_set: int, duration: float = LONGEST
 ) -> float | None:
-    """Bytes a second that the memory of this run gives to what streams through it, all ranks at once: of its
-    devices where it has some (`device_bandwidth`), else of its nodes (`triad_bandwidth`). None, with a
-    warning, where no memory is left to measure it with: what was computed before counts all the same. The
-    measurement takes `duration` seconds, the same on all ranks."""
+    """Return the memory bandwidth of this run in bytes per second, with all ranks active.
+
+    The result is the bandwidth of the devices, if any (`device_bandwidth`), otherwise that of the nodes
+    (`triad_bandwidth`). If there is no free memory for the measurement, a warning is logged and the result is
+    None, because earlier results remain valid. The measurement takes `duration` seconds, equal on all ranks.
+    """
     try:
-        # what fails here fails on all ranks; what fails later must not keep one from the others' rounds
+        # Errors here occur on all ranks. Later errors must not end the rounds on one rank only.
         make = _copies(comm, devices, working_set) if devices else _triad(comm, threads, working_set)
     except (RunError, MemoryError) as error:
         if comm.rank == 0:
@@ -51,41 +55,43 @@ def bandwidth(
 
 
 def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
-    """`rate`, bytes a second that crossed the memory of all ranks, over `bandwidth`, measured now; None where
-    that is not known. All ranks call this."""
-    most = bandwidth(domain.comm, domain.devices, domain.threads, working_set)
-    return None if most is None else rate / most
+    """Return `rate` as a fraction of the present `bandwidth`; None if the bandwidth is unknown.
+
+    All ranks call this function. `rate` is the memory traffic of all ranks in bytes per second.
+    """
+    limit = bandwidth(domain.comm, domain.devices, domain.threads, working_set)
+    return None if limit is None else rate / limit
 
 
 def yardstick(devices: Sequence[Any]) -> str:
-    """What `bandwidth` measures, in words."""
+    """Return a description of the measurement in `bandwidth`."""
     return "copies within the same devices now" if devices else "a += s * b on the same cores now"
 
 
 def triad_bandwidth(comm: Communicator, threads: int, working_set: int) -> float:
-    """Bytes a second of a += s * b (McCalpin's triad in place), run by every thread of every rank at once.
+    """Return the bandwidth of a += s * b (McCalpin's triad in place), run by all threads of all ranks.
 
     Parameters
     ----------
     comm : Communicator
-        All its ranks call this together.
+        All ranks of the communicator call this function together.
     threads : int
-        Of this rank.
+        Number of threads of this rank.
     working_set : int
-        Bytes that this rank sweeps over. Arrays of that size are used, so that a problem that fits in cache
-        is compared with the bandwidth of the cache; up to twice the largest cache, beyond which a larger size
-        changes nothing.
+        Bytes that this rank sweeps over. The arrays have the same size, so that a problem that fits in cache
+        is compared with the bandwidth of the cache. The size is limited to twice the largest cache, because a
+        larger size does not change the result.
 
     Returns
     -------
     float
-        Of all ranks together, the same on each.
+        Bandwidth in bytes per second, summed over all ranks; identical on all ranks.
     """
     return best_rate(comm, _triad(comm, threads, working_set))
 
 
 def _triad(comm: Communicator, threads: int, working_set: int) -> Callable[[], int]:
-    """A round of `triad_bandwidth` on this rank."""
+    """Return the function that runs one round of `triad_bandwidth` on this rank."""
     largest = max((cache.bytes for cache in data_caches()), default=0)
     size = min(max(working_set, threads * LEAST), max(threads * ENOUGH, 2 * largest))
     with comm.agreement("measure bandwidth"):
@@ -94,32 +100,33 @@ def _triad(comm: Communicator, threads: int, working_set: int) -> Callable[[], i
 
 
 def device_bandwidth(comm: Communicator, devices: Sequence[Any], working_set: int) -> float:
-    """Bytes a second, read and written, of copies within the memory of devices, on all of them at once.
+    """Return the bandwidth of copies within device memory, on all devices at the same time.
 
     Parameters
     ----------
     comm : Communicator
-        All its ranks call this together. Ranks that drive the same device share what it gives.
+        All ranks of the communicator call this function together. Ranks with the same device share its
+        bandwidth.
     devices : sequence of native Device
-        Of this rank.
+        Devices of this rank.
     working_set : int
         Bytes that this rank sweeps over.
 
     Returns
     -------
     float
-        Of all ranks together, the same on each.
+        Bytes read and written per second, summed over all ranks; identical on all ranks.
 
     Raises
     ------
     RunError
-        A device has no memory left for it.
+        A device has no free memory for the buffers.
     """
     return best_rate(comm, _copies(comm, devices, working_set), LONGEST)
 
 
 def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> Callable[[], int]:
-    """Return a round of `device_bandwidth` on this rank."""
+    """Return the function that runs one round of `device_bandwidth` on this rank."""
     size = min(max(working_set, LEAST_COPIED), MOST_COPIED)
     passes = 1
     with comm.agreement("measure bandwidth of devices"), device_errors("measuring bandwidth"):
@@ -127,25 +134,25 @@ def _copies(comm: Communicator, devices: Sequence[Any], working_set: int) -> Cal
 
     def make() -> int:
         nonlocal passes
-        begun, moved = perf_counter(), 0
+        start, bytes_moved = perf_counter(), 0
         with device_errors("measuring bandwidth"):
-            for each in copies:
-                each.start(passes)
-            for each in copies:
-                moved += each.finish(passes)
-        # rounds are equally long, however fast each device is; the first copies are slow
-        passes = max(1, round(passes * ROUND / (perf_counter() - begun)))
-        return moved
+            for copy in copies:
+                copy.start(passes)
+            for copy in copies:
+                bytes_moved += copy.finish(passes)
+        # Rounds have equal duration on all devices. The number is updated, because the first copies are slow.
+        passes = max(1, round(passes * ROUND / (perf_counter() - start)))
+        return bytes_moved
 
     return make
 
 
 class _Copies:
-    """Copies from one buffer of a device to another, over and over."""
+    """Repeated copies from one buffer of a device to another."""
 
     def __init__(self, device: Any, size: int) -> None:
         self.queue = device.queue()
-        while True:  # what others take is not always known before
+        while True:  # the memory use of other processes may be unknown
             try:
                 self.source, self.target = device.allocate(size), device.allocate(size)
                 return
@@ -163,51 +170,57 @@ class _Copies:
         self.queue.flush()
 
     def finish(self, passes: int) -> int:
-        """Wait; return the bytes that were read and written."""
+        """Wait for the copies, and return the number of bytes read and written."""
         self.queue.finish()
         return 2 * passes * int(self.source.bytes)
 
 
 def copy_bandwidth(threads: int, size: int) -> float:
-    """Bytes a second of a copy past the cache, over two arrays of `size` bytes together, on one rank."""
+    """Return the bandwidth in bytes per second of a copy with streaming stores on one rank.
+
+    The two arrays together have `size` bytes.
+    """
     streams = native().Streams(threads, size)
     return best_rate(Communicator(), partial(streams.copy, _passes(threads, size)))
 
 
 def _passes(threads: int, size: int) -> int:
-    """Over `size` bytes, in a round: beside so much work barriers, and the start of threads, are short."""
+    """Return the number of passes per round over `size` bytes.
+
+    The round is so long that the time for barriers and the start of threads is negligible.
+    """
     return -(-threads * ENOUGH // size)
 
 
 def best_rate(comm: Communicator, make: Callable[[], int], duration: float = LONGEST) -> float:
-    """Bytes a second of all ranks at once, in the best of some rounds.
+    """Return the maximum rate of all ranks together over several rounds, in bytes per second.
 
-    A round lasts from the moment in which its first rank begins to that in which its last one ends. Ranks
-    that were timed one by one would each report a moment in which the others left memory, or a core, to it.
+    A round lasts from the start of its first rank to the end of its last rank. If ranks were timed
+    separately, each would report moments in which other ranks left memory or a core idle.
 
     Parameters
     ----------
     comm : Communicator
-        All its ranks call this together.
+        All ranks of the communicator call this function together.
     make : callable
-        This rank's share of a round; returns the bytes that it moved.
+        Function that runs one round on this rank, and returns the number of bytes moved.
     duration : float
-        Seconds of all rounds together, the same on all ranks.
+        Duration of all rounds in seconds, equal on all ranks.
 
     Returns
     -------
     float
-        The same on all ranks.
+        Rate, identical on all ranks.
     """
     rates: list[float] = []
     spent = 0.0
     while spent < duration or len(rates) < FEWEST:
         comm.barrier()
-        begun = perf_counter()
-        moved = make()
-        comm.barrier()  # the rank that began first sees the last one end, without a clock in common
-        shares = comm.allgather((moved, perf_counter() - begun))
-        seconds = max(took for _, took in shares)
-        rates.append(sum(moved for moved, _ in shares) / seconds)
+        start = perf_counter()
+        bytes_moved = make()
+        comm.barrier()  # the first rank observes the end of the last rank without a common clock
+        shares = comm.allgather((bytes_moved, perf_counter() - start))
+        seconds = max(duration_of_rank for _, duration_of_rank in shares)
+        rates.append(sum(bytes_moved for bytes_moved, _ in shares) / seconds)
         spent += seconds
     return max(rates)

@@ -1,4 +1,4 @@
-"""The energy of runs, where the host reports it: that of processors by RAPL, of NVIDIA GPUs by NVML."""
+"""Energy of runs, measured by RAPL for processors and by NVML for NVIDIA GPUs, if the host reports it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from halocline.run.engine.prepared import repeating
 from halocline.run.ranks.communicator import Communicator
 
 POWERCAP = Path("/sys/class/powercap")
-ZONE = re.compile(r"intel-rapl:\d+")  # of a processor, AMD's too; what is below it is counted in it
-MOST_POWER = 1000.0  # watts of a processor: how soon its counter may have begun anew twice
+ZONE = re.compile(r"intel-rapl:\d+")  # zone of a processor, Intel or AMD; includes its subzones
+MOST_POWER = 1000.0  # maximum power of a processor in watts, which bounds the wraps of its counter
 
 
 @dataclass(frozen=True)
 class Energy:
-    """What a run took, the same on all ranks.
+    """Energy consumption of a run, identical on all ranks.
 
     Attributes
     ----------
     joules : float
     of : tuple of str
-        Of what: "processors", "devices".
+        Measured components: "processors", "devices".
     """
 
     joules: float
@@ -39,13 +39,13 @@ class Energy:
 
 @dataclass(frozen=True)
 class Counter:
-    """A reading of a counter of microjoules, which begins anew beyond `most`."""
+    """Reading of a counter of microjoules, which wraps to 0 after `most`."""
 
     microjoules: int
     most: int
 
     def until(self, later: Counter, seconds: float) -> float | None:
-        """Joules from this reading to a later one; None where the counter may have begun anew twice."""
+        """Return the joules from this reading to a later one; None if the counter may have wrapped twice."""
         if seconds * MOST_POWER * 1e6 > self.most:
             return None
         spent = later.microjoules - self.microjoules
@@ -53,30 +53,30 @@ class Counter:
 
 
 class EnergyMeter:
-    """Adds up what all nodes of a run take while it is on; all ranks make it and call it together.
+    """Meter of the energy of all nodes of a run. All ranks create it and call its methods together.
 
     Parameters
     ----------
     comm : Communicator
     devices : sequence of native Device
-        That this rank drives.
+        Devices of this rank.
     nvml : module, optional
-        What answers in the place of the module `pynvml`.
+        Replacement for the module `pynvml`.
     """
 
     def __init__(self, comm: Communicator, devices: Sequence[Any] = (), nvml: Any = None) -> None:
         self.comm, self.nvml, self.on_devices = comm, nvml, bool(devices)
-        own = [device.identity for device in devices if device.interface == "cuda"]
-        reports = comm.allgather((platform.node(), own))
-        here = [rank for rank, (host, _) in enumerate(reports) if host == platform.node()]
-        self.reads = comm.rank == here[0]  # one process for all of a node
-        driven = {each for rank in here for each in reports[rank][1]}
+        identities = [device.identity for device in devices if device.interface == "cuda"]
+        reports = comm.allgather((platform.node(), identities))
+        ranks_of_node = [rank for rank, (host, _) in enumerate(reports) if host == platform.node()]
+        self.reads = comm.rank == ranks_of_node[0]  # one process per node reads the counters
+        driven = {identity for rank in ranks_of_node for identity in reports[rank][1]}
         self.identities = sorted(driven) if self.reads else []
         self._parts: dict[str, list[float | None]] = {"processors": [], "devices": []}
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
-        """Count the energy that is taken inside the block."""
+        """Measure the energy during the block."""
         counters = partial(gpus, self.identities, self.nvml)
         with (
             _counting(processors if self.reads else list) as of_processors,
@@ -88,72 +88,72 @@ class EnergyMeter:
 
     @property
     def total(self) -> Energy | None:
-        """What was counted so far; None where a node does not report it for what computes."""
-        own = {part: _sum(each) for part, each in self._parts.items()}
-        nodes = [each for each in self.comm.allgather(own if self.reads else {}) if each]
+        """Energy so far; None if a node does not report the energy of the computing components."""
+        node_sums = {part: _sum(entry) for part, entry in self._parts.items()}
+        nodes = [entry for entry in self.comm.allgather(node_sums if self.reads else {}) if entry]
         sums = {part: _sum([node[part] for node in nodes]) for part in self._parts}
-        wanted = "devices" if self.on_devices else "processors"
-        if sums[wanted] is None:
+        computing_part = "devices" if self.on_devices else "processors"
+        if sums[computing_part] is None:
             return None
-        counted = {part: joules for part, joules in sums.items() if joules is not None}
-        return Energy(sum(counted.values()), tuple(counted))
+        known_parts = {part: joules for part, joules in sums.items() if joules is not None}
+        return Energy(sum(known_parts.values()), tuple(known_parts))
 
 
 @contextlib.contextmanager
 def _counting(read: Callable[[], list[Counter]]) -> Iterator[list[float | None]]:
-    """Yield the energies of the parts of the block, in joules, which are complete after it.
+    """Yield a list of energies in joules of the parts of the block. The list is complete after the block.
 
-    A part ends before a counter may begin anew twice. Its energy is None where there are no counters, or
-    where one was not read in time.
+    A part ends before a counter may wrap twice. Its energy is None if there are no counters, or if a counter
+    was not read in time.
     """
     parts: list[float | None] = []
-    at, last = perf_counter(), read()
+    start, last = perf_counter(), read()
 
     def add() -> None:
-        nonlocal at, last
-        before, began = last, at
-        last, at = read(), perf_counter()
-        parts.append(_spent(before, last, at - began))
+        nonlocal start, last
+        before, previous_start = last, start
+        last, start = read(), perf_counter()
+        parts.append(_spent(before, last, start - previous_start))
 
-    often = min((counter.most for counter in last), default=0) / (MOST_POWER * 1e6) / 4
+    interval = min((counter.most for counter in last), default=0) / (MOST_POWER * 1e6) / 4
     try:
-        with repeating(add, "halocline-energy", min(often, 3600.0)) if last else contextlib.nullcontext():
+        with repeating(add, "halocline-energy", min(interval, 3600.0)) if last else contextlib.nullcontext():
             yield parts
     finally:
         add()
 
 
 def processors(folder: Path = POWERCAP) -> list[Counter]:
-    """The counters of the processors of this node; none where one of them cannot be read."""
-    found = []
+    """Return the counters of the processors of this node; empty if a counter cannot be read."""
+    counters = []
     try:
-        for zone in sorted(each for each in folder.iterdir() if ZONE.fullmatch(each.name)):
+        for zone in sorted(entry for entry in folder.iterdir() if ZONE.fullmatch(entry.name)):
             if (zone / "name").read_text().startswith("package"):
                 read = (int((zone / name).read_text()) for name in ("energy_uj", "max_energy_range_uj"))
-                found.append(Counter(*read))
+                counters.append(Counter(*read))
     except (OSError, ValueError):
         return []
-    return found
+    return counters
 
 
 def gpus(identities: Sequence[str], nvml: Any = None) -> list[Counter]:
-    """The counters of these GPUs; none where one of them does not report."""
+    """Return the counters of GPUs; empty if a GPU does not report its energy."""
     try:
         with nvml_running(nvml) as running:
-            handles = [running.nvmlDeviceGetHandleByUUID(each) for each in identities]
+            handles = [running.nvmlDeviceGetHandleByUUID(identity) for identity in identities]
             millijoules = [running.nvmlDeviceGetTotalEnergyConsumption(handle) for handle in handles]
     except RunError:
         return []
-    return [Counter(1000 * each, 2**63) for each in millijoules]
+    return [Counter(1000 * energy, 2**63) for energy in millijoules]
 
 
 def _spent(before: Sequence[Counter], after: Sequence[Counter], seconds: float) -> float | None:
-    """Joules of counters together; None where there are none, or they do not report."""
+    """Return the total joules of counters; None if there are no counters, or if a counter does not report."""
     if not before or len(before) != len(after):
         return None
     return _sum([first.until(last, seconds) for first, last in zip(before, after, strict=True)])
 
 
 def _sum(joules: Sequence[float | None]) -> float | None:
-    known = [each for each in joules if each is not None]
+    known = [energy for energy in joules if energy is not None]
     return sum(known) if joules and len(known) == len(joules) else None

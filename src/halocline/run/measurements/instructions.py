@@ -1,4 +1,4 @@
-"""Floating-point instructions of compiled kernels, counted in the disassembly of their library."""
+"""Number of floating-point instructions of compiled kernels, from the disassembly of their library."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from halocline.compile.driver import compile_library, library_path
 from halocline.errors import RunError
 
 ARITHMETIC = re.compile(r"v?(add|sub|mul|div|sqrt|min|max|fn?m(add|sub)\d+)[sp][sd]$")  # x86-64
-BITS = {"zmm": 512, "ymm": 256, "xmm": 128}  # of a register
-LEAST = 4  # arithmetic instructions in a loop over cells
+BITS = {"zmm": 512, "ymm": 256, "xmm": 128}  # widths of registers
+LEAST = 4  # minimum number of arithmetic instructions in a loop over cells
 DISASSEMBLER = "objdump"
 COUNTED = ("elf64-x86-64", b"GCC: (")  # file format, and name of g++ in the comments of a library
-AROUND = range(11)  # further cells in rows of stages around the grid, about equally often
+# Additional cells in rows of stages with halos. All counts are assumed equally frequent.
+AROUND = range(11)
 
 
 class Line(NamedTuple):
@@ -29,12 +30,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Instructions:
-    """Floating-point instructions for each cell.
+    """Number of floating-point instructions per cell.
 
     Attributes
     ----------
     scalar, vector : float
-        Instructions on one number, and on vectors of numbers.
+        Scalar and vector instructions.
     """
 
     scalar: float
@@ -42,20 +43,21 @@ class Instructions:
 
 
 def instructions(library: Path, row: int) -> Instructions | None:
-    """Count the floating-point instructions of all kernels of a library for each cell of rows of some length.
+    """Return the number of floating-point instructions per cell of all kernels of a library.
 
-    An instruction in a loop along a row counts as often as the loop runs in rows of the grid and of stages
-    around it, and any other once in a row. Loops of scalar code have branches. Code behind these counts once
-    in a row, so that the number of scalar instructions is a lower bound.
+    Rows have `row` cells. An instruction in a loop along a row counts once per pass of the loop, in rows of
+    the grid and of stages around it. Any other instruction counts once per row. Scalar loops contain
+    branches. Code after a branch counts once per row, so that the number of scalar instructions is a lower
+    bound.
 
-    A pass of a loop of g++ computes one vector. Other compilers unroll loops, so that their passes compute
-    several.
+    A pass of a loop compiled by g++ computes one vector. Other compilers unroll loops, so that a pass
+    computes several vectors.
 
     Parameters
     ----------
     library : Path
     row : int
-        Cells of a row of the grid.
+        Number of cells of a row of the grid.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def instructions(library: Path, row: int) -> Instructions | None:
     Raises
     ------
     RunError
-        There is no disassembler, or it does not read the library.
+        The disassembler is not installed, or cannot read the library.
     """
     try:
         text = subprocess.run(
@@ -81,9 +83,9 @@ def instructions(library: Path, row: int) -> Instructions | None:
 
 
 def instructions_of(source: str, row: int) -> Instructions | None:
-    """Count the instructions of generated source, whose library is in the cache or compiled now.
+    """Return the number of instructions of generated source, from the library in the cache or a new one.
 
-    Kernels that store past the cache have the same arithmetic: either library serves.
+    Kernels with streaming stores have the same arithmetic, so that either library is suitable.
     """
     known = (
         path for streaming in (False, True) if (path := library_path(source, streaming=streaming)).exists()
@@ -100,7 +102,7 @@ def _lines(text: str) -> list[Line]:
 
 
 def count(code: list[Line], row: int) -> Instructions:
-    """Count the instructions of a disassembly for each cell, see `instructions`."""
+    """Return the number of instructions per cell of a disassembly; see `instructions`."""
     lanes = {line.address: _lanes(line) for line in code if ARITHMETIC.match(line.name)}
     loops = _loops_of_cells(code, lanes)
     widths = [max(lanes[address] for address in loop) for loop in loops]
@@ -108,7 +110,7 @@ def count(code: list[Line], row: int) -> Instructions:
     rows = [row + more for more in AROUND]
     totals = {True: 0.0, False: 0.0}  # vector and scalar
     for loop, width in zip(loops, widths, strict=True):
-        # narrower loops take the rest of a row that the widest leave
+        # narrower loops compute the remainder of a row after the widest loops
         cells = rows if width == widest else [length % widest for length in rows]
         times = sum(length // width for length in cells) / sum(rows)
         for address in loop:
@@ -119,7 +121,7 @@ def count(code: list[Line], row: int) -> Instructions:
 
 
 def _lanes(line: Line) -> int:
-    """Return the numbers that an arithmetic instruction computes."""
+    """Return the number of values that an arithmetic instruction computes."""
     if line.name[-2] == "s":
         return 1
     number = 64 if line.name[-1] == "d" else 32
@@ -127,17 +129,17 @@ def _lanes(line: Line) -> int:
 
 
 def _loops_of_cells(code: list[Line], lanes: dict[int, int]) -> list[list[int]]:
-    """Return the addresses of arithmetic in each innermost loop; a jump back is the end of a loop."""
-    ends: dict[int, int] = {}  # by where loops begin
+    """Return the addresses of arithmetic in each innermost loop. A backward jump is the end of a loop."""
+    ends: dict[int, int] = {}  # last address of each loop by its first address
     for line in code:
         to = re.match(r"([0-9a-f]+) <", line.operands) if line.name.startswith("j") else None
         if to and (first := int(to[1], 16)) < line.address:
             ends[first] = max(ends.get(first, 0), line.address)
     loops: list[list[int]] = []
-    taken: set[int] = set()
+    assigned: set[int] = set()
     for first, last in sorted(ends.items(), key=lambda loop: loop[1] - loop[0]):
         inside = [address for address in lanes if first <= address <= last]
-        if len(inside) >= LEAST and not taken.intersection(inside):
-            taken.update(inside)
+        if len(inside) >= LEAST and not assigned.intersection(inside):
+            assigned.update(inside)
             loops.append(inside)
     return loops

@@ -1,4 +1,4 @@
-"""Greatest rate of operations of a core: multiply-adds on vectors that never leave registers."""
+"""Peak rate of operations of a core, measured by multiply-adds on vectors in registers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from halocline.run.engine.prepare import compile_once
 from halocline.run.measurements.bandwidth import LONGEST, best_rate
 from halocline.run.ranks.communicator import Communicator
 
-ROUND = 5e-3  # seconds
+ROUND = 5e-3  # duration of a round in seconds
 NUMBERS = {"float64": "double", "float32": "float"}  # types in C++
 
-# More chains than a multiply-add takes cycles, on two units. The compiler's flags, made for equal bits, leave
-# products and sums apart: here they are joined, and optimized at any level of HALOCLINE_OPTIMIZATION.
+# The number of chains exceeds the latency of a multiply-add in cycles on two units. The usual compiler flags
+# keep products and sums separate, for identical bits. Here they are fused, and optimized at any level of
+# HALOCLINE_OPTIMIZATION.
 SOURCE = """
 typedef NUMBER number;
 #ifdef __AVX512F__
@@ -58,26 +59,27 @@ extern "C" CONTRACTED double multiply_adds(long rounds) {
 def multiply_add_peak(
     comm: Communicator, threads: int, duration: float = LONGEST, *, dtype: str = "float64"
 ) -> float | None:
-    """Return the operations a second of multiply-adds, each counted as two, of all threads of all ranks.
+    """Return the rate of multiply-adds of all threads of all ranks, in operations per second.
 
-    Measured on one thread of each rank, all at once, and taken as often as the rank has threads: cores whose
-    clock falls when all of them work have somewhat less.
+    A multiply-add counts as two operations. One thread of each rank is measured, on all ranks at the same
+    time. The result is multiplied by the number of threads. Cores that reduce their clock rate under full
+    load have a slightly lower peak.
 
     Parameters
     ----------
     comm : Communicator
-        All its ranks call this together.
+        All ranks of the communicator call this function together.
     threads : int
-        Of this rank.
+        Number of threads of this rank.
     duration : float
-        Seconds of the measurement, the same on all ranks.
+        Duration of the measurement in seconds, equal on all ranks.
     dtype : {"float64", "float32"}
-        Precision of the numbers; vectors have twice as many of float32.
+        Precision of the numbers; vectors have twice as many float32 numbers.
 
     Returns
     -------
     float or None
-        The same on all ranks; None where it cannot be compiled.
+        Rate, identical on all ranks; None if the test kernel cannot be compiled.
     """
     try:
         library = compile_once(SOURCE.replace("NUMBER", NUMBERS[dtype]), comm, streaming=False)
@@ -85,10 +87,10 @@ def multiply_add_peak(
         return None
     work = ctypes.CDLL(str(library)).multiply_adds
     work.argtypes, work.restype = [ctypes.c_long], ctypes.c_double
-    rounds, took = 1000, 0.0
-    while took < ROUND:
+    rounds, seconds = 1000, 0.0
+    while seconds < ROUND:
         rounds *= 2
-        begun = perf_counter()
+        start = perf_counter()
         work(rounds)
-        took = perf_counter() - begun
+        seconds = perf_counter() - start
     return threads * best_rate(comm, lambda: int(work(rounds)), duration)

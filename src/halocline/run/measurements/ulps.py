@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 
 def greatest_ulps(model: NDArray[Any], candidate: NDArray[Any]) -> float:
-    """Return the greatest |m - c| / ε of all values, with ε = 2^(⌊log2 |m|⌋ - p + 1) of precision p.
+    """Return the maximum |m - c| / ε of all values, with ε = 2^(⌊log2 |m|⌋ - p + 1) of precision p.
 
-    Equal values differ by 0, also infinite ones and those that are not a number. The result is infinite where
-    other values that are not finite differ. ε is the spacing of numbers below the least normal one.
+    Equal values, including infinities, and pairs of NaNs differ by 0. The result is infinite if other
+    non-finite values differ. Below the smallest normal number, ε is the spacing of subnormal numbers.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def greatest_ulps(model: NDArray[Any], candidate: NDArray[Any]) -> float:
 
 
 def ulps_of_states(model: str | Path, candidate: str | Path) -> float:
-    """Return the greatest difference of the fields in two files of `halocline run --state`."""
+    """Return the maximum difference of the fields in two files of `halocline run --state`."""
     with np.load(model) as expected, np.load(candidate) as state:
         fields = [name for name in expected if expected[name].dtype.kind == "f"]
         return max(greatest_ulps(expected[name], state[name]) for name in fields)

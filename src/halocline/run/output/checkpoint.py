@@ -1,4 +1,4 @@
-"""Checkpoints that a run leaves: each is a store with one time, complete before a pointer names it."""
+"""Checkpoints of a run. Each one is a store with one time, and is complete before a pointer file names it."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ from halocline.run.output.restart import (
 from halocline.run.output.store import Part, RunStore, coordinate
 from halocline.words import shown
 
-MARGIN = 60.0  # least time, in seconds, between the end of a run and the end of its time limit
-STOP = "stop"  # name of a file in the folder of checkpoints that ends the run
-_own_runs: set[str] = set()  # runs of this process that wrote checkpoints or restarted from one
+# Minimum time in seconds between the stop of a run and its time limit.
+MARGIN = 60.0
+# Name of a file in the folder of checkpoints that stops the run.
+STOP = "stop"
+# Runs of this process that wrote checkpoints or were resumed from one.
+_own_runs: set[str] = set()
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Checkpoints of a run, from which `resume` restarts with the same bits on any number of ranks.
+    """Checkpoints of a run, from which a run resumes with identical bits on any number of ranks.
 
     Parameters
     ----------
@@ -63,23 +66,23 @@ class Checkpoint:
         Folder of the checkpoints.
     every : float, hc.steps or str, optional
         Interval between two checkpoints: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of
-        steps or iterations, and a text such as "30 min" wall-clock time. The run writes a checkpoint at the
-        end too, and at a request to stop: by SIGTERM, SIGUSR1 or SIGINT, by a file named "stop" in the
-        folder, or shortly before its time is up.
+        steps or iterations, and a text such as "30 min" wall-clock time. The run also writes a checkpoint at
+        its end and before an early stop. Early stops are requested by SIGTERM, SIGUSR1 or SIGINT, by a file
+        named "stop" in the folder, or by the time limit.
     keep : int
-        Number of checkpoints that remain, the newest ones.
+        Number of newest checkpoints that are retained.
     overwrite : bool
-        Whether the run may remove checkpoints that another run left in the folder.
+        True to permit the removal of checkpoints of another run in the folder.
     time_limit : str, optional
-        Time from the start of the process until the run must end, such as "11 h 50 min". By default the run
-        ends before the end of its Slurm job.
+        Time from the start of the process by which the run must end, such as "11 h 50 min". By default the
+        run ends before its Slurm job.
     io_threads : int
-        Threads of each rank that compress and write while the run computes.
+        Number of threads per rank that compress and write during computation.
 
     Raises
     ------
     InputError
-        A number or text is outside of its range.
+        A number or text is out of range.
     """
 
     path: str | Path
@@ -110,25 +113,25 @@ class Checkpoints(RunStore):
     how : Checkpoint
     session : Session
     parameters : mapping of str to float
-        Parameters that the user gave the run.
+        Parameters of the run, set by the user.
     outputs : sequence of OutputStore
-        Outputs of the run. A checkpoint is complete only when all of their earlier rows are on disk, since a
-        run that restarts from it does not write these rows again.
+        Outputs of the run. A checkpoint is complete only when all of their earlier rows are on disk, because
+        a resumed run does not write these rows again.
     also : callable, optional
-        Returns further facts for the checkpoint, for JSON.
+        Function that returns further facts for the checkpoint, as JSON data.
     run : str
         Identifier of the run.
     command : sequence of str
         Words of the command line.
     resumed : Saved or None
-        Checkpoint that the run restarts from.
+        Checkpoint from which the run was resumed.
 
     Attributes
     ----------
     last : path or None
-        Newest checkpoint that this run has completed.
+        Newest complete checkpoint of this run.
     longest : float
-        Longest time, in seconds, that the run spent on assembling a checkpoint.
+        Longest time, in seconds, that the run needed to assemble a checkpoint.
     """
 
     def __init__(
@@ -149,21 +152,21 @@ class Checkpoints(RunStore):
         self.longest = 0.0
         self._run, self._command, self._resumed, self._also = run, command, resumed, also
         self._earlier: list[Path] = []  # checkpoints of earlier runs of this process
-        self._open: tuple[Path, dict[str, Any]] | None = None  # being written, with its metadata
+        self._open: tuple[Path, dict[str, Any]] | None = None  # incomplete checkpoint, with its metadata
         self._rows: list[int] = []  # rows of the outputs before this checkpoint
 
     @property
     def stop_file(self) -> Path:
-        """File that asks the run to stop."""
+        """File that requests a stop of the run."""
         return self.path / STOP
 
     def check(self) -> None:
-        """Check that the run may write to the folder; nothing is changed.
+        """Check that the run may write to the folder, without changes on disk.
 
         Raises
         ------
         InputError
-            The folder holds checkpoints of another run, or is something else.
+            The folder contains checkpoints of another run, or is a store.
         RunError
             This process is a fork of a process that has written stores.
         """
@@ -176,24 +179,28 @@ class Checkpoints(RunStore):
                     f"{self.path} is itself a checkpoint or a store; expected a folder for checkpoints, such "
                     f"as {self.path.parent}"
                 )
-            others = self._of_others()
-            if others and not self.how.overwrite:
+            foreign = self._of_others()
+            if foreign and not self.how.overwrite:
                 raise InputError(
-                    f"{self.path} holds checkpoints of another run, the newest {others[-1].name}: go on from "
-                    "it (--resume), choose another folder, or overwrite it (--overwrite)"
+                    f"{self.path} holds checkpoints of another run, the newest {foreign[-1].name}: "
+                    "go on from it (--resume), choose another folder, or overwrite it (--overwrite)"
                 )
 
     def _of_others(self) -> list[Path]:
         """Return the complete checkpoints of other runs."""
-        return [each for each in folders(self.path, complete=True) if facts_of(each).get("run") != self._run]
+        return [
+            folder for folder in folders(self.path, complete=True) if facts_of(folder).get("run") != self._run
+        ]
 
     def begin(self, step: int) -> None:
         """Prepare the folder before the run computes anything.
 
-        Checkpoints of runs of other processes are removed. Checkpoints of earlier runs of this process stay
-        until this run has completed its first checkpoint; until then the newest of them remains the newest.
-        The checkpoint that the run restarts from becomes the newest of the folder, since the run is about to
-        remove output of later steps.
+        Checkpoints of other processes are removed. Checkpoints of earlier runs of this process are retained
+        until the first checkpoint of this run is complete. Until then, the newest of them remains the newest
+        of the folder.
+
+        A checkpoint of this folder from which the run was resumed becomes the newest. The reason is that the
+        run is about to remove output of later steps.
 
         Raises
         ------
@@ -203,10 +210,10 @@ class Checkpoints(RunStore):
         with self.comm.agreement(f"prepare {self.path} for checkpoints"):
             if self.comm.rank != 0:
                 return
-            others = self._of_others()
-            self._earlier = [other for other in others if facts_of(other).get("run") in _own_runs]
+            other_checkpoints = self._of_others()
+            self._earlier = [other for other in other_checkpoints if facts_of(other).get("run") in _own_runs]
             _own_runs.add(self._run)
-            for other in others:
+            for other in other_checkpoints:
                 if other not in self._earlier:
                     remove_folder(other, arrays.GROUP)
             resumed = self._resumed
@@ -256,7 +263,7 @@ class Checkpoints(RunStore):
         self.longest, self._seconds = max(self.longest, seconds), self._seconds + seconds
 
     def _facts(self) -> dict[str, Any]:
-        """Return the facts of the session now, without the fields; for JSON."""
+        """Return the present facts of the session without the fields, as JSON data."""
         session, blocks = self.session, self.session.fields.store.blocks
         try:
             also = json.dumps({} if self._also is None else self._also(), allow_nan=False, default=json_value)
@@ -270,7 +277,7 @@ class Checkpoints(RunStore):
             "parameters": _exact(self.parameters),
             "time": session.time.hex(),
             "values": _exact(session.fields.values),
-            # values that statements leave for the next step, and that no user gives
+            # values that statements pass to the next step
             "scalars": _exact(session.scalars()),
             "ran_with": _exact(session.ran_with),
             "blocks": None if blocks is None else {"counts": blocks.counts, "active": blocks.active.hex()},
@@ -284,23 +291,23 @@ class Checkpoints(RunStore):
 
     @property
     def is_open(self) -> bool:
-        """True while a checkpoint is being written."""
+        """True while a checkpoint is incomplete."""
         return self._open is not None
 
     def poll(self) -> None:
-        """Complete the checkpoint that is being written where all of its data is on disk."""
+        """Complete the open checkpoint if all of its data are on disk."""
         is_written = self._open is not None and not self.comm.most(not self.writer.done)
         if is_written and all(output.committed >= count for output, count in self._missing()):
             self.finish()
 
     def finish(self) -> None:
-        """Wait until the checkpoint that is being written is complete, and name it the newest.
+        """Wait until the open checkpoint is complete, and mark it as the newest.
 
         Raises
         ------
         RunError
-            The checkpoint cannot be written, or rows of output before it are lost. The one before remains
-            the newest.
+            The checkpoint cannot be written, or earlier rows of output are lost. The previous checkpoint
+            remains the newest.
         """
         if self._open is None:
             return
@@ -332,12 +339,12 @@ class Checkpoints(RunStore):
         self.finish()
 
     def _missing(self) -> list[tuple[OutputStore, int]]:
-        """Return the outputs whose rows before the checkpoint are not all on disk, with these rows."""
+        """Return the outputs with rows that are not on disk, and the number of rows before the checkpoint."""
         counts = zip(self.outputs, self._rows, strict=False)
         return [(output, count) for output, count in counts if output.synced < count]
 
     def _remove_old(self, newest: Path) -> None:
-        """Remove old checkpoints, those of earlier runs, and incomplete ones."""
+        """Remove old checkpoints, checkpoints of earlier runs, and incomplete ones."""
         older = [
             folder
             for folder in folders(self.path, complete=True)
@@ -351,7 +358,7 @@ class Checkpoints(RunStore):
 
     @contextmanager
     def _removing(self, folder: Path) -> Iterator[None]:
-        """Agree on a phase; a checkpoint that cannot be written leaves nothing behind."""
+        """Agree on success of the block over all ranks; remove the checkpoint if any rank fails."""
         try:
             with self.comm.agreement(f"write checkpoint {folder}"):
                 yield
@@ -364,5 +371,5 @@ class Checkpoints(RunStore):
 
 
 def _exact(values: Mapping[str, float]) -> dict[str, str]:
-    """Return numbers as texts that keep every bit."""
+    """Return numbers as hexadecimal texts, which represent every bit."""
     return {name: float(value).hex() for name, value in values.items()}

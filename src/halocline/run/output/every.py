@@ -1,4 +1,4 @@
-"""How often something happens in a run: after steps, simulated time, or wall-clock time."""
+"""Intervals of recurring events in a run: steps, simulated time, or wall-clock time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wall_clock(name: str, text: str, alternative: str = "") -> float:
         Name of the argument, for messages.
     text : str
     alternative : str
-        Further values that the argument accepts, for messages.
+        Other accepted values of the argument, for messages.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def wall_clock(name: str, text: str, alternative: str = "") -> float:
 
 @dataclass(frozen=True, repr=False)
 class Every:
-    """Interval in steps, simulated time or wall-clock time; one of the three is given.
+    """Interval in steps, simulated time or wall-clock time. At most one of the three is set.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Every:
 
     @property
     def text(self) -> str:
-        """The interval as options of the command write it: "5 steps", "0.5" or "30 s"."""
+        """Interval in the notation of command options: "5 steps", "0.5" or "30 s"."""
         if self.steps is not None:
             return f"{self.steps} steps"
         return repr(self.time) if self.seconds is None else f"{self.seconds:g} s"
@@ -78,7 +78,7 @@ class Every:
 
     @classmethod
     def parse(cls, name: str, given: object) -> Every:
-        """Return the interval that a user gives.
+        """Return the interval for a value from the user.
 
         Parameters
         ----------
@@ -86,13 +86,13 @@ class Every:
             Name of the argument, for messages.
         given : Every, float, str or int
             A float is simulated time. A text is a number of steps, "5 steps", or wall-clock time, "30 min".
-            A bare whole number is a number of steps; see `warn_of_number`. Scalars of NumPy count as the
-            Python numbers of the same value.
+            An integer is a number of steps; see `warn_of_number`. NumPy scalars are treated as Python
+            numbers.
 
         Raises
         ------
         InputError
-            The value is none of these.
+            The value is not an accepted interval.
         """
         if isinstance(given, Every):
             return given
@@ -115,17 +115,17 @@ class Every:
 
 
 def steps(count: int) -> Every:
-    """Return an interval of a number of steps, for the arguments ``every``.
+    """Return an interval of `count` steps for the arguments ``every``.
 
     Parameters
     ----------
     count : int
-        Number of steps, at least 1. A linear problem counts iterations.
+        Number of steps, at least 1; for a linear problem, number of iterations.
 
     Raises
     ------
     InputError
-        The number is not a whole number from 1.
+        The number is not a positive integer.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def steps(count: int) -> Every:
 
 
 def warn_of_number(given: object) -> None:
-    """Warn once in this process where an interval is a bare whole number."""
+    """Warn once per process if an interval is an integer."""
     if whole(given) is not None:
         say_once(
             "an interval that is a bare whole number, such as 5, counts steps, but 5.0 is simulated time; "

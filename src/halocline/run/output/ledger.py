@@ -1,4 +1,4 @@
-"""Files of a run: its output, its checkpoints, and the checkpoint that it restarts from."""
+"""Files of a run: its output, its checkpoints, and the checkpoint from which it was resumed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger("halocline")
 
 
 class Ledger:
-    """Record of what a run has left on disk. All ranks call its methods.
+    """Record of the files of a run. All ranks call its methods.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Ledger:
     Attributes
     ----------
     resumed : Saved or None
-        Checkpoint that the run restarts from.
+        Checkpoint from which the run was resumed.
     run : str
-        Unique identifier of the run, which a restarted run keeps; empty before the run writes files.
+        Unique identifier of the run, which a resumed run retains; empty before the run writes files.
     writing : Writing
         Cost of output and checkpoints so far.
     """
@@ -54,10 +54,10 @@ class Ledger:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Let what follows be another run, which does not restart from a checkpoint."""
+        """Begin a new run, without a checkpoint and without files."""
         self.resumed: Saved | None = None
         self.run = ""
-        self._owners: dict[Path, str] = {}  # of stores that this run has begun
+        self._owners: dict[Path, str] = {}  # owners of stores that this run has begun
 
     def read(
         self,
@@ -66,7 +66,7 @@ class Ledger:
         parameters: Mapping[str, float],
         change: Collection[str] = (),
     ) -> tuple[Saved, dict[str, tuple[float, float]]]:
-        """Return the newest checkpoint in a folder, and the changed parameters with their two values.
+        """Return the newest checkpoint in a folder, and the changed parameters with old and new values.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Ledger:
         Raises
         ------
         InputError
-            There is no checkpoint, it is damaged, or it is of another program or has other parameters.
+            The checkpoint does not exist, is damaged, or belongs to another program or other parameters.
         """
         with self.comm.agreement(f"read checkpoint {path}"):
             saved = Saved(newest(as_path(path, "resume"))) if self.comm.rank == 0 else None
@@ -98,7 +98,7 @@ class Ledger:
         return saved, changes
 
     def resume(self, saved: Saved) -> None:
-        """Continue the run that left this checkpoint."""
+        """Continue the run of this checkpoint."""
         self.resumed, self.run, self._owners = saved, saved.facts["run"], {}
 
     def files(
@@ -111,28 +111,30 @@ class Ledger:
         checkpoint: Checkpoint | None = None,
         also: Callable[[], Mapping[str, Any]] | None = None,
     ) -> RunFiles:
-        """Return the files that a run writes, checked; nothing is changed on disk.
+        """Return the checked files of a run, without changes on disk.
 
         Parameters
         ----------
         parameters : mapping of str to float
-            Parameters that the user gave the run.
+            Parameters of the run, set by the user.
         also : callable, optional
-            Returns further facts for checkpoints, for JSON.
+            Function that returns further facts for checkpoints, as JSON data.
 
         Raises
         ------
         InputError
-            An output or the checkpoints cannot be written as declared, or another file is in the way.
+            An output or the checkpoints cannot be written as declared, or conflict with other files.
         """
         declared = _outputs_of(output)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             example = _example("hc.Checkpoint", checkpoint)
             raise InputError(f"checkpoint is {shown(checkpoint)}; expected an hc.Checkpoint{example}")
         every: list[Output | Checkpoint] = [*declared, *([] if checkpoint is None else [checkpoint])]
-        same = [(str(how.path), how.every, how.overwrite) for how in every]
-        self.comm.check_same("output and checkpoints are", same, "all ranks must give the same")
-        _check_apart([how.path for how in every])
+        declared_facts = [
+            (str(declaration.path), declaration.every, declaration.overwrite) for declaration in every
+        ]
+        self.comm.check_same("output and checkpoints are", declared_facts, "all ranks must give the same")
+        _check_apart([declaration.path for declaration in every])
         self.run = self.run or self.comm.bcast(secrets.token_hex(8))
         outputs = self._outputs(declared, session, title)
         checkpoints = None
@@ -147,38 +149,40 @@ class Ledger:
         return files
 
     def _outputs(self, declared: Sequence[Output], session: Session, title: str) -> list[OutputStore]:
-        """Return the stores of outputs, each with the checkpoint that it continues from."""
+        """Return the stores of outputs, each with the checkpoint from which it continues."""
         stores: list[OutputStore] = []
-        taken = {*session.fields.grid.fields, *(self.resumed.facts["fields"] if self.resumed else ())}
-        for how in declared:
-            path = Path(how.path).resolve()
-            _check_every(f"output {how.path}", how.every, session)
-            owner = self._owner(path, taken | {f"{PREFIX}{store.owner}_" for store in stores})
+        used_names = {*session.fields.grid.fields, *(self.resumed.facts["fields"] if self.resumed else ())}
+        for declaration in declared:
+            path = Path(declaration.path).resolve()
+            _check_every(f"output {declaration.path}", declaration.every, session)
+            owner = self._owner(path, used_names | {f"{PREFIX}{store.owner}_" for store in stores})
             store = OutputStore(
-                how, session, title,
+                declaration, session, title,
                 run=self.run, command=self._command, owner=owner, number=len(stores),
                 saved=None if path in self._owners else self.resumed,
             )  # fmt: skip
             if store.contents.statistics is not None and not session.timed:
-                raise InputError(f"output {how.path} has statistics over time, but this program has no time")
+                raise InputError(
+                    f"output {declaration.path} has statistics over time, but this program has no time"
+                )
             stores.append(store)
         return stores
 
     def _owner(self, path: Path, taken: Collection[str]) -> str:
-        """Return the name of an output: its earlier name, or one that is free."""
+        """Return the name of an output: its earlier name, or an unused one."""
         if path in self._owners:
             return self._owners[path]
         known = ""
         with self.comm.agreement(f"look at output {path}"):
             if self.comm.rank == 0 and is_file(path / GROUP):
-                there = facts(path)
-                if there.get("run") == self.run:
-                    known = last_owner(there)
+                stored_facts = facts(path)
+                if stored_facts.get("run") == self.run:
+                    known = last_owner(stored_facts)
         known = self.comm.bcast(known)
         base = "".join(c if c.isalnum() else "_" for c in path.stem)
         names = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
-        free = (n for n in names if not any(name.startswith(f"{PREFIX}{n}_") for name in taken))
-        return known or next(free)
+        unused = (n for n in names if not any(name.startswith(f"{PREFIX}{n}_") for name in taken))
+        return known or next(unused)
 
     def begun(self, outputs: Sequence[OutputStore]) -> None:
         """Record that this run has begun these outputs."""
@@ -191,12 +195,12 @@ def _outputs_of(output: Any) -> list[Output]:
     Raises
     ------
     InputError
-        The value is not an Output, and not a sequence of them.
+        The value is neither an Output nor a sequence of outputs.
     """
     if output is None or isinstance(output, Output):
         return [] if output is None else [output]
     if isinstance(output, (list, tuple)):
-        wrong = [how for how in output if not isinstance(how, Output)]
+        wrong = [declaration for declaration in output if not isinstance(declaration, Output)]
         if not wrong:
             return list(output)
         output = wrong[0]
@@ -205,23 +209,25 @@ def _outputs_of(output: Any) -> list[Output]:
 
 
 def _example(kind: str, value: Any) -> str:
-    """Return the call that a path stands for, as words of a message; empty for another value."""
+    """Return an example of the correct call for a path, for messages; empty for any other value."""
     return f", such as {kind}({str(value)!r})" if isinstance(value, (str, Path)) else ""
 
 
 def _check_apart(paths: Sequence[str | Path]) -> None:
-    """Raise InputError where two of these folders are one, or one lies in the other."""
+    """Raise InputError if two folders are equal, or one contains the other."""
     whole = [Path(path).resolve() for path in paths]
     for n, path in enumerate(whole):
-        for other, given in zip(whole[:n], paths[:n], strict=True):
+        for other, other_path in zip(whole[:n], paths[:n], strict=True):
             if path == other:
                 raise InputError(f"{paths[n]} is to hold two things: give one of them another path")
             if path in other.parents or other in path.parents:
-                raise InputError(f"{given} and {paths[n]} lie in each other: give each a folder of its own")
+                raise InputError(
+                    f"{other_path} and {paths[n]} lie in each other: give each a folder of its own"
+                )
 
 
 def _check_every(what: str, given: object, session: Session) -> None:
-    """Raise InputError for an interval of simulated time where a program has none; warn of bare numbers."""
+    """Raise InputError for an interval of simulated time in a program without time; warn of integers."""
     if given is not None and Every.parse("every", given).time is not None and not session.timed:
         raise InputError(
             f"{what}: every is {given!r}, a time, but this program has none: give a number of steps, such as "
@@ -241,9 +247,9 @@ def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[
         Time and step, and the numbers in the order of the outputs.
     """
     column = 2
-    for store, wanted in recorded:
-        rows = history[history[:, 1] % wanted.steps == 0]
-        end = column + len(wanted.numbers)
+    for store, numbers in recorded:
+        rows = history[history[:, 1] % numbers.steps == 0]
+        end = column + len(numbers.numbers)
         store.add(rows[:, [0, 1, *range(column, end)]])
         column = end
 
@@ -268,18 +274,18 @@ class RunFiles:
             self.stores.append(checkpoints)
 
     def check(self) -> None:
-        """Raise InputError where other files are in the way."""
+        """Raise InputError if other files conflict."""
         for store in self.stores:
             store.check()
 
     @contextmanager
     def ready(self, step: int) -> Iterator[None]:
-        """Prepare folders and stores, and keep other processes from writing there until the block ends.
+        """Prepare folders and stores, and exclude other processes from writing until the block ends.
 
         Parameters
         ----------
         step : int
-            Step of the run now.
+            Present step of the run.
 
         Raises
         ------
@@ -289,10 +295,12 @@ class RunFiles:
         try:
             for store in self.stores:
                 store.lock()
-            self.check()  # again: another process may have written meanwhile
+            self.check()  # another process may have written before the lock
             for output in self.outputs:
                 output.contents.prepare()
-            for store in reversed(self.stores):  # the checkpoints first: outputs remove rows of later steps
+            for store in reversed(
+                self.stores
+            ):  # checkpoints first, because outputs remove rows of later steps
                 store.begin(step)
             self._ledger.begun(self.outputs)
             yield
@@ -308,7 +316,7 @@ class RunFiles:
 
     @property
     def recorded(self) -> list[tuple[OutputStore, Recorded]]:
-        """Outputs of numbers that steps can compute, each with its numbers."""
+        """Outputs whose numbers steps can compute, each with these numbers."""
         return [(output, r) for output in self.outputs if (r := output.recorded) is not None]
 
     @property

@@ -1,4 +1,4 @@
-"""Declaration of the output of a run, with statistics over time that steps add up."""
+"""Declaration of the output of a run, and statistics over time that steps accumulate."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from halocline.run.fields.regions import Region, Whole
 from halocline.run.output.every import Every
 from halocline.words import shown
 
-PREFIX = STATISTIC  # start of the names of fields that hold statistics; a user's field cannot have it
+PREFIX = STATISTIC  # prefix of the names of statistics fields, which fields of users cannot have
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic over time of an expression in each cell, for `halocline.Output`."""
+    """Statistic over time of an expression in each cell, for `halocline.Output`."""
 
     kind: str
     expression: Any
 
     def _alone(self, *_: Any) -> Statistic:
-        """Raise InputError: a statistic is known when it is written, and not before."""
+        """Raise InputError, because a statistic has no value before it is written."""
         raise InputError(
             f"a {self.kind} over time cannot be computed with; take it of an expression instead, such as "
             f"hc.time_{self.kind}(2 * T), or compute with what was written"
@@ -45,96 +45,102 @@ class Statistic:
 
 @by_component
 def time_mean(expression: Any) -> Statistic:
-    """The mean over time, in which each step counts as long as it is.
+    """Return the mean over time, weighted by the time steps.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
+        Expression of fields of one grid that varies from cell to cell. A vector gives a Vector of statistics.
 
     Returns
     -------
     Statistic
-        For `halocline.Output`; in the unit of the expression.
+        Declaration for `halocline.Output`; unit of the expression.
     """
     return Statistic("mean", expression)
 
 
 @by_component
 def time_variance(expression: Any) -> Statistic:
-    """The variance over time, in which each step counts as long as it is; of the whole, not of a sample.
+    """Return the population variance over time, weighted by the time steps.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
+        Expression of fields of one grid that varies from cell to cell. A vector gives a Vector of statistics.
 
     Returns
     -------
     Statistic
-        For `halocline.Output`; in the square of the unit of the expression.
+        Declaration for `halocline.Output`; square of the unit of the expression.
     """
     return Statistic("variance", expression)
 
 
 @by_component
 def time_min(expression: Any) -> Statistic:
-    """The least value that any step has left.
+    """Return the minimum of the values after each step.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
+        Expression of fields of one grid that varies from cell to cell. A vector gives a Vector of statistics.
 
     Returns
     -------
     Statistic
-        For `halocline.Output`; in the unit of the expression.
+        Declaration for `halocline.Output`; unit of the expression.
     """
     return Statistic("min", expression)
 
 
 @by_component
 def time_max(expression: Any) -> Statistic:
-    """The greatest value that any step has left.
+    """Return the maximum of the values after each step.
 
     Parameters
     ----------
     expression : Field or expression
-        Of fields of one grid; it has a value in each cell. Of a vector the result is a Vector of statistics.
+        Expression of fields of one grid that varies from cell to cell. A vector gives a Vector of statistics.
 
     Returns
     -------
     Statistic
-        For `halocline.Output`; in the unit of the expression.
+        Declaration for `halocline.Output`; unit of the expression.
     """
     return Statistic("max", expression)
 
 
-CELL_METHODS = {"mean": "mean", "variance": "variance", "min": "minimum", "max": "maximum"}  # of CF
+CELL_METHODS = {
+    "mean": "mean",
+    "variance": "variance",
+    "min": "minimum",
+    "max": "maximum",
+}  # names of the CF conventions
 
 
 class Statistics:
-    """Those of one output: the fields that hold them, and the statements that steps end with.
+    """Statistics over time of one output: their fields, and the statements at the end of each step.
 
-    Means and variances are West's weighted ones (Communications of the ACM 22, 532, 1979), which keep their
-    digits however long they go on.
+    Means and variances use the weighted algorithm of West (Communications of the ACM 22, 532, 1979), which is
+    numerically stable for any number of steps.
 
     Parameters
     ----------
     grid : Grid
     owner : str
-        A name of the output that no other one has; an identifier.
+        Unique name of the output; an identifier.
     wanted : mapping of str to Statistic
+        Statistics by name of the array.
 
     Attributes
     ----------
     fields : list of Field
         State of the run.
     weight : Scalar
-        The time, or steps, that they are of so far: 0 where a window begins.
+        Accumulated time, or number of steps; 0 at the start of a window.
     values : dict of str to Expr
-        What is written.
+        Values to write.
     """
 
     def __init__(self, grid: Grid, owner: str, wanted: Mapping[str, Statistic]) -> None:
@@ -150,37 +156,43 @@ class Statistics:
                     "expression of them"
                 )
             count = 2 if statistic.kind == "variance" else 1
-            own = [self._field(grid, f"{PREFIX}{owner}_{name}_{number}", e) for number in range(count)]
-            self._items.append((statistic.kind, e, own))
-            self.fields += own
-            # nan where nothing is counted yet; the quotient is 1 else
-            self.values[name] = own[1] / self.weight if count == 2 else own[0] * (self.weight / self.weight)
+            state_fields = [
+                self._field(grid, f"{PREFIX}{owner}_{name}_{number}", e) for number in range(count)
+            ]
+            self._items.append((statistic.kind, e, state_fields))
+            self.fields += state_fields
+            # NaN if no step is counted yet; otherwise the quotient is 1
+            self.values[name] = (
+                state_fields[1] / self.weight if count == 2 else state_fields[0] * (self.weight / self.weight)
+            )
 
     def known(self, facts: Mapping[str, Any]) -> bool:
-        """Return True for the facts of a checkpoint that holds the sums."""
+        """Return True if the facts of a checkpoint contain all sums."""
         return self.weight.name in facts["values"] and all(f.name in facts["fields"] for f in self.fields)
 
     def _field(self, grid: Grid, name: str, e: Expr) -> Field:
         location, dtype = location_and_dtype(e)
         name = f"{name}_{location.replace('-', '_')}_{dtype}"
-        known = grid.fields.get(name)  # a run may take up again what it has left
+        known = grid.fields.get(name)  # a run may continue earlier statistics
         return Field(grid, name, location, dtype, None, internal=True) if known is None else known
 
     def add(self, weight: Expr) -> None:
-        """Record the statements that count the fields of now in, with a weight."""
+        """Record the statements that add the present fields with a weight."""
         begins = self.weight <= 0.0
         total = self.weight + weight
         changes: dict[Field, Expr] = {}
-        for kind, given, own in self._items:
-            e = present(given)
+        for kind, expression, state_fields in self._items:
+            e = present(expression)
             if kind in ("min", "max"):
-                further = (minimum if kind == "min" else maximum)(own[0], e)
-                changes[own[0]] = where(begins, e, further)
+                extremum = (minimum if kind == "min" else maximum)(state_fields[0], e)
+                changes[state_fields[0]] = where(begins, e, extremum)
                 continue
-            mean = where(begins, e, own[0] + (weight / total) * (e - own[0]))
-            changes[own[0]] = mean
+            mean = where(begins, e, state_fields[0] + (weight / total) * (e - state_fields[0]))
+            changes[state_fields[0]] = mean
             if kind == "variance":
-                changes[own[1]] = where(begins, 0.0 * e, own[1] + weight * (e - own[0]) * (e - mean))
+                changes[state_fields[1]] = where(
+                    begins, 0.0 * e, state_fields[1] + weight * (e - state_fields[0]) * (e - mean)
+                )
         with labelled("statistics over time: " + ", ".join(self.values)):
             assign(changes)
         self.weight.set(total)
@@ -194,47 +206,48 @@ OTHER_FORMATS = {
     **dict.fromkeys((".h5", ".hdf5", ".he5"), ("HDF5", _BY_XARRAY)),
     **dict.fromkeys((".vtk", ".vti", ".vtr", ".vtu", ".pvd", ".xdmf", ".xmf"), ("VTK or XDMF", _BY_EXPORT)),
     **dict.fromkeys((".npy", ".npz"), ("NumPy", "numpy.save with sim.gather(field)")),
-}  # formats that a run does not write, with the way to get them
+}  # formats that a run does not write, with the conversion
 
 
 @dataclass(frozen=True)
 class Output:
-    """Output of a run over time, in a Zarr store: ``xarray.open_zarr(path)`` opens it.
+    """Output of a run over time in a Zarr store; ``xarray.open_zarr(path)`` opens it.
 
     Parameters
     ----------
     path : str or path
-        Folder of the store; by custom its name ends in .zarr.
+        Folder of the store; by convention its name ends in .zarr.
     fields : sequence of Field, or mapping of str to expression, optional
-        Arrays by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``,
-        and numbers such as ``{"energy": hc.sum(0.5 * u**2)}``. All fields of the user by default.
+        Arrays by name: fields, expressions of them such as ``{"speed": hc.sqrt(u**2 + v**2)}``, and numbers
+        such as ``{"energy": hc.sum(0.5 * u**2)}``. By default, the output contains all fields of the user.
     every : float, hc.steps or str, optional
         Interval between two rows: a float is simulated time, ``hc.steps(5)`` or "5 steps" a number of steps,
-        and a text such as "30 min" wall-clock time. At a time that no step meets, the run writes after the
-        first step past it. It writes the state at the start too. Without an interval, the run writes the
-        start and the end.
+        and a text such as "30 min" wall-clock time. If no step ends at a due time, the row follows the first
+        step past this time. The initial state is written too. Without an interval, the run writes only the
+        initial and the final state.
     exact : bool
-        Shorten steps to meet these times instead, which changes the result; for times only.
+        True to shorten steps so that they end at the due times, which changes the result. This applies to
+        simulated time only.
     region : Slice, Box, Coarsen or Points, optional
-        Part of the grid that the run writes; by default the whole grid.
+        Part of the grid to write; by default the whole grid.
     window : {"output", "run"}
-        Steps that statistics over time, such as ``hc.time_mean(T)``, cover: those since the last output, or
-        all steps since the start.
+        Steps in statistics over time, such as ``hc.time_mean(T)``: the steps since the last row ("output"),
+        or all steps since the start ("run").
     dtype : {"float64", "float32"} or NumPy dtype, optional
         Type of the values on disk; by default that of the fields.
     compression : {"zstd", "none"}
-        Both are lossless.
+        Lossless compression, or none.
     units : mapping of str to str, optional
         Units of the arrays, and of "time", "x", "y", "z".
     overwrite : bool
-        Whether the run may remove a store that another run left there.
+        True to permit the removal of a store of another run at this path.
     io_threads : int
-        Threads of each rank that compress and write while the run computes.
+        Number of threads per rank that compress and write during computation.
 
     Raises
     ------
     InputError
-        A number or name is not accepted.
+        A number or name is invalid.
     """
 
     path: str | Path
@@ -279,7 +292,7 @@ class Output:
 
 
 def _check_format(path: Path) -> None:
-    """Raise InputError for a path whose name is that of another format."""
+    """Raise InputError for a path with the suffix of another format."""
     if path.suffix.lower() not in OTHER_FORMATS:
         return
     name = path.with_suffix(".zarr")

@@ -1,4 +1,4 @@
-"""Output of a run: its contents, which generated code computes, and the store that xarray opens."""
+"""Output of a run: its arrays, the generated code that computes them, and the store that xarray opens."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
-BUFFER_BYTES = 8 << 20  # most memory of the rows that wait to be published
-ROW_BYTES = 256  # memory of a row beside its numbers
+BUFFER_BYTES = 8 << 20  # maximum memory of the rows that wait for publication
+ROW_BYTES = 256  # memory of a row in addition to its numbers
 RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), POINT)
 
 
@@ -53,33 +53,33 @@ class OutputContents:
     how : Output
     fields : Fields
     owner : str
-        Name of this output that no other output of the run has; an identifier.
+        Unique name of this output within the run; an identifier.
     number : int
-        Number of the output among those of the run.
+        Index of the output among the outputs of the run.
     axis : {"time", "step"}
-        Dimension that the arrays grow along.
+        Dimension along which the arrays grow.
 
     Attributes
     ----------
     specs : dict of str to ArraySpec
-        All arrays, without any time.
+        All arrays, with zero rows.
     parts : dict of str to Part
-        Arrays of points of fields.
+        Arrays of field points.
     columns : dict of str to ArraySpec
-        Arrays that have few numbers for each time: numbers, and values at points.
+        Arrays with few values per row: numbers, and values at single points.
     number_bytes : int
-        Bytes of the numbers of one time.
+        Bytes of the numbers of one row.
     statistics : Statistics or None
-        Statistics over time, which steps add up.
+        Statistics over time, which steps accumulate.
     narrows : bool
-        True where the store holds some values in a lower precision than the run computes.
+        True if the store has a lower precision than the computation for some values.
     """
 
     def __init__(self, how: Output, fields: Fields, owner: str, number: int, *, axis: str) -> None:
         self.fields, self.grid, self.region, self._number = fields, fields.grid, how.region, number
         self.axis, self.dtype, self.compression = axis, how.dtype, how.compression
         self.units = by_name(how.units, "units of")
-        self._steps = (STEP,) if axis == TIME else ()  # a coordinate beside that of the axis
+        self._steps = (STEP,) if axis == TIME else ()  # additional coordinate along the time axis
         how.region.check(self.grid)
         self.parts: dict[str, Part] = {}
         self.specs: dict[str, ArraySpec] = {}
@@ -89,26 +89,26 @@ class OutputContents:
         self._prepared: Prepared | None = None
         program, computed_fields, named = Program("output"), list[Field](), self._named(how.fields)
         self._check_units(named)
-        counted = {name: what for name, what in named.items() if isinstance(what, Statistic)}
-        self._texts = {name: _text(what) for name, what in named.items()}
-        self.statistics = Statistics(self.grid, owner, counted) if counted else None
+        statistics = {name: content for name, content in named.items() if isinstance(content, Statistic)}
+        self._texts = {name: _text(content) for name, content in named.items()}
+        self.statistics = Statistics(self.grid, owner, statistics) if statistics else None
         with trace.tracing(program):
-            for name, what in named.items():
-                kind = what.kind if isinstance(what, Statistic) else None
-                if isinstance(what, Statistic):
+            for name, content in named.items():
+                kind = content.kind if isinstance(content, Statistic) else None
+                if isinstance(content, Statistic):
                     assert self.statistics is not None
-                    what = self.statistics.values[name]
-                if not isinstance(what, Field) and not what.varies:
-                    self._add_number(program, name, what)
+                    content = self.statistics.values[name]
+                if not isinstance(content, Field) and not content.varies:
+                    self._add_number(program, name, content)
                 else:
-                    self._add_field(name, self._held(program, name, what, computed_fields), kind)
+                    self._add_field(name, self._held(program, name, content, computed_fields), kind)
         self.columns = {name: spec for name, spec in self.specs.items() if name not in self.parts}
         self.number_bytes = 8 * sum(spec.row_size for spec in self.columns.values())
         self.narrows = any(
             part.spec.dtype == "float32" != part.field.dtype for part in self.parts.values()
         ) or any(spec.dtype != "float64" for spec in self.columns.values())
         self._program, self._computed = program, computed_fields
-        for f in computed_fields:  # no state: they are computed whenever they are written
+        for f in computed_fields:  # computed at each write, and therefore not part of the state
             self.grid.fields.pop(f.name)
 
     # --- declaration ---
@@ -126,10 +126,10 @@ class OutputContents:
         if not fields:
             raise InputError("fields is empty; expected a field or an expression, or None for all fields")
         named: dict[str, Expr | Field | Statistic] = {}
-        for name, what in self._pairs(fields):
+        for name, content in self._pairs(fields):
             if name in named:
                 raise InputError(f"output {name!r} is given twice: name one of them otherwise")
-            named[name] = self._checked(name, what)
+            named[name] = self._checked(name, content)
         for name in named:
             if not name.isidentifier() or name in RESERVED:
                 raise InputError(
@@ -138,23 +138,31 @@ class OutputContents:
         return named
 
     def _pairs(self, fields: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield names and the contents of their arrays; of vectors the components."""
-        pairs = fields.items() if isinstance(fields, Mapping) else ((None, what) for what in fields)
-        for name, what in pairs:
+        """Yield names and contents of arrays. A vector gives one pair per component."""
+        pairs = fields.items() if isinstance(fields, Mapping) else ((None, content) for content in fields)
+        for name, content in pairs:
             base = name
             if base is None:
-                base = what if isinstance(what, str) else getattr(what, "name", None)
+                base = content if isinstance(content, str) else getattr(content, "name", None)
             if not isinstance(base, str) or not base:
-                raise InputError(f"fields has {what!r}, which has no name; give a mapping, {{'name': ...}}")
+                raise InputError(
+                    f"fields has {content!r}, which has no name; give a mapping, {{'name': ...}}"
+                )
             base = as_name(base, "output name")
-            components = self.fields.components(what)
+            components = self.fields.components(content)
             if components is None:
-                yield base, what
+                yield base, content
             else:
                 yield from zip(component_names(base, len(components)), components, strict=True)
 
     def _checked(self, name: str, what: Any) -> Expr | Field | Statistic:
-        """Return the content of an array; raise InputError where it is of another grid."""
+        """Return the content of an array.
+
+        Raises
+        ------
+        InputError
+            The content belongs to another grid.
+        """
         if isinstance(what, Statistic):
             return what
         if isinstance(what, (Field, str)):
@@ -167,7 +175,7 @@ class OutputContents:
     # --- computation ---
 
     def _held(self, program: Program, name: str, what: Expr | Field, computed_fields: list[Field]) -> Field:
-        """Return the field that holds the values, or their averages, when the program has run."""
+        """Return the field that contains the values, or their block averages, after a run of the program."""
         block = self.region.block
         if isinstance(what, Field) and block == 1:
             return what
@@ -182,20 +190,20 @@ class OutputContents:
             return computed_fields[-1]
 
         if block == 1:
-            held = new()
-            held.set(e)
-            return held
-        # averages read cells above their first, but none beyond a wall: the grid is whole blocks
-        values, held = new(None if all(self.grid.periodic) else Symmetric()), new()
+            output_field = new()
+            output_field.set(e)
+            return output_field
+        # Averages read only cells inside the grid, because the grid consists of complete blocks.
+        values, output_field = new(None if all(self.grid.periodic) else Symmetric()), new()
         values.set(e)
-        held.set(_average(values, block))
-        return held
+        output_field.set(_average(values, block))
+        return output_field
 
     def _add_field(self, name: str, held: Field, kind: str | None) -> None:
         """Add an array of a field, or of a statistic of a kind."""
         region = self.region
         if isinstance(region, Points):
-            # values that are not interpolated have the coordinates, and axis names, of the field's points
+            # Values of nearest points have the coordinates and axis names of the field.
             is_nearest = region.interpolate == "nearest"
             axes = dimensions(held.staggered if is_nearest else (False,) * self.grid.ndim)
             lines = region.coordinates(self.grid, held.staggered)
@@ -214,7 +222,7 @@ class OutputContents:
         self.parts[name], self.specs[name] = part, part.spec
 
     def _add_number(self, program: Program, name: str, number: Expr) -> None:
-        """Add an array of one number for each time."""
+        """Add an array with one number per row."""
         scalar = program.own(name)
         scalar.set(as_number(number))
         self._numbers[name] = scalar.name, as_number(number)
@@ -223,7 +231,7 @@ class OutputContents:
     def _add_column(
         self, name: str, shape: tuple[int, ...], dtype: str, attributes: Mapping[str, Any]
     ) -> None:
-        """Add an array of a number, or of values at points, for each time; its chunks have several times."""
+        """Add an array with a number, or values at single points, per row; each chunk has several rows."""
         rows = rows_of(shape[0], ITEMSIZE[dtype]) if shape else ROWS
         names = (self.axis, POINT)[: 1 + len(shape)]
         self.specs[name] = ArraySpec((0, *shape), (rows, *shape), dtype, names, attributes, self.compression)
@@ -241,7 +249,7 @@ class OutputContents:
         means : sequence of str
             CF cell methods of averages along axes.
         *coordinates : str
-            Names of coordinates that no axis of the array is named after.
+            Names of coordinates that differ from the names of the axes.
         """
         methods = [*([] if kind is None else [f"time: {CELL_METHODS[kind]}"]), *means]
         cell_methods = {"cell_methods": " ".join(methods)} if methods else {}
@@ -250,13 +258,13 @@ class OutputContents:
         return {**places, **self._units(name), **cell_methods}
 
     def _units(self, name: str) -> dict[str, str]:
-        """Return the units of an array as an attribute: its own, or those of its vector."""
+        """Return the units of an array, or those of its vector, as an attribute."""
         vector = name.removesuffix(f"_{name[-1]}")
         units = self.units.get(name, self.units.get(vector) if vector in self.grid.vectors else None)
         return {} if units is None else {"units": units}
 
     def _check_units(self, named: Collection[str]) -> None:
-        """Raise InputError for a unit of an array that the output does not have."""
+        """Raise InputError for a unit of an array that the output lacks."""
         vectors = (name for name in self.grid.vectors if f"{name}_x" in named)
         known = [*named, *vectors, TIME, *AXES[: self.grid.ndim]]
         for name in self.units:
@@ -266,7 +274,7 @@ class OutputContents:
 
     @property
     def numbers(self) -> tuple[Expr, ...] | None:
-        """Expressions of the numbers of a row, where the output has no other arrays; else None."""
+        """Expressions of the numbers of a row, or None if the output has other arrays."""
         only_numbers = self.statistics is None and len(self._numbers) == len(self.specs)
         return tuple(number for _, number in self._numbers.values()) if only_numbers else None
 
@@ -278,7 +286,10 @@ class OutputContents:
         self.fields.values[weight] = float.fromhex(saved.facts["values"][weight])
 
     def prepare(self) -> None:
-        """Compile the computed fields and numbers, with memory until `release`; all ranks call this."""
+        """Compile the computed fields and numbers, and allocate memory. All ranks call this method.
+
+        The method `release` frees the memory.
+        """
         if self._program.statements:
             if self.statistics is not None:
                 self.fields.values.setdefault(self.statistics.weight.name, 0.0)
@@ -299,7 +310,7 @@ class OutputContents:
     def compute(self) -> Sequence[float]:
         """Compute the fields of all parts, and return the numbers in the order of `columns`.
 
-        All ranks call this. With values at points, ranks other than the first return no numbers.
+        All ranks call this method. With values at single points, only the first rank returns numbers.
         """
         self.fields.settle()
         scalars = {} if self._prepared is None else self._prepared.run(self.fields.values).scalars
@@ -314,7 +325,7 @@ class OutputContents:
         return np.concatenate([numbers[name] for name in self.columns])  # type: ignore[return-value]
 
     def coordinates(self) -> dict[str, tuple[ArraySpec, NDArray[Any]]]:
-        """Return the coordinates of all points by dimension; those of single points by axis."""
+        """Return the coordinates of all points by dimension, and those of single points by axis."""
         along = POINT if isinstance(self.region, Points) else None
         return {
             name: coordinate(self.grid, axis, line, along or name, self._units(AXES[axis]))
@@ -322,7 +333,7 @@ class OutputContents:
         }
 
     def described(self, program: Program) -> dict[str, Any]:
-        """Return the facts that are equal in two stores with the same contents; for JSON."""
+        """Return the facts that are equal in two stores with the same contents, as JSON data."""
         return {
             "region": repr(self.region),
             "expressions": self._texts,
@@ -339,7 +350,7 @@ def _text(what: Expr | Field | Statistic) -> str:
 
 
 def _average(f: Field, block: int) -> Expr:
-    """Return the average over a block of cells that begins at this cell, along one axis after the other."""
+    """Return the average over a block of cells that begins at this cell, axis by axis."""
     ndim, values = f.grid.ndim, f
     for axis in range(ndim):
         offsets = [tuple(n if a == axis else 0 for a in range(ndim)) for n in range(block)]
@@ -361,28 +372,28 @@ class OutputStore(RunStore):
     title : str
         Title of the run.
     run : str
-        Identifier of the run; only the same run continues a store.
+        Identifier of the run. Only the same run continues a store.
     command : sequence of str
         Words of the command line.
     owner : str
-        Name of this output that no other output of the run has; an identifier.
+        Unique name of this output within the run; an identifier.
     number : int
-        Number of the output among those of the run.
+        Index of the output among the outputs of the run.
     saved : Saved, optional
-        Checkpoint that the run restarts from, where the run has not yet begun this output since.
+        Checkpoint from which the run was resumed, if the run has not yet begun this output since.
 
     Attributes
     ----------
     count : int
-        Rows that are in the store, or on their way.
+        Number of rows in the store or in progress.
     committed : int
-        Rows that readers see.
+        Number of rows that are visible to readers.
     synced : int
-        Rows that are on disk, also if the machine fails.
+        Number of rows that are on disk and survive a failure of the machine.
     last_step : int
         Step of the last row that this run has added; -1 before.
     every : Every
-        Interval between two rows; without any number where only the start and the end are written.
+        Interval between two rows; empty if only the initial and final state are written.
     """
 
     def __init__(
@@ -409,17 +420,17 @@ class OutputStore(RunStore):
             )
         self.count = self.committed = self.synced = 0
         self._is_continued = False
-        self._room = 0  # rows of the arrays that are open for writing
+        self._room = 0  # number of rows in the arrays that are open for writing
         self.last_step = -1
         described = self.contents.described(session.program)
         if self.contents.statistics is not None:
             described["window"] = how.window
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        present_time = datetime.now(UTC).isoformat(timespec="seconds")
         attributes = {
             "Conventions": "CF-1.11",
             "title": title,
             "source": f"Halocline {__version__}",
-            "history": f"{now}: {shlex.join(command)}",
+            "history": f"{present_time}: {shlex.join(command)}",
             "equations": equations.equations(session.program),
         }
         self._series = Series(
@@ -431,12 +442,12 @@ class OutputStore(RunStore):
         self._rows: list[NDArray[Any]] = []  # not committed yet
 
     def check(self) -> None:
-        """Check that the output can be created or continued; nothing is changed.
+        """Check that the output can be created or continued, without changes on disk.
 
         Raises
         ------
         InputError
-            The path holds something else, or the output is damaged.
+            The path contains something else, or the output is damaged.
         RunError
             This process is a fork of a process that has written stores.
         """
@@ -455,12 +466,12 @@ class OutputStore(RunStore):
             )
 
     def begin(self, step: int) -> None:
-        """Create the store, or continue the one that this run has left.
+        """Create the store, or continue the store of this run.
 
         Parameters
         ----------
         step : int
-            Step of the run now; rows of later steps are removed.
+            Present step of the run. Rows of later steps are removed.
 
         Raises
         ------
@@ -480,7 +491,7 @@ class OutputStore(RunStore):
                 self.fields.values[self.contents.statistics.weight.name] = 0.0
 
     def write(self, time: float, step: int) -> None:
-        """Begin to write the present state; `poll` and `finish` let readers see it."""
+        """Begin to write the present state; `poll` and `finish` publish it to readers."""
         with self.timing():
             row = np.array([[time, step, *self.contents.compute()]])
             statistics = self.contents.statistics
@@ -497,20 +508,20 @@ class OutputStore(RunStore):
 
     @property
     def recorded(self) -> Recorded | None:
-        """Numbers that steps can compute and the run keeps; None where the output has other arrays."""
+        """Numbers that steps can compute for this output; None if the output has other arrays."""
         numbers = self.contents.numbers
         if self.every.steps is None or numbers is None:
             return None
         return Recorded(self.every.steps, numbers)
 
     def add(self, rows: NDArray[Any]) -> None:
-        """Add rows, whose fields are on their way to disk.
+        """Add rows whose fields have been passed to the writer.
 
         Parameters
         ----------
         rows : array (rows, 2 + numbers)
-            Time, step, and numbers in the order of the columns. With values at points, ranks other than the
-            first have no numbers.
+            Time, step, and numbers in the order of the columns. With values at single points, only the first
+            rank has numbers.
         """
         if not len(rows):
             return
@@ -520,12 +531,12 @@ class OutputStore(RunStore):
         self._rows.append(rows)
         self.count += len(rows)
         self.last_step = int(rows[-1, 1])
-        # the same on all ranks
+        # The condition is equal on all ranks.
         if (self.count - self.committed) * (ROW_BYTES + self.contents.number_bytes) >= BUFFER_BYTES:
             self._commit()
 
     def poll(self) -> None:
-        """Let readers see the rows whose chunks are on disk.
+        """Publish the rows whose chunks are on disk.
 
         Raises
         ------
@@ -541,12 +552,12 @@ class OutputStore(RunStore):
             self._commit()
 
     def finish(self) -> None:
-        """Wait until all rows are on disk, also if the machine fails, and let readers see them.
+        """Wait until all rows are on disk and survive a failure of the machine, and publish them.
 
         Raises
         ------
         RunError
-            A row cannot be written; readers see the rows before it.
+            A row cannot be written. The rows before it are published.
         """
         self._commit()
         if self.synced == self.count:
@@ -558,7 +569,7 @@ class OutputStore(RunStore):
             self.synced = self.count
 
     def _commit(self) -> None:
-        """Wait until the chunks of all rows are on disk, and let readers see the rows."""
+        """Wait until the chunks of all rows are on disk, and publish the rows."""
         if self.count == self.committed:
             return
         with self.timing():
@@ -574,7 +585,7 @@ class OutputStore(RunStore):
             self._commit_complete()
 
     def _commit_complete(self) -> None:
-        """Let readers see the rows whose chunks, and those of earlier rows, are on disk on all ranks."""
+        """Publish the rows whose chunks, and those of all earlier rows, are on disk on all ranks."""
         first_open = self.writer.first_open
         complete = -self.comm.most(-(self.count if first_open is None else first_open))
         if complete <= self.committed:
@@ -591,12 +602,12 @@ class OutputStore(RunStore):
 
     def _count_numbers(self, rows: NDArray[Any]) -> None:
         """Count the numbers of rows that become infinite in the precision of the store."""
-        at = 2
+        column = 2
         for name, spec in self.contents.columns.items():
             for row in rows:
-                infinite = narrowed(row[at : at + spec.row_size], spec.dtype)[1]
+                infinite = narrowed(row[column : column + spec.row_size], spec.dtype)[1]
                 self._count_infinite(name, int(row[1]), infinite)
-            at += spec.row_size
+            column += spec.row_size
 
     def _count_infinite(self, name: str, step: int, infinite: int) -> None:
         """Count finite values of an array that become infinite in the precision of the store."""
@@ -622,6 +633,6 @@ class OutputStore(RunStore):
             )  # fmt: skip
 
     def close(self) -> None:
-        """Let other processes write to the store, and free the memory of computed fields."""
+        """Release the store for other processes, and free the memory of computed fields."""
         self.contents.release()
         super().close()

@@ -1,4 +1,4 @@
-"""Checkpoints on disk, and the restart of a session from one of them."""
+"""Checkpoints on disk, and the restart of a session from a checkpoint."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from halocline.run.memory.store import FieldStore
 from halocline.run.output.output import PREFIX
 from halocline.words import invalid
 
-FORMAT, KIND = 1, "checkpoint"  # of the facts; readers reject other formats
+FORMAT, KIND = 1, "checkpoint"  # format of the facts; readers reject other formats
 POINTER = "newest.json"
 DIGEST = "digest"  # key of the hash of the other facts
 _FOLDER = re.compile(r"step-(\d+)-[0-9a-f]{8}")
 
 
 class Saved:
-    """Checkpoint on disk, of which the facts are read at once.
+    """Checkpoint on disk. The facts are read immediately, the fields on request.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Saved:
     Raises
     ------
     InputError
-        The folder is no checkpoint, or this version cannot read the checkpoint.
+        The folder is not a checkpoint, or this version cannot read the checkpoint.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class Saved:
         self.folder = folder
         self.facts = facts_of(folder)
         if self.facts.get("kind") != KIND:
-            what = "output" if self.facts else "no store of Halocline"
-            raise InputError(f"{folder} is {what}; expected a checkpoint, or a folder of checkpoints")
+            kind = "output" if self.facts else "no store of Halocline"
+            raise InputError(f"{folder} is {kind}; expected a checkpoint, or a folder of checkpoints")
         version = self.facts.get("format")
         if version != FORMAT:
             raise InputError(
@@ -77,9 +77,9 @@ class Saved:
         return int(self.facts["step"])
 
     def check_arrays(self) -> None:
-        """Raise InputError where a field of the checkpoint lacks chunks or its metadata is damaged.
+        """Raise InputError if a field of the checkpoint lacks chunks or its metadata are damaged.
 
-        One rank checks for all; the other ranks open the arrays without a check.
+        One rank checks for all. The other ranks open the arrays without a check.
         """
         store = Store(self.folder)
         for name in self.facts["fields"]:
@@ -91,7 +91,7 @@ class Saved:
                 raise InputError(f"{error}{_others(self.folder)}") from None
 
     def fetch(self, store: FieldStore, field: Field) -> None:
-        """Set a field to its values in the checkpoint; each rank reads its own points.
+        """Set a field to its values in the checkpoint. Each rank reads its own points.
 
         All ranks call this method, after one of them has called `check_arrays`.
 
@@ -103,7 +103,9 @@ class Saved:
         with store.domain.comm.agreement(f"read field {field.name!r}"):
             array = arrays.read(self.folder / field.name)
             with store.writing(field) as pieces:
-                read_pieces(array, pieces, store.domain.threads + 1)  # one thread waits for the disk
+                read_pieces(
+                    array, pieces, store.domain.threads + 1
+                )  # one additional thread, because one waits for the disk
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "
@@ -116,7 +118,7 @@ def read_pieces(
 ) -> None:
     """Set pieces of a field, each with the index of its first point, to the values of an array.
 
-    Each chunk is read once, also where pieces share it. Each thread holds one chunk.
+    Each chunk is read only once, even if several pieces share it. Each thread holds one chunk in memory.
     """
     grid = ChunkGrid(array.shape, array.chunk)
     parts: defaultdict[Index, list[tuple[Box, NDArray[Any]]]] = defaultdict(list)
@@ -133,7 +135,7 @@ def read_pieces(
             points[...] = values[_slices(part, box.lo)]
 
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(read, parts):  # raises the first error, and cancels the other chunks
+        for _ in pool.map(read, parts):  # raises the first error and cancels the other chunks
             pass
 
 
@@ -143,7 +145,7 @@ def _slices(box: Box, origin: Index) -> tuple[slice, ...]:
 
 
 def _problem(facts: Mapping[str, Any]) -> str:
-    """Return a text on the first fact that is damaged, or an empty string."""
+    """Return a description of the first damaged fact, or an empty string."""
     from pydantic import ValidationError
 
     from halocline.run.output.saved_facts import SavedFacts
@@ -162,12 +164,12 @@ def _problem(facts: Mapping[str, Any]) -> str:
 
 def digest(facts: Mapping[str, Any]) -> str:
     """Return the hash of all facts of a checkpoint except the hash itself."""
-    hashed = {key: value for key, value in facts.items() if key != DIGEST}
-    return blake2b(json.dumps(hashed, sort_keys=True).encode(), digest_size=16).hexdigest()
+    other_facts = {key: value for key, value in facts.items() if key != DIGEST}
+    return blake2b(json.dumps(other_facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def newest(path: Path) -> Path:
-    """Return the newest complete checkpoint in a folder, or the folder itself where it is a checkpoint.
+    """Return the newest complete checkpoint in a folder, or the folder itself if it is a checkpoint.
 
     Raises
     ------
@@ -193,18 +195,20 @@ def newest(path: Path) -> Path:
 
 
 def _others(path: Path) -> str:
-    """Return a text that lists the complete checkpoints beside a path."""
-    others = [folder for folder in folders(path.parent, complete=True) if folder != path]
-    if not others:
+    """Return a text that lists the complete checkpoints in the folder of a path."""
+    other_checkpoints = [folder for folder in folders(path.parent, complete=True) if folder != path]
+    if not other_checkpoints:
         return "; there are no others"
-    return f"; whole ones there, the latest last: {', '.join(map(str, others))}"
+    return f"; whole ones there, the latest last: {', '.join(map(str, other_checkpoints))}"
 
 
 def folders(path: Path, *, complete: bool = False) -> list[Path]:
-    """Return the checkpoints in a folder by step and age, incomplete ones too unless `complete` is true."""
+    """Return the checkpoints in a folder by step and age, including incomplete ones unless `complete` is
+    true.
+    """
     entries = []
     for folder in path.glob("step-*") if path.is_dir() else ():
-        with contextlib.suppress(FileNotFoundError):  # another process may be removing it
+        with contextlib.suppress(FileNotFoundError):  # another process may remove the folder
             if _FOLDER.fullmatch(folder.name) and (not complete or is_file(folder / arrays.GROUP)):
                 entries.append((step_of(folder), folder.stat().st_mtime, folder))
     return [folder for _, _, folder in sorted(entries)]
@@ -215,8 +219,8 @@ def step_of(folder: Path) -> int:
     return int(folder.name.split("-")[1])
 
 
-SHOWN = 8  # lines of a difference between two programs
-DT = "dt"  # a parameter too, where it is a number
+SHOWN = 8  # maximum number of lines in a difference between two programs
+DT = "dt"  # the time step is a parameter if it is a number
 
 
 class OtherProgramError(InputError):
@@ -224,30 +228,35 @@ class OtherProgramError(InputError):
 
 
 def check(saved: Saved, session: Session) -> None:
-    """Raise InputError where another program wrote a checkpoint; the message shows the differences.
+    """Raise InputError if another program wrote a checkpoint. The message shows the differences.
 
     The grid must have all fields of the checkpoint.
     """
-    theirs, grid = saved.facts["identity"], session.fields.grid
-    # earlier versions of Halocline count time with other statements
+    saved_identity, grid = saved.facts["identity"], session.fields.grid
+    # Earlier versions of Halocline compute the time by other statements.
     is_older = saved.facts["values"].keys().isdisjoint(STATE)
-    for what, ours in session.identity.items():
-        there, here = str(theirs.get(what)), ours
+    for part, present in session.identity.items():
+        saved_text, present_text = str(saved_identity.get(part)), present
         if is_older:
-            there, here = equations.without_time(there), equations.without_time(here)
-        if there != here:
-            verb = "differs" if what == "grid" else "differ"
-            lines = "\n".join(_difference(there, here))
+            saved_text, present_text = (
+                equations.without_time(saved_text),
+                equations.without_time(present_text),
+            )
+        if saved_text != present_text:
+            verb = "differs" if part == "grid" else "differ"
+            lines = "\n".join(_difference(saved_text, present_text))
             raise OtherProgramError(
-                f"checkpoint {saved.folder} is of another program: its {what} {verb} (-: there, +: here)\n"
+                f"checkpoint {saved.folder} is of another program: its {part} {verb} (-: there, +: here)\n"
                 f"{lines}"
             )
     for name, described in _fields(saved).items():
         field = grid.fields.get(name)
         if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
-            there = f"{described['dtype']}, {described['location']}"
-            here = "none" if field is None else f"{field.dtype}, {field.location}"
-            raise InputError(f"checkpoint {saved.folder} has a field {name!r} ({there}); here it is {here}")
+            saved_text = f"{described['dtype']}, {described['location']}"
+            present_text = "none" if field is None else f"{field.dtype}, {field.location}"
+            raise InputError(
+                f"checkpoint {saved.folder} has a field {name!r} ({saved_text}); here it is {present_text}"
+            )
 
 
 def _difference(theirs: str, ours: str) -> Iterator[str]:
@@ -277,29 +286,31 @@ def changed(
     InputError
         Another parameter differs.
     """
-    then = {name: float.fromhex(text) for name, text in saved.facts["parameters"].items()}
-    if unknown := sorted({*then} ^ {*parameters}):
+    saved_values = {name: float.fromhex(text) for name, text in saved.facts["parameters"].items()}
+    if unknown := sorted({*saved_values} ^ {*parameters}):
         raise InputError(
             f"checkpoint {saved.folder} is of another program: parameter {unknown[0]} is "
-            f"{'only there' if unknown[0] in then else 'only here'}"
+            f"{'only there' if unknown[0] in saved_values else 'only here'}"
         )
-    differ = {name: (then[name], now) for name, now in parameters.items() if then[name] != now}
-    for name, (before, now) in differ.items():
+    changes = {
+        name: (saved_values[name], new) for name, new in parameters.items() if saved_values[name] != new
+    }
+    for name, (before, new) in changes.items():
         if name not in change:
             raise InputError(
-                f"parameter {name} is {now!r}, but checkpoint {saved.folder} was left with {before!r}: give "
-                f"the same, or change it on purpose (change=[{name!r}], --set {name}={now!r})"
+                f"parameter {name} is {new!r}, but checkpoint {saved.folder} was left with {before!r}: give "
+                f"the same, or change it on purpose (change=[{name!r}], --set {name}={new!r})"
             )
-    return differ
+    return changes
 
 
 def _fields(saved: Saved) -> dict[str, dict[str, str]]:
-    """Return the fields of a checkpoint except the statistics, which outputs take over."""
+    """Return the fields of a checkpoint except those of statistics, which outputs load."""
     return {n: d for n, d in saved.facts["fields"].items() if not n.startswith(PREFIX)}
 
 
 def take_over(session: Session, saved: Saved, changes: Mapping[str, tuple[float, float]]) -> None:
-    """Set a session to the state of a checkpoint, except for changed parameters; all ranks call this."""
+    """Set a session to the state of a checkpoint, except for changed parameters. All ranks call this."""
     grid = session.fields.grid
     store = session.fields.store
     fields = [grid.fields[name] for name in _fields(saved)]
@@ -309,16 +320,16 @@ def take_over(session: Session, saved: Saved, changes: Mapping[str, tuple[float,
     values = session.fields.values
     saved_values = {name: v for name, v in saved.facts["values"].items() if not name.startswith(PREFIX)}
     session.forget_time_steps()
-    if DT in changes:  # count steps of the new length from here on
+    if DT in changes:  # restart the count of time steps with the new length
         saved_values = {name: v for name, v in saved_values.items() if name not in STATE}
     values.update(_numbers(saved_values))
-    values.update({WANTED_STEP if name == DT else name: now for name, (_, now) in changes.items()})
+    values.update({WANTED_STEP if name == DT else name: value for name, (_, value) in changes.items()})
     session.ran_with = _numbers(saved.facts["ran_with"])
     session.set_scalars(_numbers(saved.facts["scalars"]))
 
 
 def blocks_of(saved: Saved, grid: Grid) -> Blocks | None:
-    """Return the active blocks of a checkpoint; None where the grid has none."""
+    """Return the active blocks of a checkpoint; None if the grid has no blocks."""
     blocks = saved.facts.get("blocks")
     if blocks is None:
         return None

@@ -1,6 +1,6 @@
-"""Facts of a checkpoint, as they must be stored.
+"""Validation models for the facts of a checkpoint.
 
-Imported when a checkpoint is read: most runs read none, and start sooner without the validation library.
+The module is imported only when a checkpoint is read. Other runs start faster without the validation library.
 """
 
 from __future__ import annotations

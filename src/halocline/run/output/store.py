@@ -1,4 +1,4 @@
-"""Stores of a run: arrays of points of fields that all ranks write together."""
+"""Stores of a run: arrays of field points that all ranks write together."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from halocline.run.ranks.io_ranks import IORanks, RemoteWrite
 
 @dataclass(frozen=True)
 class Part:
-    """Array of a store that holds points of a field.
+    """Array of a store with points of a field.
 
     Attributes
     ----------
     field : Field
-        Field that holds the values when they are written.
+        Field that contains the values at the time of writing.
     chosen : Chosen
         Points of the array.
     spec : ArraySpec
-        Description of the array, without any time.
+        Description of the array with zero rows.
     """
 
     field: Field
@@ -53,14 +53,14 @@ class Part:
         attributes: Mapping[str, Any] | None = None,
         compression: str = "zstd",
     ) -> Part:
-        """Return the array of chosen points, in chunks that do not depend on the ranks.
+        """Return the array of chosen points, in chunks that do not depend on the number of ranks.
 
         Parameters
         ----------
         growing : sequence of str
-            Dimension that the array grows along, before those of space; empty for an array at one time.
+            Time dimension of the array, before those of space; empty for an array at one time.
         dtype : str, optional
-            Type of the values on disk, by default that of the field.
+            Type of the values on disk; by default that of the field.
         """
         dtype, names = dtype or field.dtype, dimensions(field.staggered)
         shape = (0,) * len(growing) + chosen.shape
@@ -92,14 +92,14 @@ class RemoteArray:
         self.ranks, self.folder, self.spec = ranks, folder, spec
 
     def write(self, lo: tuple[int, ...], values: NDArray[Any]) -> RemoteWrite:
-        """Begin to write values from the element `lo` on; the result is a future."""
+        """Begin to write values at the element `lo` and after it. Return a future."""
         from numpy import ascontiguousarray
 
         return self.ranks.send((str(self.folder.resolve()), self.spec, lo), ascontiguousarray(values))
 
 
 class RunStore:
-    """Folder that a run writes arrays of fields to. All ranks call its methods.
+    """Folder with arrays of fields that a run writes. All ranks call its methods.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class RunStore:
         Noun for messages: "output" or "checkpoints".
     store : FieldStore
     io_threads : int
-        Threads of this rank that compress, and as many that write; I/O ranks take their place.
+        Number of compression threads, and of writer threads, on this rank. I/O ranks replace these threads.
 
     Attributes
     ----------
@@ -122,19 +122,21 @@ class RunStore:
         if ranks is None:
             self.writer = Writer(partial(attach, threads=context(io_threads)))
         else:
-            self.writer = Writer(partial(RemoteArray, ranks), math.inf)  # the memory of sent chunks is free
+            self.writer = Writer(
+                partial(RemoteArray, ranks), math.inf
+            )  # no limit, because sending releases the memory of chunks
         self._seconds = 0.0
         self._targets: dict[str, Any] = {}  # arrays of parts
         self._lock: FolderLock | None = None
 
     @property
     def writing(self) -> Writing:
-        """Cost of writing in the run."""
+        """Cost of writing in this run."""
         return Writing(self.writer.written, self._seconds, self.writer.waited)
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Count the time of a block as time in which the run writes."""
+        """Add the time of the block to the time spent on writing."""
         began = perf_counter()
         try:
             yield
@@ -142,12 +144,12 @@ class RunStore:
             self._seconds += perf_counter() - began
 
     def lock(self) -> None:
-        """Make the folder, and keep other processes from writing there.
+        """Create the folder, and exclude other processes from writing to it.
 
         Raises
         ------
         InputError
-            Another process writes there.
+            Another process writes to the folder.
         RunError
             The folder cannot be written to.
         """
@@ -156,17 +158,17 @@ class RunStore:
                 self._lock = FolderLock(self.path, self.kind)
 
     def close(self) -> None:
-        """Let other processes write to the folder."""
+        """Release the folder for other processes."""
         if self._lock is not None:
             self._lock.free()
             self._lock = None
 
     def attach(self, folder: Path, specs: Mapping[str, ArraySpec]) -> None:
-        """Open arrays of parts for writing, by name; they exist."""
+        """Open existing arrays of parts for writing, by name."""
         self._targets = {name: self.writer.attach(folder / name, spec) for name, spec in specs.items()}
 
     def put(self, name: str, part: Part, row: tuple[int, ...] = ()) -> int:
-        """Give the chunks of a part that this rank assembles to the writer.
+        """Assemble the chunks of a part on this rank, and pass them to the writer.
 
         Parameters
         ----------
@@ -174,20 +176,20 @@ class RunStore:
             Name of the array.
         part : Part
         row : (int,), optional
-            Index of the values along the dimension that the array grows along.
+            Index of the values along the time dimension.
 
         Returns
         -------
         int
             Number of finite values that become infinite in the precision of the array.
         """
-        selection, kept = part.chosen.selection, part.chosen.kept
-        inner = dict(zip(kept, part.spec.chunk[len(row) :], strict=True))
+        selection, axes = part.chosen.selection, part.chosen.kept
+        inner = dict(zip(axes, part.spec.chunk[len(row) :], strict=True))
         grid = ChunkGrid(selection.shape, tuple(inner.get(a, 1) for a in range(len(selection.shape))))
         infinite = 0
         for lo, chunk in assembled(self.store, part.field, grid, selection):
-            array = chunk.reshape([*(1 for _ in row), *(chunk.shape[axis] for axis in kept)])
+            array = chunk.reshape([*(1 for _ in row), *(chunk.shape[axis] for axis in axes)])
             values, count = narrowed(array, part.spec.dtype)
-            self.writer.write(self._targets[name], (*row, *(lo[axis] for axis in kept)), values)
+            self.writer.write(self._targets[name], (*row, *(lo[axis] for axis in axes)), values)
             infinite += count
         return infinite

@@ -1,4 +1,4 @@
-"""Checks of a finished run: numbers that must lie within bounds."""
+"""Checks of a finished run: numbers with bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.words import shown
 
 @dataclass(frozen=True)
 class Check:
-    """Number of a finished run, with its bounds.
+    """Number of a finished run with its bounds.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Check:
     about : str
         Description of the comparison.
     compared : bool
-        False where there is no reference; `about` gives the reason. See `not_compared`.
+        False if there is no reference. Then `about` gives the reason; see `not_compared`.
 
     Raises
     ------
@@ -41,10 +41,10 @@ class Check:
     def __post_init__(self) -> None:
         as_name(self.name, "name of a check")
         as_name(self.about, f"check {self.name!r}: about")
-        for own in ("value", "most", "least"):
-            value = getattr(self, own)
-            if value is not None or own == "value":
-                object.__setattr__(self, own, as_number(value, f"check {self.name!r}: {own}"))
+        for attribute in ("value", "most", "least"):
+            value = getattr(self, attribute)
+            if value is not None or attribute == "value":
+                object.__setattr__(self, attribute, as_number(value, f"check {self.name!r}: {attribute}"))
         if not isinstance(self.compared, bool):
             raise InputError(
                 f"check {self.name!r}: compared is {shown(self.compared)}; expected True or False"
@@ -52,12 +52,12 @@ class Check:
 
     @classmethod
     def not_compared(cls, name: str, why: str) -> Check:
-        """Return the check of a run without a reference: it has no value, and passes."""
+        """Return the check of a run without a reference. The check has no value, and passes."""
         return cls(name, math.nan, about=f"not compared: {why}", compared=False)
 
     @property
     def passed(self) -> bool:
-        """True where the value is a number within the bounds, or is not compared."""
+        """True if the value is a number within the bounds, or is not compared."""
         if not self.compared:
             return True
         fits = not math.isnan(self.value)

@@ -1,4 +1,4 @@
-"""Course of a run: its end, the events on the way, and requests to pause or to stop."""
+"""Control of one run: its end, recurring events, and requests to pause or stop."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ from halocline.words import shown
 
 log = logging.getLogger("halocline")
 
-WRITES = 3.0  # time that a run keeps free at its end, in durations of the longest checkpoint
-PUBLISH = 1.0  # seconds until readers see a row; until a run checks whether a checkpoint is whole
-NEVER = Every()  # interval of an event that occurs at the end alone
-MOST_ROWS = 1 << 16  # steps that a run records in one go
+# Time reserved at the end of a run, in durations of the longest checkpoint.
+WRITES = 3.0
+# Seconds until readers see a new row, and until a run first checks for a complete checkpoint.
+PUBLISH = 1.0
+# Interval of an event that occurs only at the end.
+NEVER = Every()
+# Maximum number of steps recorded without a pause.
+MOST_ROWS = 1 << 16
 
 
 def _started() -> float:
@@ -53,9 +57,9 @@ STARTED = _started()
 
 
 def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.environ) -> float | None:
-    """Return the time of the monotonic clock at which this process must have ended; None without such a time.
+    """Return the time of the monotonic clock by which this process must end; None without such a time.
 
-    The limit of the user comes first, then the end of the Slurm job.
+    The limit of the user has priority over the end of the Slurm job.
     """
     if time_limit is not None:
         return STARTED + wall_clock("time_limit", time_limit)
@@ -70,20 +74,20 @@ def end_of_time(time_limit: str | None, environment: Mapping[str, str] = os.envi
 
 
 def _slurm_time_left(job: str) -> float | None:
-    """Return the seconds until a job of Slurm must end.
+    """Return the seconds until a Slurm job must end; None without a limit.
 
-    The command squeue prints them in the form [days-][[hours:]minutes:]seconds.
+    The command squeue prints the time in the form [days-][[hours:]minutes:]seconds.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["squeue", "--noheader", "--job", job, "--format=%L"], capture_output=True, text=True, timeout=30
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", done.stdout.strip())
-    if found is None:  # UNLIMITED, NOT_SET
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", process.stdout.strip())
+    if match is None:  # UNLIMITED, NOT_SET
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
@@ -94,14 +98,14 @@ class Requests:
     ----------
     comm : Communicator
     engine : callable
-        Returns the native engine that runs now, or None; called from another thread.
+        Function that returns the running native engine, or None; called from another thread.
     checkpoints : Checkpoints or None
-        Checkpoints of the run; if given, a signal, the stop file or the time limit ends the run.
+        Checkpoints of the run. If given, a signal, the stop file or the time limit ends the run.
 
     Attributes
     ----------
     margin : float
-        Seconds before its time is up at which the run stops.
+        Seconds between the stop of the run and the time limit.
     """
 
     def __init__(
@@ -111,18 +115,18 @@ class Requests:
         self.engine = engine
         self.checkpoints = checkpoints
         self.margin = MARGIN
-        self._end: float | None = None  # of the monotonic clock, on rank 0
+        self._end: float | None = None  # time limit on the monotonic clock of rank 0
         if checkpoints is not None and comm.rank == 0:
             self._end = end_of_time(checkpoints.how.time_limit)
 
     def listening(self, next_pause: Callable[[], float | None]) -> AbstractContextManager[None]:
-        """Return a context in which a thread requests a pause of the engine when one is due.
+        """Return a context in which a thread requests due pauses of the engine.
 
         Parameters
         ----------
         next_pause : callable
-            Returns the time of rank 0's monotonic clock at which the run pauses for an event, or None for a
-            run without such events; called from another thread.
+            Function that returns the due time of the next event on rank 0's monotonic clock; None for a run
+            without such events. Called from another thread.
         """
         watched = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
         ask = partial(self._ask, next_pause)
@@ -131,9 +135,9 @@ class Requests:
     def _ask(self, next_pause: Callable[[], float | None]) -> None:
         engine = self.engine()
         pause = next_pause()
-        now = time.monotonic()
-        is_pause = pause is not None and pause <= now
-        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(now)))
+        present = time.monotonic()
+        is_pause = pause is not None and pause <= present
+        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(present)))
         if engine is not None and is_due:
             engine.request_pause()
 
@@ -149,25 +153,26 @@ class Requests:
         return ""
 
     def agreed(self) -> str | None:
-        """Return the reason to stop, "" for Ctrl-C; None where there is no reason. All ranks call this.
+        """Return the reason to stop, "" for Ctrl-C, or None without a reason. All ranks call this method.
 
-        A signal counts until `forget_signal` of the native module.
+        A signal remains set until `forget_signal` of the native module.
         """
         if self.checkpoints is None:
             return None
         number = self.comm.most(self._signal())
-        why: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
+        reason: str = self.comm.bcast(self._why_stop(time.monotonic()) if self.comm.rank == 0 else "")
         if number:
             return "" if number == signal.SIGINT else f"{signal.Signals(number).name} arrived"
-        return why or None
+        return reason or None
 
 
 @dataclass(eq=False)
 class Occasion:
     """Recurring event of a run.
 
-    An event of simulated time or steps occurs at whole multiples of its interval, however often the run was
-    stopped and continued. An event of wall-clock time occurs when its interval has passed since the last one.
+    An event of simulated time or steps occurs at integer multiples of its interval, even if the run was
+    stopped and resumed. An event of wall-clock time occurs when its interval has elapsed since the previous
+    event.
 
     Parameters
     ----------
@@ -175,21 +180,21 @@ class Occasion:
     act : callable
         Action, on all ranks.
     exact : bool
-        True to shorten steps so that they end at the multiples; otherwise the event follows the first step
-        that reaches one.
+        True to shorten steps so that they end at the multiples. Otherwise the event follows the first step
+        that reaches a multiple.
     recorded : OutputStore, optional
         Output whose rows the steps themselves add. The event occurs only at steps without a row.
     at_end : bool
-        True to act at the end of the run too, where the event has not just occurred.
+        True to act also at the end of the run, unless the event has just occurred.
     at_stop : bool
-        True to do so also where the program itself ends the run.
+        True to act also if the program itself ends the run.
     now : callable
-        Returns the time of a monotonic clock, the same on all ranks.
+        Function that returns the time of a monotonic clock, identical on all ranks.
 
     Attributes
     ----------
     due : float
-        Next simulated time, step or time of the clock at which the event occurs.
+        Simulated time, step or clock time of the next event.
     """
 
     every: Every
@@ -202,24 +207,24 @@ class Occasion:
     due: float = math.inf
 
     def begin(self, clock: Clock, until: float) -> None:
-        """Wait for the first multiple after the present time or step.
+        """Set the due time to the first multiple after the present time or step.
 
         Raises
         ------
         InputError
-            The interval is too short for steps that end at its multiples up to a time.
+            The interval is too short for steps that end at its multiples up to `until`.
         """
         if self.exact and self.every.time is not None:
-            least = clock.shortest_step(until)
-            if self.every.time < least:
+            shortest = clock.shortest_step(until)
+            if self.every.time < shortest:
                 raise InputError(
                     f"every is {self.every.time:g} with exact=True, which shortens all steps to that; "
-                    f"expected at least {least:.3g}, so that each step changes the time"
+                    f"expected at least {shortest:.3g}, so that each step changes the time"
                 )
         self._wait(clock)
 
     def limits(self, clock: Clock, until: float) -> Limits:
-        """Return the bounds of a run up to the next event, or to a time where that is earlier."""
+        """Return the bounds of a run up to the next event, or up to `until` if it is earlier."""
         if self.recorded is not None:
             return Limits(until, until, clock.step + MOST_ROWS)
         if self.every.time is None:
@@ -229,7 +234,7 @@ class Occasion:
         return clock.limits(self.due).within(Limits(until, until))
 
     def happen(self, clock: Clock) -> bool:
-        """Act where the event is due, and return whether it was. All ranks call this."""
+        """Act if the event is due, and return True if it was due. All ranks call this method."""
         if self.every.seconds is not None:
             due = self.now() >= self.due
         elif self.every.steps is not None:
@@ -278,33 +283,33 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
     ----------
     arguments : RunArguments
     timed : bool
-        True where the program advances in time, and not in steps alone.
+        True if the program advances in time, False if only in steps.
 
     Returns
     -------
     until, steps : float
-        Time to reach and greatest number of steps; infinite where only the other one counts.
+        Final time and maximum number of steps; infinite if not given.
     every : Every or None
         Interval between two calls of the callback.
 
     Raises
     ------
     InputError
-        The arguments do not fit each other, or the program.
+        The arguments are inconsistent with each other or with the program.
     """
     until, steps, every = arguments.until, arguments.steps, arguments.every
     if until is not None:
         until = finite_time("until", until)
     if steps is not None:
         STEPS.check("steps", steps)
-    often = None if every is None else Every.parse("every", every)
-    if often is not None and arguments.callback is None:
+    interval = None if every is None else Every.parse("every", every)
+    if interval is not None and arguments.callback is None:
         raise InputError(f"every is {shown(every)}, but there is no callback to call so often")
-    if arguments.exact and (often is None or often.time is None):
+    if arguments.exact and (interval is None or interval.time is None):
         raise InputError(
             f"exact=True shortens steps to meet times, but every is {shown(every)}; give a time (a float)"
         )
-    if not timed and (until is not None or (often is not None and often.time is not None)):
+    if not timed and (until is not None or (interval is not None and interval.time is not None)):
         raise InputError(
             f"{'every' if until is None else 'until'} is given, but this program has no time: give dt=, "
             "let it set t, or run a number of steps"
@@ -313,47 +318,47 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
         if every is not None:
             raise InputError("every is given without an end: give until or steps too")
         steps = 1
-    return math.inf if until is None else until, math.inf if steps is None else steps, often
+    return math.inf if until is None else until, math.inf if steps is None else steps, interval
 
 
 class Course:
-    """A run from here to its end. All ranks call its methods.
+    """Control of a run up to its end. All ranks call its methods.
 
     Parameters
     ----------
     session : Session
     files : RunFiles
-        What it writes.
+        Output files and checkpoints of the run.
     recorded : sequence of OutputStore
-        Outputs whose numbers the steps compute.
+        Outputs whose values the steps compute.
     """
 
     def __init__(self, session: Session, files: RunFiles, recorded: Sequence[OutputStore] = ()) -> None:
         self.session, self.stores = session, files.stores
         self.outputs, self.checkpoints = files.outputs, files.checkpoints
         self.occasions: list[Occasion] = []
-        self._saving: Occasion | None = None  # of checkpoints
+        self._saving: Occasion | None = None  # event of checkpoints
         self._in_callback = False
         self.comm = comm = session.fields.domain.comm
         self.requests = Requests(comm, lambda: session.prepared.made, self.checkpoints)
-        # the clock of rank 0, on all ranks
+        # all ranks use the clock of rank 0
         self._now: Callable[[], float] = lambda: comm.bcast(time.monotonic())
-        self._publish_due = math.inf  # time at which readers see rows, and a checkpoint becomes the newest
+        self._publish_due = math.inf  # time of the next publication of rows and checkpoints
         self._is_recording = bool(recorded)
-        self._patience = PUBLISH  # seconds to the next check of a checkpoint that is being written
+        self._patience = PUBLISH  # seconds between checks of an incomplete checkpoint
         for output in self.outputs:
             act = partial(self._write, output)
             if output in recorded:
                 self.add(output.every, act, recorded=output)
             else:
-                last = output.how.every is None
-                self.add(output.every, act, exact=output.how.exact, at_end=last, at_stop=last)
+                is_final = output.how.every is None
+                self.add(output.every, act, exact=output.how.exact, at_end=is_final, at_stop=is_final)
 
     def _write(self, output: OutputStore) -> None:
         output.write(self.session.time, self.session.step)
 
     def call(self, callback: Callable[[], Any]) -> None:
-        """Call a function of the user, which may raise an error on this rank alone."""
+        """Call a function of the user, which may raise an error on this rank only."""
         self._in_callback = True
         callback()
         self._in_callback = False
@@ -363,7 +368,7 @@ class Course:
         self.occasions.append(Occasion(every, act, now=self._now, **how))
 
     def _next_pause(self) -> float | None:
-        """Return the time of rank 0's clock at which the run pauses; None for a run without such pauses."""
+        """Return the due time of the next pause on rank 0's clock; None for a run without such pauses."""
         dues = [self._publish_due] if self.stores else []
         return min(dues + [event.due for event in self._all if event.every.seconds is not None], default=None)
 
@@ -383,7 +388,7 @@ class Course:
             self._look_after_files()
             while True:
                 clock, before, bounds = self.session.clock, self.session.step, Limits(until, until, last)
-                for occasion in self._all:  # the next event bounds what follows
+                for occasion in self._all:  # the next event bounds this part of the run
                     bounds = bounds.within(occasion.limits(clock, until))
                 outcome = self.session.advance(*bounds, on_progress)
                 total = outcome if total is None else total.followed_by(outcome)
@@ -398,10 +403,10 @@ class Course:
                             event.act()
                     self._finish()
                     return replace(total, reason="completed") if total.reason == "paused" else total
-                why = self.requests.agreed()
-                if why is not None:
-                    self._end(why)
-                # the checkpoint comes last, so that it includes the other events
+                reason = self.requests.agreed()
+                if reason is not None:
+                    self._end(reason)
+                # The checkpoint is written last, so that it includes the effects of the other events.
                 is_saved = self._saving is not None and self._saving.happen(clock)
                 self._look_after_files()
                 if not (past_events or is_saved or clock.step > before or outcome.reason == "paused"):
@@ -409,18 +414,20 @@ class Course:
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
-        """Turn requests to end the run into pauses of the engine, and save files where the run fails."""
-        # where there is a checkpoint to leave, a signal is a request like others, for whole steps
+        """Convert requests to end the run into pauses of the engine; save files if the run fails."""
+        # With checkpoints, a signal is a request that takes effect after a complete step.
         signals = stopping_on() if self.checkpoints is None else noting((*STOPPING, signal.SIGUSR1))
         with signals, self.requests.listening(self._next_pause):
             try:
                 yield
             except (Exception, KeyboardInterrupt) as error:
-                alone = self.comm.size == 1
-                agreed = isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
-                if alone or agreed:
+                is_single = self.comm.size == 1
+                is_collective = (
+                    isinstance(error, (HaloclineError, KeyboardInterrupt)) and not self._in_callback
+                )
+                if is_single or is_collective:
                     self._save_what_is_under_way()
-                else:  # nobody knows where the other ranks are
+                else:  # the state of the other ranks is unknown
                     self._wait_for_writers()
                 raise
 
@@ -434,7 +441,7 @@ class Course:
         self._patience = PUBLISH
 
     def _publish(self) -> None:
-        """Let readers see rows, and name a complete checkpoint the newest, when it is time for that."""
+        """Publish rows to readers, and mark a complete checkpoint as the newest, if this is due."""
         if self._publish_due < math.inf and self._publish_due <= self._now():
             self._publish_due = math.inf
             for store in self.stores:
@@ -442,25 +449,25 @@ class Course:
             self._patience *= 2
 
     def _look_after_files(self) -> None:
-        """Set the time at which rows are published, and a checkpoint is named the newest."""
+        """Set the due time of the next publication of rows and checkpoints."""
         if self.checkpoints is not None:
             self.requests.margin = max(MARGIN, WRITES * self.checkpoints.longest)
         if self._publish_due == math.inf:
-            # the engine has rows of its own that `count` does not include
+            # `count` does not include the rows that the engine still holds
             if self._is_recording or any(output.committed < output.count for output in self.outputs):
                 self._publish_due = self._now() + PUBLISH
             elif self.checkpoints is not None and self.checkpoints.is_open:
                 self._publish_due = self._now() + self._patience
 
     def _finish(self) -> None:
-        """Leave a last checkpoint, and wait until all is on disk."""
+        """Write a last checkpoint, and wait until all files are on disk."""
         for output in self.outputs:
             output.finish()
         if self.checkpoints is not None:
             self.checkpoints.write_last()
 
     def _save_what_is_under_way(self) -> None:
-        """Of a run that has failed."""
+        """Finish the files of a failed run. All ranks call this method."""
         for store in self.stores:
             try:
                 store.finish()
@@ -469,22 +476,22 @@ class Course:
                     log.warning("%s", error)
 
     def _wait_for_writers(self) -> None:
-        """Of this rank: what is on its way is written, though readers do not see it."""
+        """Finish the pending writes of this rank, without publication to readers."""
         for store in self.stores:
             with suppress(RunError):
                 store.writer.finish()
 
     def _end(self, why: str) -> None:
-        """Leave a checkpoint and end before the end."""
+        """Write a checkpoint, and end the run early."""
         assert self.checkpoints is not None
         self._finish()
         native().forget_signal()
         session, path = self.session, self.checkpoints.how.path
-        where = f"after step {session.step} (time {session.time:g})"
-        how = f"go on with --resume {path}, or sim.resume({str(path)!r}) in Python"
+        position = f"after step {session.step} (time {session.time:g})"
+        advice = f"go on with --resume {path}, or sim.resume({str(path)!r}) in Python"
         if not why:
-            raise KeyboardInterrupt(f"interrupted {where}; {how}")
-        raise Stopped(f"stopped {where}: {why}; {how}")
+            raise KeyboardInterrupt(f"interrupted {position}; {advice}")
+        raise Stopped(f"stopped {position}: {why}; {advice}")
 
 
 def _stuck(clock: Clock, bounds: Limits) -> str:

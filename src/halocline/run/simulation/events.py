@@ -21,9 +21,11 @@ log = logging.getLogger("halocline")
 class Event:
     """Event that a program counts.
 
-    The program sets three scalars, which it makes with ``hc.scalar``: ``{scalar}_count``, the cells so far;
-    ``{scalar}_cell``, the number of the first cell in C order over the grid; ``{scalar}_step``, the step of
-    the first event. They begin with 0, inf and inf.
+    The program sets three scalars, created with ``hc.scalar``:
+
+    - ``{scalar}_count``: number of cells in which the event occurred; initially 0.
+    - ``{scalar}_cell``: index of the first such cell in C order over the grid; initially inf.
+    - ``{scalar}_step``: step of the first event; initially inf.
 
     Parameters
     ----------
@@ -32,14 +34,14 @@ class Event:
     scalar : str
         Prefix of the names of the scalars.
     about : str
-        Consequence for the result.
+        Effect on the result.
     warn_above : float
-        Share of all cell updates above which a run warns; 0 for never.
+        Fraction of all cell updates above which a run warns; 0 for never.
 
     Raises
     ------
     InputError
-        An argument has a wrong type, or `warn_above` is out of 0 to 1.
+        An argument has a wrong type, or `warn_above` is outside 0 to 1.
     """
 
     name: str
@@ -59,7 +61,7 @@ class Event:
 
     @property
     def scalars(self) -> dict[str, float]:
-        """Scalars that the program sets, by name, with their values at the start."""
+        """Scalars that the program sets, by name, with their initial values."""
         return {
             f"{self.scalar}_count": 0.0,
             f"{self.scalar}_cell": math.inf,
@@ -68,19 +70,19 @@ class Event:
 
 
 def cell_at(number: float, shape: Sequence[int]) -> list[int]:
-    """Return the index of the cell with a number in C order, as `hc.first` gives it."""
+    """Return the indices of a cell from its number in C order, as returned by `hc.first`."""
     import numpy as np
 
     return [int(index) for index in np.unravel_index(int(number), tuple(shape))]
 
 
 def begin(sim: Simulation, events: Sequence[Event]) -> None:
-    """Set the scalars of events to their first values.
+    """Set the scalars of all events to their initial values.
 
     Raises
     ------
     InputError
-        The program does not set one of them.
+        The program does not set one of the scalars.
     """
     for event in events:
         missing = sorted(event.scalars.keys() - sim.program.scalars_set())
@@ -93,7 +95,10 @@ def begin(sim: Simulation, events: Sequence[Event]) -> None:
 
 
 def counted(sim: Simulation, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
-    """Return the count of each event, its share of all cell updates, and its first cell and step or None."""
+    """Return the count of each event, its fraction of all cell updates, and its first cell and step.
+
+    The first cell and step are None if the event did not occur.
+    """
     counts = {}
     for event in events:
         count, cell, step = (sim.values[name] for name in event.scalars)
@@ -108,12 +113,12 @@ def counted(sim: Simulation, events: Sequence[Event]) -> dict[str, dict[str, Any
 
 
 def too_often(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> list[Event]:
-    """Return the events whose share is above the share at which they warn."""
+    """Return the events whose fraction of cell updates exceeds `warn_above`."""
     return [event for event in events if 0 < event.warn_above < counts[event.name]["share"]]
 
 
 def warn(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Warn of the events that happened too often."""
+    """Log a warning for each event whose fraction of cell updates exceeds `warn_above`."""
     for event in too_often(events, counts):
         log.warning(
             "%s: acted on %.3g %% of all cell updates, more than %g %%: %s",
@@ -122,7 +127,7 @@ def warn(events: Sequence[Event], counts: Mapping[str, Mapping[str, Any]]) -> No
 
 
 def text(counts: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a line that names the events that happened so far; empty where there are none to count."""
+    """Return a line that names the events that have occurred so far; empty if no events are counted."""
     happened = []
     for name, event in counts.items():
         cell, step = event["first_cell"], event["first_step"]

@@ -1,4 +1,4 @@
-"""Observers of the problems that this process makes and runs, such as the command that runs a file."""
+"""Observers of the problems that this process creates and runs, for example a command that runs a file."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from halocline.run.output.output import Output
 class RunArguments(NamedTuple):
     """Arguments of `Simulation.run` or `LinearProblem.solve` that an observer may replace.
 
-    The iterations of a solve are its steps. `resume` and `rtol` belong to a solve; `until`, `every`, `exact`
-    and `callback` do not.
+    For a solve, `steps` is the number of iterations. Only a solve uses `resume` and `rtol`. Only a simulation
+    uses `until`, `every`, `exact` and `callback`.
     """
 
     until: float | None = None
@@ -33,17 +33,17 @@ class RunArguments(NamedTuple):
 
 
 class Observer:
-    """Observer of the last problem that was made, and of its runs.
+    """Observer of the most recently created problem and of its runs.
 
     Parameters
     ----------
     execution : mapping, optional
-        Options of `halocline.Execution`, and a communicator, that problems take instead of their own.
+        Options of `halocline.Execution`, and a communicator, that override those of the problem.
 
     Attributes
     ----------
     problem : Simulation, LinearProblem or None
-        It is kept alive until the next one is made.
+        Most recently created problem. The observer keeps a strong reference to it.
     """
 
     def __init__(self, execution: Mapping[str, Any] | None = None) -> None:
@@ -51,7 +51,7 @@ class Observer:
         self.problem: Any = None
 
     def replaced(self, function: Any, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options of a problem that is about to be made; by default they are unchanged.
+        """Return the options for a problem before its creation; unchanged by default.
 
         Parameters
         ----------
@@ -61,11 +61,11 @@ class Observer:
         return options
 
     def made(self, problem: Any) -> None:
-        """Note a new problem, before it takes memory."""
+        """Store a new problem, before it allocates memory."""
         self.problem = problem
 
     def run(self, problem: Any, arguments: RunArguments, proceed: Callable[[RunArguments], Any]) -> Any:
-        """Run a problem by ``proceed(arguments)``, perhaps with other arguments or in parts.
+        """Run a problem by ``proceed(arguments)``, possibly with other arguments or in parts.
 
         Returns
         -------
@@ -92,7 +92,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a problem; those of the observers take precedence. See `Observer.replaced`."""
+    """Return the options of a problem. Options of observers take precedence; see `Observer.replaced`."""
     merged = dict(problem_options)
     for observer in _observers:
         merged = observer.replaced(function, merged) | observer.execution
@@ -100,18 +100,18 @@ def options(function: Any, problem_options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def observed(problem: Any, proceed: Callable[[RunArguments], Any]) -> Callable[[RunArguments], Any]:
-    """Return the function that runs a problem: `proceed`, or the run of the observers around it."""
+    """Return the function that runs a problem: `proceed`, wrapped in the `run` methods of all observers."""
     for observer in _observers:
         proceed = partial(observer.run, problem, proceed=proceed)
     return proceed
 
 
 def facts(problem: Any) -> dict[str, Any]:
-    """Return the facts that checkpoints of a problem store for the observers, as JSON data."""
+    """Return the facts that checkpoints of a problem store for all observers, as JSON data."""
     return {name: value for observer in _observers for name, value in observer.facts(problem).items()}
 
 
 def made(problem: Any) -> None:
-    """Notify the observers of a problem that has taken no memory yet."""
+    """Notify the observers of a new problem, before it allocates memory."""
     for observer in _observers:
         observer.made(problem)

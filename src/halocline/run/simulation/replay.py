@@ -1,5 +1,4 @@
-"""Where a run went wrong: the first step that left a value that is not finite, and which terms of the
-equations led to it."""
+"""Replay of a failed run: the first step that produced a non-finite value, and the terms that caused it."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ from halocline.run.fields.fields import Fields
 from halocline.run.fields.session import Session
 from halocline.run.memory import contents
 
-IN_MEMORY = 1 << 26  # bytes of a rank's copy; a greater one lies in a temporary file
-LARGEST = 3  # terms that are named where all are finite
+IN_MEMORY = 1 << 26  # maximum bytes of a rank's copy in memory; larger copies use a temporary file
+LARGEST = 3  # number of terms in the message if all terms are finite
 INSTEAD = (
     "which step was the first, and which terms led to it, is not known, since no copy of the fields could be "
     "kept ({why}): run it again one step at a time (--every 1), with fewer cells, or with TMPDIR where there "
@@ -35,23 +34,25 @@ INSTEAD = (
 
 
 class FailureReplay:
-    """What a session held when all of it was last found finite, to go on from there once more and find what
-    went wrong. All ranks call its methods.
+    """Replay of a session from its last finite state, to find the origin of a failure.
+
+    All ranks call its methods.
 
     Parameters
     ----------
     session : Session
     terms : callable
-        The terms of time derivatives by field and name; its arguments are found by name.
+        Function that returns the terms of time derivatives by field and name. Its arguments are bound by
+        name.
     order : int
-        Of the differences in space.
+        Order of accuracy of the differences.
 
     Attributes
     ----------
     begin : callable or None
-        Sets the fields to what they are at step 0, where that is known: no copy is made of that.
+        Function that sets the fields to their values at step 0, if known. It replaces a copy at step 0.
     why : str
-        Why there is no copy; empty where there is one.
+        Reason why there is no copy; empty if there is one.
     """
 
     def __init__(
@@ -67,22 +68,22 @@ class FailureReplay:
         self._until = math.inf
         self._values: dict[str, float] = {}
 
-    # --- the copy ---
+    # --- copy of the state ---
 
     def keep(self, until: float) -> None:
-        """Copy what the session holds, on its way to a time."""
+        """Copy the state of the session, which runs to the time `until`."""
         if self.why:
             return
         self._until, self._values = until, dict(self.session.fields.values)
         self._from_start = self.begin is not None and self.session.step == 0
         if self._from_start:
             return
-        why = ""
+        problem = ""
         try:
             self._write()
         except (OSError, MemoryError, RunError) as error:
-            why = str(error) or "no memory"
-        self.why = next(filter(None, self.store.domain.comm.allgather(why)), "")
+            problem = str(error) or "no memory"
+        self.why = next(filter(None, self.store.domain.comm.allgather(problem)), "")
         if self.why:
             self._file = None
 
@@ -90,12 +91,13 @@ class FailureReplay:
         self._copied = self.store.fields
         if self._file is None:
             size = sum(storage.bytes for f in self._copied for storage in self.store.of(f))
-            needed, available = self.store.of_node(size), native().available_memory()
-            if needed > available:  # temporary files may lie in memory too
+            required, available = self.store.of_node(size), native().available_memory()
+            if required > available:  # temporary files may be in memory too
                 raise MemoryError(
-                    f"it takes {needed / 1e9:,.1f} GB of memory, and {available / 1e9:,.1f} GB are available"
+                    f"it takes {required / 1e9:,.1f} GB of memory, "
+                    f"and {available / 1e9:,.1f} GB are available"
                 )
-            self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - it is kept
+            self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - remains open
         self._file.seek(0)
         for f in self._copied:
             for _, view in self.store.pieces(f):
@@ -106,10 +108,10 @@ class FailureReplay:
         """Set fields and scalars to the copy, bit for bit."""
         if self._from_start:
             assert self.begin is not None
-            for f in self.session.held:  # the scheme's own too
+            for f in self.session.held:  # includes the fields of the scheme
                 self.fields[f] = 0.0
             self.begin(self.fields)
-            self.fields.check_inputs("at the start")  # they are set now
+            self.fields.check_inputs("at the start")  # evaluates the assignments
         else:
             with self.store.domain.comm.agreement("read the copy of the fields"):
                 self._file.seek(0)
@@ -120,24 +122,30 @@ class FailureReplay:
         self.fields.values.clear()
         self.fields.values.update(self._values)
 
-    # --- what went wrong ---
+    # --- search for the failure ---
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """The same error with the terms that led to it.
+        """Return the error with the terms that caused it.
 
-        Where a step left a value that is not finite, the simulation holds what was before the first such step
-        afterwards; else it is left alone.
+        If a step has produced a non-finite value, the simulation is set to the state before the first such
+        step. Otherwise the simulation is unchanged.
         """
         if error.place is None:
             return self._longer(error, "now")
-        found = None if self.why else self._first_failure()
+        first_error = None if self.why else self._first_failure()
         if self.why:
             return error.explained(INSTEAD.format(why=self.why))
-        return error if found is None else self._longer(found, f"before step {self.session.step + 1}")
+        return (
+            error
+            if first_error is None
+            else self._longer(first_error, f"before step {self.session.step + 1}")
+        )
 
     def _first_failure(self) -> HaloclineError | None:
-        """The error after the first step that leaves a value that is not finite, found by halving what was
-        done since the copy; None where all is finite when repeated."""
+        """Return the error after the first step that produces a non-finite value; None without such a step.
+
+        The steps since the copy are repeated and searched by bisection.
+        """
         low, high = int(self._values["step"]), self.session.step
         self._restore()
         while high - low > 1:
@@ -145,25 +153,25 @@ class FailureReplay:
             if self._fails(middle - low) is not None:
                 high = min(high - 1, self.session.step)
                 self._restore()
-            elif self.session.step < middle:  # a stop ended it
+            elif self.session.step < middle:  # a stop statement has ended the run
                 return None
             else:
                 low = middle
                 self.keep(self._until)
                 if self.why:
                     return None
-        found = self._fails(1)
+        error = self._fails(1)
         dt = self.session.fields.values.get("dt")
         self._restore()
         if dt is not None:
             self.session.fields.values["dt"] = dt  # forcing may read it
-        return found
+        return error
 
     def _fails(self, steps: int) -> HaloclineError | None:
-        """Repeat some steps, and return the error that their check raises."""
+        """Repeat a number of steps, and return the error of the subsequent check, or None."""
         session, before = self.session, self.session.step
         is_paused = True
-        while is_paused:  # a request to pause is served later
+        while is_paused:  # the run handles a pause request later
             inputs = session.inputs(self._until, self._until, before + steps - session.step)
             is_paused = session.take(inputs, session.prepared.run(inputs)).reason == "paused"
         try:
@@ -173,7 +181,7 @@ class FailureReplay:
         return None
 
     def at(self, error: InputError) -> HaloclineError:
-        """The same error of a value that was set, with the terms that are not finite in its cell."""
+        """Return the error of a value that was set, with the terms that are not finite in its cell."""
         assert error.place is not None
         cell = error.place[1]
         sizes = self._sizes(lambda e: value(e, cell))
@@ -181,14 +189,14 @@ class FailureReplay:
         return error.explained(f"terms that are not finite in that cell: {', '.join(bad)}" if bad else "")
 
     def _longer(self, error: HaloclineError, when: str) -> HaloclineError:
-        """The error with the terms of what the simulation holds, where there is memory to compute them."""
+        """Return the error with the terms of the present state, if there is memory to compute them."""
         try:
             return error.explained(self._told(when))
         except RunError:
             return error
 
     def _told(self, when: str) -> str:
-        """The terms of what the simulation holds: those that are not finite anywhere, or the largest."""
+        """Return a text of the non-finite terms of the present state, or of its largest terms."""
         sizes = self._sizes(lambda e: greatest(magnitude(e)))
         bad = [term for term, size in sizes.items() if not math.isfinite(size)]
         if bad:
@@ -198,28 +206,30 @@ class FailureReplay:
         return sized and f"largest terms {when}: {sized}"
 
     def _place(self, term: str) -> str:
-        """The first cell in which a term is not finite, and what the fields are there."""
+        """Return a text of the first cell in which a term is not finite, with the fields in this cell."""
         program = Program("place")
         with trace.order(self.order), trace.tracing(program):
             terms = self._terms(program)
             f, e = terms[term]
             if not e.varies:
                 return ""
-            found = f.like(f"{f.name}_term")
-            found.set(e)
+            term_field = f.like(f"{f.name}_term")
+            term_field.set(e)
         prepare(self.store, program, self._known()).run(self._known())
-        worst = contents.first_nonfinite(self.store, [found])
-        self.store.forget(found.name)
+        worst = contents.first_nonfinite(self.store, [term_field])
+        self.store.forget(term_field.name)
         if worst is None:
             return ""
         cell = worst[1]
         fields = dict.fromkeys(f for f, _ in terms.values())
-        there = self.fields.evaluate(*(value(f, cell) for f in fields), 0.0)[:-1]
-        values = ", ".join(f"{f.name} = {number:.6g}" for f, number in zip(fields, there, strict=True))
+        values_at_cell = self.fields.evaluate(*(value(f, cell) for f in fields), 0.0)[:-1]
+        values = ", ".join(
+            f"{f.name} = {number:.6g}" for f, number in zip(fields, values_at_cell, strict=True)
+        )
         return f"{term} is not finite at cell {cell}, where {values}"
 
     def _sizes(self, reduced: Callable[[Expr], Expr]) -> dict[str, float]:
-        """The terms of time derivatives, "viscosity of u_x", each as one number."""
+        """Return the size of each term of the time derivatives by name, such as "viscosity of u_x"."""
         program = Program("terms")
         with trace.order(self.order), trace.tracing(program):
             terms = self._terms(program)
@@ -227,19 +237,19 @@ class FailureReplay:
                 program.own(f"term{number}").set(reduced(e) if e.varies else magnitude(e))
         if not terms:
             return {}
-        found = prepare(self.store, program, self._known()).run(self._known()).scalars
-        return {name: found[own_name(f"term{number}")] for number, name in enumerate(terms)}
+        scalars = prepare(self.store, program, self._known()).run(self._known()).scalars
+        return {name: scalars[own_name(f"term{number}")] for number, name in enumerate(terms)}
 
     def _terms(self, program: Program) -> dict[str, tuple[Field, Expr]]:
-        """Return the terms by name, each with the field whose derivative the term is part of."""
+        """Return the terms by name, each with the field of its time derivative."""
         names = {name: program.parameter(name) for name in ("t", "dt", "step", *self.fields.parameters)}
         terms_of_fields = trace.call(self.terms, **bind(self.terms, self.fields.grid, names))
-        found: dict[str, tuple[Field, Expr]] = {}
+        named_terms: dict[str, tuple[Field, Expr]] = {}
         for f, terms in terms_of_fields.items():
             for term, e in terms.items():
                 placed = at_target(as_expr(e), f.staggered, f"term {term!r} of field {f.name!r}")
-                found[f"{term} of {f.name}"] = f, placed
-        return found
+                named_terms[f"{term} of {f.name}"] = f, placed
+        return named_terms
 
     def _known(self) -> dict[str, float]:
-        return {"dt": 1.0, **self.session.fields.values}  # before the first step it has none
+        return {"dt": 1.0, **self.session.fields.values}  # dt has no value before the first step

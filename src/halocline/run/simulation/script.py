@@ -1,4 +1,4 @@
-"""A user's file, run as `python FILE` runs it, perhaps with other values of the names at its top."""
+"""Execution of a user's file like `python FILE`, optionally with other values of its top-level names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = int | float | str
 
 
 class Script:
-    """A Python file.
+    """Python file of a user.
 
     Parameters
     ----------
@@ -26,30 +26,30 @@ class Script:
     Raises
     ------
     InputError
-        There is no such file, or it is no text.
+        The file does not exist, or is not a text file.
     SyntaxError
-        It is no Python.
+        The file is not valid Python.
 
     Attributes
     ----------
     names : dict of str to int, float or str
-        Names that the file sets once at its top level to a number or a text, as in ``n = 200``,
-        ``g, H = 9.81, 100.0`` or ``a = b = 1``, and their values. They can be given other values.
+        Replaceable names and their values. The file sets each of them once at its top level to a number or a
+        text, as in ``n = 200``, ``g, H = 9.81, 100.0`` or ``a = b = 1``.
     reasons : dict of str to str
-        Reasons why further names of the top level cannot be given another value, with their lines.
+        Reasons why other top-level names are not replaceable, with line numbers.
     defined : frozenset of str
         All names that the file defines at its top level.
     has_settings : bool
-        True where the file calls ``cells`` or ``setting`` of Halocline. Its parameters are those settings
-        then, and `names` is empty.
+        True if the file calls ``cells`` or ``setting`` of Halocline. These calls then declare the parameters,
+        and `names` is empty.
     default_cells : list of tuple of int
-        Cells that the file gives ``cells`` as numbers, the default first; empty where there are none.
+        Literal arguments of the first ``cells`` call, the default first; empty if there are none.
     about : str
         First line of the docstring.
     origin : str
         Paragraph of the docstring that begins with "Source:", without this word.
     top : dict of str to object
-        Names at the top level of the last run; of a run under way, the names so far.
+        Top-level names after the last run, or the names so far during a run.
     """
 
     def __init__(self, file: Path) -> None:
@@ -74,7 +74,7 @@ class Script:
         self.top: dict[str, Any] = {}
 
     def _read_names(self) -> None:
-        """Find the names of the top level, and which of them are set once to a number or a text."""
+        """Collect the replaceable top-level names, and the reasons why the others are not replaceable."""
         lines: dict[str, int] = {}
         for statement in self._tree.body:
             for name, value, form in _settings(statement):
@@ -88,14 +88,14 @@ class Script:
                     self.names[name] = ast.literal_eval(value)
 
     def values(self, texts: Mapping[str, str]) -> dict[str, Value]:
-        """The values that texts give names, of the kind that the file has.
+        """Return the values for names from texts, converted to the types in the file.
 
         Raises
         ------
         InputError
-            A name that the file does not set, or a text that is no such value.
+            The file does not set a name, or a text cannot be converted.
         """
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for name, text in texts.items():
             if name not in self.names:
                 if name in self.reasons:
@@ -106,30 +106,30 @@ class Script:
                 raise unknown(f"{self.file}: number or text", name, list(self.names))
             kind = type(self.names[name])
             try:
-                found[name] = kind(text)
+                values[name] = kind(text)
             except ValueError:
                 expected = "a whole number" if kind is int else "a number"
                 raise InputError(
                     f"{name} is {text}; expected {expected}: {self.file} has {name} = {self.names[name]}"
                 ) from None
-        return found
+        return values
 
     def run(
         self, arguments: Sequence[str] | None = (), given: Mapping[str, Value] | None = None
     ) -> dict[str, Any]:
-        """Run it, and return what it has at its top level then, or when it ended by ``sys.exit(0)``.
+        """Run the file, and return its top-level names at its end or at ``sys.exit(0)``.
 
         Parameters
         ----------
         arguments : sequence of str, optional
-            Arguments that the file finds in ``sys.argv``; None leaves those of this process.
+            Arguments of the file in ``sys.argv``; None for the arguments of this process.
         given : mapping of str to int, float or str, optional
-            Other values of some of `names`.
+            Replacement values for entries of `names`.
 
         Raises
         ------
         SystemExit
-            With a status that is not 0.
+            The file exits with a non-zero status.
         """
         tree = self._tree
         if given:
@@ -163,7 +163,7 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
 
 
 def _halocline_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
-    """Return the calls of functions of Halocline, such as ``hc.cells(64)``, by the name of the function."""
+    """Return the calls of Halocline functions, such as ``hc.cells(64)``, with their function names."""
     modules: set[str] = set()
     functions: dict[str, str] = {}
     for statement in tree.body:
@@ -185,12 +185,12 @@ def _halocline_calls(tree: ast.Module) -> list[tuple[str, ast.Call]]:
 
 
 def _literal_cells(call: ast.Call) -> list[tuple[int, ...]]:
-    """Return the cells that a call gives as numbers."""
+    """Return the grid shapes in a call of ``cells``; empty if an argument is not a literal."""
     try:
         shape = tuple(ast.literal_eval(argument) for argument in call.args)
         also = [ast.literal_eval(keyword.value) for keyword in call.keywords]
         return [shape, *(tuple(cells) for several in also for cells in several)]
-    except (ValueError, TypeError):  # `cells` itself says what is wrong
+    except (ValueError, TypeError):  # `cells` raises the error at run time
         return []
 
 
@@ -201,9 +201,9 @@ class _Setting(NamedTuple):
     ----------
     name : str
     value : ast.expr or None
-        Number or text that the name is set to; None for any other value.
+        Number or text that is assigned; None for any other value.
     form : str
-        Form of an assignment of another value.
+        Description of an assignment of another value.
     """
 
     name: str
@@ -240,25 +240,25 @@ def _parts(target: ast.expr, value: ast.expr) -> Iterator[_Setting]:
 
 
 def _reads(statement: ast.stmt, name: str) -> bool:
-    """Return True where a statement reads a name, so that an earlier value of the name has an effect."""
+    """Return True if a statement reads a name, so that an earlier value of the name has an effect."""
     nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id == name)
     return any(isinstance(node.ctx, ast.Load) for node in nodes)
 
 
 def _entries(value: ast.expr) -> Sequence[ast.expr]:
-    """Return the entries of a written tuple or list; none of any other expression."""
+    """Return the entries of a literal tuple or list; empty for any other expression."""
     return value.elts if isinstance(value, (ast.Tuple, ast.List)) else ()
 
 
 def _assignment(name: str, value: Value, statement: ast.stmt) -> ast.stmt:
-    """Return the assignment of a value to a name, at the line of a statement."""
+    """Return the assignment of a value to a name, with the line number of a statement."""
     target = ast.Name(name, ast.Store())
     assignment = ast.copy_location(ast.Assign([target], ast.Constant(value)), statement)
     return ast.fix_missing_locations(assignment)
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Whether an expression is a number or a text, perhaps with a sign."""
+    """Return True if an expression is a number or a text, optionally with a sign."""
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, (ast.UAdd, ast.USub)):
         value = value.operand
         return isinstance(value, ast.Constant) and type(value.value) in (int, float)
@@ -267,7 +267,7 @@ def _is_plain(value: ast.expr) -> bool:
 
 @contextmanager
 def _as_main(file: Path, arguments: Sequence[str] | None, module: ModuleType) -> Iterator[None]:
-    """Arguments, import path and main module as `python FILE` would find them, and as they were after it."""
+    """Set arguments, import path and main module as for `python FILE` during the block, then restore them."""
     before = sys.argv, sys.path[:], sys.modules.get("__main__")
     if arguments is not None:
         sys.argv = [str(file), *arguments]

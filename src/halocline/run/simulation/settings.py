@@ -1,4 +1,4 @@
-"""Settings of a problem file: its parameters and cells, which the command line can replace."""
+"""Settings of a problem file: parameters and cells that the command line can replace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOUNDS = ("least", "above", "most", "below")
 
 @dataclass(frozen=True)
 class Setting:
-    """Parameter of a problem: a number, or one of some words.
+    """Parameter of a problem: a number, or one of a list of words.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Setting:
     least, above, most, below : float, optional
         Bounds of the number, inclusive (`least`, `most`) or exclusive (`above`, `below`).
     whole : bool
-        True for a whole number.
+        True for an integer.
     origin : str
         Source of the default: a paper, a sample of another code, or "chosen here".
     words : tuple of str
-        Words to choose from; empty for a number.
+        Accepted words; empty for a number.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class Setting:
         return kind if self.below is None else f"{kind}, below {self.below:g}"
 
     def check(self, name: str, value: float | str) -> None:
-        """Raise InputError for a value out of the range."""
+        """Raise InputError if a value is out of range."""
         meaning = f": {self.about}" if self.about else ""
         if self.words:
             if value not in self.words:
@@ -102,38 +102,38 @@ class Setting:
             raise InputError(f"{name} is {value:.12g}; expected {self.range}{unit}{meaning}")
 
     def parsed(self, name: str, value: float | str) -> float | str:
-        """Return a value, with the text of a number converted, after a check."""
+        """Return a checked value. The text of a number is converted to a float."""
         if isinstance(value, str) and not self.words:
-            with suppress(ValueError):  # the check reports a text that is no number
+            with suppress(ValueError):  # the check reports a text that is not a number
                 value = float(value)
         self.check(name, value)
         return value
 
 
 def complete(settings: Mapping[str, Setting], values: Mapping[str, float | str]) -> dict[str, Any]:
-    """Return the values of all settings: those in `values`, and the other defaults.
+    """Return the values of all settings. Settings without an entry in `values` have their defaults.
 
     Raises
     ------
     InputError
-        A name is not among the settings, or a value is out of its range.
+        A name is not among the settings, or a value is out of range.
     """
     for name, value in values.items():
         if name not in settings:
             raise unknown_setting(name, settings)
         settings[name].check(name, value)
-    return {name: values.get(name, own.default) for name, own in settings.items()}
+    return {name: values.get(name, declared.default) for name, declared in settings.items()}
 
 
 def unknown_setting(name: str, settings: Mapping[str, Setting]) -> InputError:
-    """Return the error for the name of no setting."""
-    units = [f"{known} [{own.unit}]" for known, own in settings.items()]
+    """Return the error for a name that is not among the settings."""
+    units = [f"{known} [{declared.unit}]" for known, declared in settings.items()]
     return unknown("parameter", name, list(settings), units)
 
 
 @dataclass
 class Settings:
-    """Settings of a run of a problem file.
+    """Settings of one run of a problem file.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ class Settings:
     declared : dict of str to Setting
         Settings that the file has declared so far.
     values : dict of str to float or str
-        Their values in this run.
+        Values of the declared settings in this run.
     sizes : list of tuple of int
-        Default cells, and those for further numbers of axes; empty where the file has not called `cells`.
+        Default shape in cells, and those for other numbers of axes; empty if the file has not called `cells`.
     """
 
     given: Mapping[str, float | str] = field(default_factory=dict)
@@ -162,12 +162,12 @@ class Settings:
     sizes: list[tuple[int, ...]] = field(default_factory=list)
 
     def shape(self, sizes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-        """Return the cells along each axis.
+        """Return the number of cells along each axis.
 
         Raises
         ------
         InputError
-            `n` has a wrong count of numbers, or `dim` is none of the numbers of axes.
+            `n` has a wrong number of entries, or `dim` is not an accepted number of axes.
         """
         self.sizes = list(sizes)
         by_axes = {len(size): size for size in sorted(sizes, key=len)}
@@ -191,19 +191,19 @@ class Settings:
         return tuple(max(1, n[0] * size // default[0]) for size in default)
 
     def check_used(self) -> None:
-        """Raise InputError for a given name that the file has not declared."""
+        """Raise InputError if a replaced setting is not declared by the file."""
         for name in self.given:
             if name not in self.declared:
                 raise unknown_setting(name, self.declared)
 
 
-_RANGE = {own.name for own in fields(Setting)} - {"default", "unit", "about"}
-_active = [Settings()]  # that of a file which runs without a command comes first
+_RANGE = {attribute.name for attribute in fields(Setting)} - {"default", "unit", "about"}
+_active = [Settings()]  # the first entry is for a file that runs without a command
 
 
 @contextmanager
 def active(settings: Settings) -> Iterator[None]:
-    """Let `setting` and `cells` use these settings during the block."""
+    """Use these settings in `setting` and `cells` during the block."""
     _active.append(settings)
     try:
         yield
@@ -214,7 +214,8 @@ def active(settings: Settings) -> Iterator[None]:
 def setting(name: str, default: float | str | Setting, unit: str = "1", about: str = "", **range: Any) -> Any:
     """Declare a parameter of the problem in this file, and return its value.
 
-    ``halocline run FILE --set NAME=VALUE`` gives another value. Run by ``python``, the file gets the default.
+    ``halocline run FILE --set NAME=VALUE`` replaces the value. If the file runs by ``python``, the default
+    applies.
 
     Parameters
     ----------
@@ -242,24 +243,24 @@ def setting(name: str, default: float | str | Setting, unit: str = "1", about: s
     settings, name = _active[-1], as_name(name, "name of a setting")
     for keyword in range.keys() - _RANGE:
         raise unknown(f"setting {name!r}: keyword", keyword, sorted(_RANGE))
-    own = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
-    settings.declared[name] = own
-    settings.values[name] = own.parsed(name, settings.given.get(name, own.default))
+    declared = default if isinstance(default, Setting) else Setting(default, unit, about, **range)
+    settings.declared[name] = declared
+    settings.values[name] = declared.parsed(name, settings.given.get(name, declared.default))
     return settings.values[name]
 
 
 def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
-    """Declare the cells of the problem in this file, and return those along each axis.
+    """Declare the grid shape of the problem in this file, and return the number of cells along each axis.
 
-    ``halocline run FILE --n N`` gives another number along the first axis, and the others in the same
-    proportion; ``--n N,M`` gives each; ``--dim D`` chooses another number of axes.
+    ``halocline run FILE --n N`` replaces the number along the first axis and scales the others in proportion.
+    ``--n N,M`` sets the number for each axis, and ``--dim D`` selects another number of axes.
 
     Parameters
     ----------
     *shape : int
-        Default cells along each axis.
+        Default number of cells along each axis.
     also : sequence of tuple of int
-        Default cells for further numbers of axes.
+        Default shapes for other numbers of axes.
 
     Returns
     -------
@@ -268,7 +269,8 @@ def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        The command line asks for cells or axes that the problem cannot have, or an argument has a wrong type.
+        The command line requests cells or axes that the problem does not support, or an argument has a wrong
+        type.
 
     Examples
     --------
@@ -278,11 +280,11 @@ def cells(*shape: int, also: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
     """
     if not is_sequence(also):
         raise InputError(f"also is {shown(also)}; expected shapes, such as [(64,), (64, 64)]")
-    return _active[-1].shape([_checked_shape(own) for own in (shape, *also)])
+    return _active[-1].shape([_checked_shape(size) for size in (shape, *also)])
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
-    """Return the default cells along each axis, after a check."""
+    """Return the default number of cells along each axis, after a check."""
     if not is_sequence(shape):
         raise InputError(f"cells are {shown(shape)}; expected a number for each axis, such as (64, 64)")
     AXES.check("number of axes of cells", len(shape))

@@ -1,4 +1,4 @@
-"""The user's view of a run: equations on a grid, parameters, a scheme, and fields as arrays."""
+"""Time-dependent simulations: equations, parameters, a scheme, and fields as arrays."""
 
 from __future__ import annotations
 
@@ -50,65 +50,68 @@ log = logging.getLogger("halocline")
 
 
 class Simulation(Fields):
-    """Equations on a grid, run by the engine.
+    """Time-dependent simulation of equations on a grid.
 
     Parameters
     ----------
     grid : Grid
     function : callable or program
-        A plain function returns the time derivatives, ``{T: kappa * hc.laplacian(T)}``; its argument names
-        bind to fields, vectors, parameters, t and dt. A function decorated with ``@hc.program`` is the step
-        itself.
+        A plain function returns the time derivatives by field, ``{T: kappa * hc.laplacian(T)}``. Its
+        arguments are bound by name to fields, vectors, parameters, t and dt. A function decorated with
+        ``@hc.program`` defines a complete step.
     parameters : mapping of str to float
-        Run-time numbers by name. ``sim.parameters["kappa"] = 0.2`` changes one for the next run, without
+        Run-time parameters by name. ``sim.parameters["kappa"] = 0.2`` changes one for the next run, without
         recompilation.
     scheme : time integration scheme, optional
-        Needed for a plain function: ``hc.RK3()``, ``hc.Euler()``, ...
+        Scheme for a plain function, which requires one: ``hc.RK3()``, ``hc.Euler()``, ...
     dt : float, or callable, optional
-        The time step; a callable is traced like the equations and may reduce fields,
-        ``lambda u: 0.4 * hc.min(dx / abs(u))``. Needed for a plain function.
+        Time step; a plain function requires one. A callable is traced like the equations and may reduce
+        fields, ``lambda u: 0.4 * hc.min(dx / abs(u))``.
     time_step : {"exact", "delayed"}
-        For a time step that reduces fields. "exact": of the fields that the step starts from; all ranks wait
-        for it. "delayed": of the fields that the step before started from, so that the reduction goes on
-        while fields are computed (Mendygral et al. 2017, Section 4.1.1); leave room in it for what can change
-        in a step. The first step after fields or parameters were set is exact.
+        Evaluation of a time step that reduces fields. "exact": each step reduces the fields at its start, and
+        all ranks wait for the result. "delayed": each step uses the reduction of the fields at the start of
+        the previous step. This reduction overlaps with computation (Mendygral et al. 2017, Section 4.1.1). A
+        delayed time step needs a safety margin for the changes during one step. The first step after fields
+        or parameters were set is exact.
     order : int
         Order of accuracy of differences.
     after_step : callable, optional
         Statements at the end of each step, traced like a program: ``lambda p: p.set(p - hc.value(p, c))``.
-        ``hc.stop(condition, reason)`` there ends the run.
+        ``hc.stop(condition, reason)`` in these statements ends the run.
     terms : callable, optional
-        The terms of the time derivatives by field and name, ``{T: {"conduction": kappa * hc.laplacian(T)}}``,
-        with arguments as the equations have. Where it is given, a run that meets a value that is not finite
-        reports the first step that left one, and which terms led to it. For this a copy of all fields is
-        kept, as they were when last checked, and at the start of a run where they were set or read since: in
-        memory up to 64 MiB a rank, else in a temporary file.
+        Terms of the time derivatives by field and name, ``{T: {"conduction": kappa * hc.laplacian(T)}}``. The
+        arguments are those of the equations. If `terms` is given, a run that meets a non-finite value reports
+        the first step that produced one, and the terms that caused it. For this report, all fields are copied
+        at each check, and at the start of a run if they were set or read since. The copy is stored in memory
+        up to 64 MiB per rank, otherwise in a temporary file.
     communicator : mpi4py communicator, optional
-        All ranks that the launcher started, by default. It must not be freed before the simulation.
+        Communicator of the simulation; by default that of all ranks that the launcher started. The
+        communicator must outlive the simulation.
     **execution
-        How it runs, on which no bit of a result depends; see `halocline.Execution`.
+        Options of execution, which do not change any bit of the results; see `halocline.Execution`.
 
     Attributes
     ----------
     given : dict of str to float
-        The parameters as they were given at first, and "dt" where it is a number.
+        Initial values of the parameters, and "dt" if the time step is a number.
     resumed : Saved or None
-        The checkpoint that it goes on from.
+        Checkpoint from which the run was resumed.
     order : int
-        Of accuracy of differences.
+        Order of accuracy of differences.
     scheme : time integration scheme or None
     title : str
-        What output says that it is of; by default the name of the function.
+        Name of the simulation in output; by default the name of the function.
     notes : callable or None
-        Returns what else its checkpoints are to hold, for JSON: ``resumed.facts`` has it.
+        Function that returns further facts for checkpoints, as JSON data. ``resumed.facts`` contains these
+        facts.
 
-    The attributes `title` and `notes` can be set, and `dt` where it is a number. Setting another attribute
+    The attributes `title` and `notes` can be set, and `dt` if it is a number. Setting another attribute
     raises InputError.
 
     Raises
     ------
     InputError
-        For equations, parameters or options that cannot work, before anything is computed.
+        Equations, parameters or options are invalid. The error precedes any computation.
     """
 
     settable: ClassVar[Mapping[str, str]] = {
@@ -141,9 +144,9 @@ class Simulation(Fields):
         if not isinstance(grid, Grid):
             raise InputError(f"grid is {shown(grid)}; expected a halocline.Grid")
         check_options(execution, Simulation.__init__, Execution.__init__)
-        own = {"communicator": communicator, "scheme": scheme, "order": order}
-        execution = observers.options(program_in(function) or function, {**own, **execution})
-        comm, scheme, order = (execution.pop(name) for name in own)
+        named_options = {"communicator": communicator, "scheme": scheme, "order": order}
+        execution = observers.options(program_in(function) or function, {**named_options, **execution})
+        comm, scheme, order = (execution.pop(name) for name in named_options)
         comm = communicator_of(comm)
         super().__init__(
             FieldStore(Domain(grid, comm, Execution(**execution))), {} if parameters is None else parameters
@@ -179,9 +182,9 @@ class Simulation(Fields):
         observers.made(self)
         if self._stepping.wanted is not None:
             self.values[WANTED_STEP] = self.given[restart.DT] = self._stepping.wanted
-        # weak: the memory of a simulation is free as soon as nobody has it
+        # A weak reference, so that the last reference of the user's code frees the memory of the simulation.
         self._session = Session(proxy(self), self._stepping)
-        _ = self._session.identity  # computed here once, and not in a run with checkpoints
+        _ = self._session.identity  # computed once here instead of during a run with checkpoints
         self.replay = None if terms is None else FailureReplay(self._session, terms, order)
         self._session.replay = self.replay
         if comm.rank == 0:
@@ -192,20 +195,20 @@ class Simulation(Fields):
                 log.warning("%s", notice)
 
     def activate(self, active: Any) -> None:
-        """Change which blocks of the grid are active, between two runs; all ranks call this.
+        """Change the set of active blocks of the grid between two runs. All ranks call this method.
 
-        Blocks that become inactive give their memory back, and those that become active begin with zeros. A
-        delayed time step is exact once more.
+        The memory of blocks that become inactive is freed. Blocks that become active begin with zeros. The
+        next step computes a delayed time step exactly.
 
         Parameters
         ----------
         active : array of bool
-            As for `Grid`; the blocks may be others than before.
+            Mask of active blocks, as for `Grid`. The block shape may differ from the previous one.
 
         Raises
         ------
         InputError
-            The grid was made without ``active``; a mask that does not fit it.
+            The grid was created without ``active``, or the mask does not fit the grid.
         """
         if self.store.blocks is None:
             raise InputError(
@@ -220,40 +223,40 @@ class Simulation(Fields):
         self.settle()
         schedule = replace(self.schedule, blocks=blocks)
         assert self.domain.decomposition is not None
-        check_fit(schedule, self.domain.decomposition)  # before anything is lost
+        check_fit(schedule, self.domain.decomposition)  # before data are discarded
         self.store.activate(blocks)
         self._with_walls.clear()
         self._forget_programs()
         self._session.replace(prepare_schedule(self.store, schedule, self.program.name))
 
     def balance(self, *, work: Any = None, ranks_active: int | None = None) -> Balance:
-        """Move subdomains between ranks so that all take equally long; all ranks call this.
+        """Move subdomains between ranks to equalize their run time. All ranks call this method.
 
-        Subdomains are a chain along a Z-order curve, of which each rank gets consecutive ones. Between two
-        steps this may be called as often as you like: no bit of a result depends on it. Views of fields that
-        were taken before are not valid any more.
+        Subdomains are ordered along a Z-order curve, and each rank holds a consecutive range of them. This
+        method can be called between any two steps, because no bit of a result depends on the distribution.
+        Views of fields that were taken before are no longer valid.
 
         Parameters
         ----------
         work : field, expression or number, optional
-            Work in each cell, at least 0. Where not given, the time that threads have spent in each subdomain
-            since the last balance; on devices, the number of active cells.
+            Non-negative work per cell. By default, the work is the time that threads spent in each subdomain
+            since the last balance. On devices, the default is the number of active cells.
         ranks_active : int, optional
-            Number of ranks that hold subdomains from now on, the first ones, node by node; as many as before
-            where not given.
+            Number of ranks that hold subdomains from now on: the first ranks, node by node. By default the
+            number does not change.
 
         Returns
         -------
         Balance
-            Shares of work before and after, subdomains that moved, and the time that it took.
+            Shares of work before and after, moved subdomains, and duration of the balance.
 
         Raises
         ------
         InputError
-            `ranks_active` exceeds the number of ranks or differs between ranks; no rank has several
-            subdomains, so that nothing can be balanced; or `work` is negative or not finite.
+            `ranks_active` exceeds the number of ranks or differs between ranks; each rank has only one
+            subdomain; or `work` is negative or not finite.
         RunError
-            A node has too little memory for its new share; nothing has moved then.
+            A node has insufficient memory for its new share. No subdomain has moved in this case.
         """
         domain = self.domain
         active = domain.active_ranks if ranks_active is None else RANKS.check("ranks_active", ranks_active)
@@ -267,12 +270,12 @@ class Simulation(Fields):
             )
         self.settle()
         weights = measured_work(self.store) if work is None else self._work(work)
-        found = balance(self.store, weights, active, self._release_engines)
-        self.balances.append(found)
+        result = balance(self.store, weights, active, self._release_engines)
+        self.balances.append(result)
         self._session.forget_copy()
         if domain.comm.rank == 0:
-            log.info("balance at step %d: %s", self.steps, found)
-        return found
+            log.info("balance at step %d: %s", self.steps, result)
+        return result
 
     def _balance(self) -> None:
         self.balance()
@@ -282,12 +285,12 @@ class Simulation(Fields):
         if not isinstance(work, (Field, str)) and not (constant := as_expr(work, "work")).varies:
             if constant.op == "const" and not 0.0 < constant.attribute < math.inf:
                 raise InputError(f"work is {constant.attribute:g}; expected a positive number")
-            return active_cells(self.store)  # all cells count alike
+            return active_cells(self.store)  # uniform work
         with self.holding(work) as field:
             views = dict(zip(self.domain.subdomains, self.store.views(field), strict=True))
-            least = min((float(view.min()) for view in views.values()), default=0.0)
+            smallest = min((float(view.min()) for view in views.values()), default=0.0)
             sums = {number: float(view.sum(dtype="float64")) for number, view in views.items()}
-        bad = [least, *sums.values()] if math.isnan(least) or least < 0 else list(sums.values())
+        bad = [smallest, *sums.values()] if math.isnan(smallest) or smallest < 0 else list(sums.values())
         wrong = next((value for value in bad if not 0.0 <= value < math.inf), None)
         values = [value for value in self.domain.comm.allgather(wrong) if value is not None]
         if values:
@@ -295,76 +298,76 @@ class Simulation(Fields):
         return sums
 
     def _release_engines(self) -> None:
-        """Free all engines, whose memory of subdomains that move would else be held until the next run."""
+        """Free all engines. Otherwise they would keep the memory of moved subdomains until the next run."""
         self._session.release()
         for prepared in self._programs.values():
             if isinstance(prepared, Prepared):
                 prepared.release()
 
-    # --- what it is ---
+    # --- properties ---
 
     @property
     def program(self) -> Program:
-        """The statements of a step, as data."""
+        """Statements of a step, as data."""
         return self._stepping.program
 
     @property
     def prepared(self) -> Prepared:
-        """The program bound to the engine."""
+        """Program bound to the engine."""
         return self._session.prepared
 
     @property
     def schedule(self) -> Any:
-        """The compiled program, as data; see halocline.compile.schedule."""
+        """Compiled program, as data; see halocline.compile.schedule."""
         return self.prepared.schedule
 
     @property
     def plan(self) -> Any:
-        """This rank's plan, as data; see halocline.plan.rank."""
+        """Plan of this rank, as data; see halocline.plan.rank."""
         return self.prepared.plan
 
     @property
     def held(self) -> list[Field]:
-        """The fields of the program, those of the scheme too."""
+        """Fields of the program, including those of the scheme."""
         return self._session.held
 
     @property
     def dt(self) -> float | None:
-        """Time step: its number, or for a varying time step that of the last step (None before the first).
+        """Time step: its number, or the last value of a varying time step (None before the first step).
 
         ``sim.dt = 1e-4`` changes the number for the following steps. All ranks must set the same value.
 
         Raises
         ------
         InputError
-            The value set is not a positive number; the time step is a function, or the program has none.
+            The value is not a positive number, the time step is a function, or the program has no time step.
         """
         return self.values.get(WANTED_STEP, self.values.get("dt"))
 
     @dt.setter
     def dt(self, value: float) -> None:
         if self._stepping.wanted is None:
-            why = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
+            problem = "is a function" if callable(self._traced.keywords["dt"]) else "was not given"
             raise InputError(
-                f"dt is set to {shown(value)}, but the time step of this simulation {why}; give a number as "
-                "dt= when it is made, or let the function read a parameter"
+                f"dt is set to {shown(value)}, but the time step of this simulation {problem}; "
+                "give a number as dt= when it is made, or let the function read a parameter"
             )
         self.values[WANTED_STEP] = time_step_of(value)
         self._session.forget_time_steps()
 
     @property
     def time(self) -> float:
-        """Simulated time reached; `restart` sets it."""
+        """Simulated time; `restart` sets it."""
         return self._session.time
 
     @property
     def steps(self) -> int:
-        """Steps done so far."""
+        """Number of completed steps."""
         return self._session.step
 
     @property
     def resumed(self) -> Saved | None:
-        """The checkpoint that the run goes on from, where it does."""
+        """Checkpoint from which the run was resumed, or None."""
         return self._ledger.resumed
 
     @property
@@ -373,18 +376,22 @@ class Simulation(Fields):
         return self._ledger.writing
 
     def present_scalars(self) -> dict[str, float]:
-        """Scalars as they are while a run goes on, which another thread may read: some may be of a step
-        later than others."""
+        """Return the current scalars during a run, for use in another thread.
+
+        The result is not a consistent snapshot: some scalars may belong to a later step than others.
+        """
         return self._session.scalars()
 
     @property
     def bytes_per_step(self) -> float:
-        """Bytes that must cross memory in one step, all ranks together."""
+        """Minimum memory traffic of one step, in bytes, summed over all ranks."""
         return self.prepared.bytes_per_pass * self.store.cells
 
     def share_of_bound(self) -> float | None:
-        """What the last run reached of the speed of memory, measured now; all ranks call this. None where no
-        step was done."""
+        """Return the fraction of the memory bandwidth that the last run reached; None without a step.
+
+        All ranks call this method, which measures the bandwidth.
+        """
         steps, seconds = self._session.last_run
         if not steps:
             return None
@@ -393,21 +400,21 @@ class Simulation(Fields):
     # --- running ---
 
     def restart(self, *, time: float = 0.0) -> None:
-        """Begin a new run with the present fields and parameters; all ranks call this.
+        """Begin a new run with the present fields and parameters. All ranks call this method.
 
-        The number of steps is 0 again. A delayed time step is exact once more, and `resumed` is None. Scalars
-        of the program keep their values. Output and checkpoints of the earlier run belong to another run, so
-        that the new run overwrites them only with ``overwrite=True``.
+        The number of steps is reset to 0, `resumed` to None, and a delayed time step is exact in the next
+        step. Scalars of the program keep their values. Output and checkpoints of the earlier run count as
+        those of another run. The new run overwrites them only with ``overwrite=True``.
 
         Parameters
         ----------
         time : float
-            The simulated time.
+            New simulated time.
 
         Raises
         ------
         InputError
-            The time is not finite, ranks give different times, or a run is under way.
+            The time is not finite, the ranks give different times, or a run is in progress.
         """
         if self._session.is_under_way:
             raise InputError("restart is called while the simulation runs; call it between two runs")
@@ -421,22 +428,23 @@ class Simulation(Fields):
             self.replay.begin = None
 
     def resume(self, path: str | Path, *, change: Collection[str] = ()) -> None:
-        """Take over a checkpoint that a run of the same program left, on any number of ranks: what follows
-        has the bits of a run that never stopped. All ranks call this.
+        """Load a checkpoint of the same program, written on any number of ranks. All ranks call this method.
+
+        The following steps are bit-for-bit identical to those of a run without interruption.
 
         Parameters
         ----------
         path : str or path
-            A folder of checkpoints, of which the newest counts, or one of them.
+            Folder of checkpoints, from which the newest is loaded, or a single checkpoint.
         change : collection of str
-            The parameters that may differ from those of that run, "dt" among them: they are changed from
-            here on.
+            Parameters, possibly including "dt", that may differ from the checkpoint. Their present values
+            apply to the following steps.
 
         Raises
         ------
         InputError
-            There is no checkpoint, it is damaged, or another program left it; nothing was changed then,
-            unless it is damaged.
+            The checkpoint does not exist, is damaged, or belongs to another program. The simulation is
+            unchanged in this case, except by a damaged checkpoint.
         """
         comm = self.domain.comm
         change = [as_name(name, "parameter name") for name in change]
@@ -451,8 +459,8 @@ class Simulation(Fields):
         self._ledger.resume(saved)
         if comm.rank == 0:
             log.info("resumed from %s: step %d, time %g", saved.folder, self.steps, self.time)
-            for name, (then, now) in changes.items():
-                log.warning("parameter %s is changed from %g to %g", name, then, now)
+            for name, (old, new) in changes.items():
+                log.warning("parameter %s is changed from %g to %g", name, old, new)
 
     def run(
         self,
@@ -466,63 +474,65 @@ class Simulation(Fields):
         checkpoint: Checkpoint | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Outcome:
-        """Advance in time.
+        """Advance the simulation to a time, by a number of steps, or by one step. All ranks call this method.
 
         Parameters
         ----------
         until : float, optional
-            The time to reach; the last step is shortened to end there.
+            Final time; the last step is shortened to end at this time.
         steps : int, optional
-            The greatest number of steps. Without `until` and `steps` a program runs once.
+            Maximum number of steps. Without `until` and `steps`, the program runs once.
         every : float, hc.steps or str, optional
             Interval between two calls of `callback`: a float is simulated time, ``hc.steps(5)`` or "5 steps"
-            a number of steps, and a text such as "30 s" wall-clock time. At a time that no step meets, the
-            call follows the first step past it.
+            a number of steps, and a text such as "30 s" wall-clock time. If no step ends at a due time, the
+            call follows the first step past this time.
         exact : bool
-            Shorten steps to meet these times instead, so that the interval changes the result.
+            True to shorten steps so that they end at the due times. The interval then changes the result.
         callback : callable, optional
-            Called with the simulation, on every rank, as often as `every` says, and at the end, unless an
+            Function of the simulation. Every rank calls it at the interval `every`, and at the end unless an
             ``hc.stop`` has ended the run.
         output : Output, or sequence of them, optional
-            What is written as the run goes on.
+            Output during the run.
         checkpoint : Checkpoint, optional
-            Where to leave checkpoints, and how often; see `resume`.
+            Folder and interval of checkpoints; see `resume`.
         on_progress : callable, optional
-            Called with the steps done, a few times a second, from another thread.
+            Function of the number of completed steps, called from another thread a few times per second.
 
         Returns
         -------
         Outcome
-            Its `reason` is "completed", that of the ``hc.stop`` that ended the run, or "no step". A run does
-            no step where `steps` is 0, or where the time was reached before, which causes a warning.
+            Outcome of the run. Its `reason` is "completed", the reason of the ``hc.stop`` that ended the run,
+            or "no step". A run has no step if `steps` is 0, or if the time was reached before; the latter
+            causes a warning.
 
         Raises
         ------
         InputError
-            A time, a number of steps or a field that cannot be; `until` for a program that has no time.
+            A time, a number of steps or a field is invalid, or `until` is given for a program without time.
         RunError
-            A field is not finite, the time step is not positive, or a loop cannot end. Fields are checked
-            after 64 steps, after 128 more, and so on, but at least every 10 seconds, or every 100 times what
-            a check takes, if that is longer; before each call of `callback`, and at the end. With `terms` the
-            first step that left such a value is found, and reported with the terms that led to it; the
-            simulation holds what was before that step then. Or a checkpoint cannot be written.
+            A field is not finite, the time step is not positive, a loop cannot end, or a checkpoint cannot be
+            written. Fields are checked after 64 steps, after 128 more, and so on, before each call of
+            `callback`, and at the end. The interval between checks is at most the larger of 10 seconds and
+            100 times the duration of a check. With `terms`, the error names the first step that produced a
+            non-finite value, and the terms that caused it. The simulation then contains the state before that
+            step.
         KeyboardInterrupt
-            SIGINT or SIGTERM came, and all ranks have ended after the same step, or the same pass of a loop
-            within one.
+            The process received SIGINT or SIGTERM. All ranks have ended after the same step, or after the
+            same pass of a loop within a step.
         Stopped
-            With `checkpoint`: the run was asked to end, and has left a checkpoint.
+            The run ended early on request, and has written a checkpoint. This requires `checkpoint`.
         """
         if positional:
             number = ", ".join(map(shown, positional))
             raise InputError(
                 f"run({number}): write run(until={number}) for a time, or run(steps=...) for steps"
             )
-        own = RunArguments(until, steps, every, exact, callback, output, checkpoint, on_progress)
-        outcome: Outcome = observers.observed(self, self._run)(own)
+        arguments = RunArguments(until, steps, every, exact, callback, output, checkpoint, on_progress)
+        outcome: Outcome = observers.observed(self, self._run)(arguments)
         return outcome
 
     def _run(self, arguments: RunArguments) -> Outcome:
-        """Advance in time; see `run`."""
+        """Advance the simulation; see `run`."""
         callback, on_progress = arguments.callback, arguments.on_progress
         until_time, most_steps, interval = run_bounds(arguments, timed=self._stepping.timed)
         if callback is not None:
@@ -531,7 +541,7 @@ class Simulation(Fields):
             check_callback(on_progress, "on_progress", "the number of steps")
         if arguments.every is not None and self.domain.comm.rank == 0:
             warn_of_number(arguments.every)
-        if not self._checked.issuperset(self.held):  # the user set some
+        if not self._checked.issuperset(self.held):  # the user has set fields
             self._session.forget_checks()
         self.check_inputs("before the run")
         first, start = self.steps, self.time
@@ -540,14 +550,14 @@ class Simulation(Fields):
             self._session, self.title, self.given,
             output=arguments.output, checkpoint=arguments.checkpoint, also=self._facts,
         )  # fmt: skip
-        counted = files.statistics  # steps add up what the statistics of outputs are of
+        statistics = files.statistics  # steps accumulate the statistics of outputs
         recorded = files.recorded
         if recorded and self.program.records:  # a program has one history
             recorded = []
         extended: AbstractContextManager[None] = nullcontext()
-        if counted or recorded:
+        if statistics or recorded:
             numbers = [recorded_numbers for _, recorded_numbers in recorded]
-            traced = self._traced(counting=counted, recorded=numbers)
+            traced = self._traced(counting=statistics, recorded=numbers)
             extended = self._session.using(traced, partial(add_rows, recorded) if recorded else None)
         with extended, files.ready(first):
             course = Course(self._session, files, [store for store, _ in recorded])
@@ -571,7 +581,7 @@ class Simulation(Fields):
         return {**(self.notes() if self.notes is not None else {}), **observers.facts(self)}
 
     def _without_a_step(self, outcome: Outcome, start: float, until: float | None) -> Outcome:
-        """Return the outcome of a run without a step; warn where `until` was reached before."""
+        """Return the outcome of a run without a step. Warn if `until` was reached before."""
         if until is not None and self._session.clock.has_reached(until) and self.domain.comm.rank == 0:
             reason = f"and the time is {start:g} already; sim.restart(time=0) sets the time back"
             if until > start:
@@ -580,11 +590,11 @@ class Simulation(Fields):
         return replace(outcome, reason=NO_STEP)
 
     def explained(self, error: HaloclineError) -> HaloclineError:
-        """The same error with the terms that led to it, where `terms` are known; all ranks call this."""
+        """Return the error with the terms that caused it, if `terms` are known. All ranks call this."""
         return self._session.explained(error)
 
     def check_inputs(self, when: str) -> None:
-        """See Fields.check_inputs."""
+        """Check all fields that were set; see `Fields.check_inputs`."""
         try:
             super().check_inputs(when)
         except InputError as error:
