@@ -1,11 +1,11 @@
-"""The folder of compiled kernels: who may write there, what in it is whole, and how a file gets there.
+"""Cache folder of compiled kernels: access rights, checks of the files, and atomic writes.
 
-What lies there is run as the user who finds it. So nothing is taken from a folder or file that others could
-have written, and nothing whose digest, which lies beside it, does not match: a full disk or a crash leaves
-files that are cut, and the loader dies of some of them. Whoever may rename the folders above it is trusted.
+The process runs the files of this folder with the rights of its user. It therefore accepts no folder or file
+that another user could have written, and no file whose digest does not match. A full disk or a crash leaves
+incomplete files, and some of them crash the loader. Users that may rename the parent folders are trusted.
 
-The cache is safe under concurrent ranks and killed compilers: a file is written under a name of its own and
-renamed into place when it is complete; no locks.
+The cache is safe with concurrent ranks and with compilers that are killed. A writer creates each file under a
+unique name and renames the complete file. There are no locks.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from halocline.errors import CompileError
 
 log = logging.getLogger("halocline")
 
-ABANDONED = 3600  # seconds after which the folder of a compiler is that of one that was killed
+ABANDONED = 3600  # seconds; an older temporary folder belongs to a compiler that was killed
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: HALOCLINE_CACHE, else halocline in the user's cache folder.
+    """Return the cache folder: HALOCLINE_CACHE, else `halocline` in the cache folder of the user.
 
     Raises
     ------
     CompileError
-        Nothing says where the user's folders are.
+        The environment does not define the folders of the user.
     """
-    given, base = os.environ.get("HALOCLINE_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    if given:
-        return _expanded(Path(given)).absolute()  # the loader looks elsewhere for a name without a folder
+    selected, base = os.environ.get("HALOCLINE_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if selected:
+        return _expanded(Path(selected)).absolute()  # the loader does not search the current folder
     try:
         return (Path(base).absolute() if base else Path.home() / ".cache") / "halocline"
     except RuntimeError as error:
@@ -49,7 +49,7 @@ def cache_folder() -> Path:
 
 
 def _expanded(folder: Path) -> Path:
-    """Return a path with the home folder in place of a leading ``~``, which no shell may have seen."""
+    """Return a path with the home folder in place of a leading ``~``; the shell may not have expanded it."""
     try:
         return folder.expanduser()
     except RuntimeError:
@@ -60,57 +60,60 @@ def _expanded(folder: Path) -> Path:
 
 
 def trusted(folder: Path) -> Path:
-    """The folder itself, if no other user can have put anything into it, or if it does not exist yet.
+    """Return the folder if no other user can write to it, or if it does not exist yet.
 
     Raises
     ------
     CompileError
-        It belongs to another user, or others may write there.
+        The folder belongs to another user, or others may write to it.
     """
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
-        return folder  # whoever writes there finds out why it cannot be
-    why = _foreign(found)
-    if why:
+        return folder  # a later write reports the error
+    flaw = _foreign(status)
+    if flaw:
         raise CompileError(
-            f"the cache of compiled kernels, {folder}, is not used: it {why}, and what lies there is run as "
+            f"the cache of compiled kernels, {folder}, is not used: it {flaw}, and what lies there is run as "
             "you; set HALOCLINE_CACHE to a folder of your own"
-            + (f", or take the others' right away: chmod go-w {folder}" if _own(found) else "")
+            + (f", or take the others' right away: chmod go-w {folder}" if _own(status) else "")
         )
     return folder
 
 
 def own_folder(folder: Path) -> Path:
-    """A folder of the cache, made where it is missing: for its owner to write, whatever the umask lets others
-    do.
+    """Return a folder of the cache, and create it if it is missing.
+
+    Only its owner may write to a new folder, for any umask.
 
     Raises
     ------
     CompileError
-        As `trusted`, also where another user was the first to make it.
+        The folder is not trusted, see `trusted`; another user may have created it first.
     OSError
-        It cannot be made.
+        The folder cannot be created.
     """
-    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         with contextlib.suppress(FileExistsError):
             missing.mkdir(mode=0o755)
     return trusted(folder)
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a file of the cache may be used: there, of this user or root, writable by no one else, and with
-    the bytes that its digest stands for."""
+    """Return True if a file of the cache may be used.
+
+    The file must belong to this user or root, nobody else may write it, and its bytes must match its digest.
+    """
     return _fault(file) == ""
 
 
 def first_whole(folder: Path, pattern: str) -> Path | None:
-    """Return the first file of a folder of the cache, by name, that may be used; None where there is none."""
+    """Return the first file of a cache folder, by name, that may be used; None if there is none."""
     return next(filter(is_whole, sorted(folder.glob(pattern))), None)
 
 
 def cached(file: Path, make: Callable[[Path], Path]) -> Path:
-    """Return a file of the cache; where it is missing or cannot be used, `make` writes it into a folder.
+    """Return a file of the cache; if it is missing or unusable, `make` writes it into a folder first.
 
     Raises
     ------
@@ -128,20 +131,22 @@ def cached(file: Path, make: Callable[[Path], Path]) -> Path:
 
 
 def _fault(file: Path) -> str | None:
-    """Why a file of the cache may not be used; "" where it may, None where it is not there."""
+    """Return the reason against the use of a file of the cache; "" for a valid file, None for a missing
+    one.
+    """
     try:
         with open(file, "rb") as handle:
-            found = os.fstat(handle.fileno())
-            why = f"it {_foreign(found)}" if _foreign(found) else ""
-            if not why and _digest(file).read_text(encoding="utf-8") != _line(file, handle.read()):
-                why = "its bytes are not those that were written"
+            status = os.fstat(handle.fileno())
+            fault = f"it {_foreign(status)}" if _foreign(status) else ""
+            if not fault and _digest(file).read_text(encoding="utf-8") != _line(file, handle.read()):
+                fault = "its bytes are not those that were written"
     except FileNotFoundError as error:
         if error.filename == str(file):
             return None
-        why = "its digest is missing"
+        fault = "its digest is missing"
     except (OSError, UnicodeDecodeError) as error:
-        why = f"it cannot be read ({error})"
-    return why
+        fault = f"it cannot be read ({error})"
+    return fault
 
 
 def _own(found: os.stat_result) -> bool:
@@ -149,7 +154,7 @@ def _own(found: os.stat_result) -> bool:
 
 
 def _foreign(found: os.stat_result) -> str:
-    """How somebody else could have written this file or folder; "" where nobody could."""
+    """Return the way in which another user could have written a file or folder; "" if there is none."""
     if not _own(found):
         return f"belongs to user {found.st_uid}"
     if found.st_mode & OTHERS_WRITE:
@@ -162,31 +167,31 @@ def _digest(file: Path) -> Path:
 
 
 def _line(file: Path, content: bytes) -> str:
-    """A line that `sha256sum --check` reads."""
+    """Return a line in the format of `sha256sum --check`."""
     return f"{sha256(content).hexdigest()}  {file.name}\n"
 
 
 def publish(made: Path, name: Path) -> None:
-    """Give a file its name in the cache, once all of it and its digest are on disk."""
+    """Move a file to its name in the cache after the file and its digest are on disk."""
     written = made.with_name(f"{made.name}.digest")
     written.write_text(_line(name, made.read_bytes()), encoding="utf-8")
     for file in (written, made):
         with open(file, "rb") as handle:
             os.fchmod(handle.fileno(), stat.S_IMODE(os.fstat(handle.fileno()).st_mode) & ~OTHERS_WRITE)
             os.fsync(handle.fileno())
-    os.replace(written, _digest(name))  # first: a file that has its name is whole
+    os.replace(written, _digest(name))  # first: a file under its final name must be complete
     os.replace(made, name)
 
 
 @contextlib.contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """A folder of this process alone inside the cache; those that killed compilers left behind are removed.
+    """Create a temporary folder in the cache for a with block; remove the folders of killed compilers.
 
     Raises
     ------
     CompileError
-        The cache cannot be written, now or in the block: it is a file, the disk is full; or others may write
-        there.
+        The cache cannot be written, before or in the block: it is a file, the disk is full, or others may
+        write to it.
     """
     place: Path | None = None
     try:
@@ -194,10 +199,10 @@ def workplace(folder: Path) -> Iterator[Path]:
         place = Path(tempfile.mkdtemp(prefix="making-", dir=folder))
         yield place
     except OSError as error:
-        what = error.filename2 or error.filename
-        where = f": {what}" if what and place is not None and not Path(what).is_relative_to(place) else ""
+        path = error.filename2 or error.filename
+        note = f": {path}" if path and place is not None and not Path(path).is_relative_to(place) else ""
         raise CompileError(
-            f"the cache of compiled kernels, {folder}, cannot be written ({error.strerror or error}{where}); "
+            f"the cache of compiled kernels, {folder}, cannot be written ({error.strerror or error}{note}); "
             "set HALOCLINE_CACHE to a folder that can"
         ) from None
     finally:
@@ -209,8 +214,8 @@ def workplace(folder: Path) -> Iterator[Path]:
 def _remove_abandoned(folder: Path) -> None:
     names: list[str] = []
     with contextlib.suppress(OSError):
-        names = os.listdir(folder)  # half the time of Path.glob in a cache of thousands of files
-    for left in (folder / name for name in names if name.startswith("making-")):
+        names = os.listdir(folder)  # twice as fast as Path.glob for thousands of files
+    for path in (folder / name for name in names if name.startswith("making-")):
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > ABANDONED:
-                left.unlink() if left.is_file() else shutil.rmtree(left, ignore_errors=True)
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Why a sweep reads as far around a cell as it does: the stages that lead there, one after another."""
+"""Chains of stages that determine the halo width of a sweep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from halocline.compile.passes.reach import results
 
 @dataclass(frozen=True)
 class Link:
-    """Something that a sweep sets or reads, by name, and how many layers away from the cell that it sets."""
+    """Name of an array that a sweep sets or reads, and its distance in layers from the computed cell."""
 
     name: str
     layers: int
@@ -19,7 +19,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """What leads farthest along an axis, in one direction.
+    """Chain of reads that reaches farthest along one axis in one direction.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Chain:
     side : int
         -1 or 1.
     links : tuple of Link
-        First what is set, then stages, each read by what stands before it, and last the field.
+        The array that the sweep sets, then stages, and last the field. Each link reads the next one.
     """
 
     axis: int
@@ -36,43 +36,48 @@ class Chain:
 
 
 def chains(staged: Kernel) -> tuple[Chain, ...]:
-    """The chain of each side of the cell on which a sweep reads other cells through stages; where several are
-    as long, one of them. `staged` is the kernel before nests, see `halocline.compile.sweep.SweepNests`."""
+    """Return the longest chain of each side on which a sweep reads other cells through stages.
+
+    If several chains of a side have the same length, the result contains one of them. `staged` is the kernel
+    without nests, see `halocline.compile.sweep.SweepNests`.
+    """
     sides = ((axis, side) for axis in range(staged.ndim) for side in (-1, 1))
-    found = (_chain(staged, axis, side) for axis, side in sides)
-    return tuple(c for c in found if c is not None and len(c.links) > 2 and c.links[-1].layers > 0)
+    longest = (_chain(staged, axis, side) for axis, side in sides)
+    return tuple(c for c in longest if c is not None and len(c.links) > 2 and c.links[-1].layers > 0)
 
 
 def _chain(staged: Kernel, axis: int, side: int) -> Chain | None:
-    """The farthest on one side; None where no field is read."""
+    """Return the longest chain of one side; None if the sweep reads no field."""
     stages = [s for s in staged.body if isinstance(s, ir.Stage)]
-    kept = {stage.array for stage in stages}
-    far: dict[str, int] = {}  # how far away each array is read
-    reader: dict[str, str | None] = {}  # and by which stage
-    set_by: dict[str, str] = {}  # what is set, where no stage is between
+    stage_arrays = {stage.array for stage in stages}
+    distances: dict[str, int] = {}  # largest distance of the reads of each array
+    reader: dict[str, str | None] = {}  # stage with this read; None for a result
+    set_by: dict[str, str] = {}  # result that depends on this read
 
     def read(value: int, at: int, stage: str | None, name: str) -> None:
         for array, offset in staged.loads((value,)):
-            there = at + side * offset[axis]
-            if there > far.get(array, there - 1):
-                far[array], reader[array], set_by[array] = there, stage, name
+            distance = at + side * offset[axis]
+            if distance > distances.get(array, distance - 1):
+                distances[array], reader[array], set_by[array] = distance, stage, name
 
     for result in results(staged):
         read(result.value, 0, None, getattr(result, "array", "a reduction"))
     for stage in reversed(stages):
-        if stage.array in far:
-            read(stage.value, far[stage.array], stage.array, set_by[stage.array])
-    at = max((array for array in far if array not in kept), key=far.__getitem__, default=None)
+        if stage.array in distances:
+            read(stage.value, distances[stage.array], stage.array, set_by[stage.array])
+    at = max(
+        (array for array in distances if array not in stage_arrays), key=distances.__getitem__, default=None
+    )
     if at is None:
         return None
     first = Link(_plain(set_by[at]), 0)
     links: list[Link] = []
     while at is not None:
-        links.append(Link(_plain(at), far[at]))
+        links.append(Link(_plain(at), distances[at]))
         at = reader[at]
     return Chain(axis, side, (first, *reversed(links)))
 
 
 def _plain(name: str) -> str:
-    """The user's name of a stage or field."""
+    """Return the name that the user gave to a stage or field."""
     return name.partition(".")[0]

@@ -1,4 +1,4 @@
-"""From a program to its schedule: lower, lay out nests, analyse halos, write kernels."""
+"""Compilation of a program to its schedule: sweeps, loop nests, halo analysis, kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from halocline.lang.grid import AXES, Field, Grid
 from halocline.lang.program import Program
 from halocline.lang.trace import OWN
 
-MOST_SCHEDULES = 32  # of the programs that were used last; a large one holds a megabyte of text
+MOST_SCHEDULES = 32  # of the most recently used programs; a large schedule has 1 MB of text
 _schedules: dict[tuple[bytes, str, Strategy | None, int], schedule.Schedule] = {}
 
 
@@ -44,27 +44,28 @@ def compile_program(
 ) -> schedule.Schedule:
     """Return the schedule of a program, with the C++ source of its kernels.
 
-    A process keeps the schedules of the programs that were used last: it compiles equal programs once.
+    A process keeps the schedules of the most recently used programs, and compiles equal programs once.
 
     Parameters
     ----------
     program : Program
     grid : Grid
-        The grid whose fields the program assigns.
+        Grid of the fields that the program assigns.
     halo : {"read", "faces", "edges", "uniform"}
-        ``"read"``: the halos that are read. To compare, all exchanged fields as wide as the widest:
-        ``"faces"``, ``"edges"`` (also along two axes) or ``"uniform"`` (also corners), beside the segments
-        that are read.
+        Halo segments of an exchange. ``"read"``: the segments that are read. The other values serve
+        comparisons: all exchanged fields have halos of the maximum width. ``"faces"`` exchanges faces,
+        ``"edges"`` also segments along two axes, ``"uniform"`` also corners. Each also exchanges the
+        segments that are read.
     device : Strategy, optional
-        Strategy of the kernels for devices; sweeps run on the CPU by default.
+        Strategy of the kernels for devices; by default, sweeps run on the CPU.
     shared : int
-        Bytes that threads of a group can share there.
+        Bytes of shared memory per thread block of the device.
 
     Raises
     ------
     InputError
-        For a program without statements, a field without a boundary condition where one is needed, a value
-        that was overwritten before its use.
+        The program has no statements, a field lacks a required boundary condition, or a statement uses a
+        value that was overwritten before.
     """
     digest = identity(program, grid)
     if digest is None:
@@ -73,7 +74,7 @@ def compile_program(
     result = _schedules.pop(key, None)
     if result is None or is_recording():
         result = _compile(program, grid, halo, device, shared)
-    _schedules[key] = result  # at the end: the oldest entry is removed first
+    _schedules[key] = result  # at the end, since the first entry is removed first
     if len(_schedules) > MOST_SCHEDULES:
         _schedules.pop(next(iter(_schedules)), None)
     return result
@@ -82,15 +83,15 @@ def compile_program(
 def _compile(
     program: Program, grid: Grid, halo: str, device: Strategy | None, shared: int
 ) -> schedule.Schedule:
-    found = arranged(program, grid, halo)
+    sweeps = arranged(program, grid, halo)
     target = Cpu() if device is None else Device(device, shared)
-    numbering = numbered(program, found, target.wraps)
-    compiler = _Compiler(found, numbering, target)
-    operations = tuple(map(compiler.operation, found.operations))
+    numbering = numbered(program, sweeps, target.wraps)
+    compiler = _Compiler(sweeps, numbering, target)
+    operations = tuple(map(compiler.operation, sweeps.operations))
     return schedule.Schedule(
         ndim=grid.ndim,
         periodic=grid.periodic,
-        fields=field_infos(numbering, found),
+        fields=field_infos(numbering, sweeps),
         scalars=tuple(numbering.scalars),
         operations=operations,
         source=translation_unit(compiler.source),
@@ -100,8 +101,10 @@ def _compile(
 
 
 def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
-    """The operations of a program, one for each of its schedule, and the nests and halos of its sweeps.
-    Raises as `compile_program`."""
+    """Return the operations of the schedule of a program, and the nests and halos of its sweeps.
+
+    The function raises the same errors as `compile_program`.
+    """
     operations = lower.lower(program)
     for sweep in lower.sweeps(operations):
         for f in sweep.sets:
@@ -116,13 +119,15 @@ def arranged(program: Program, grid: Grid, halo: str = "read") -> Sweeps:
     halos = analysis.result | exchanges
     if halo != "read":
         make_uniform(halos.values(), grid.ndim, UNIFORM[halo])
-    found = Sweeps(grid, operations, nests, halos)
-    return replace(found, operations=lower.awaited(operations, lambda sweep: set(found.scalars(sweep))))
+    arrangement = Sweeps(grid, operations, nests, halos)
+    return replace(
+        arrangement, operations=lower.awaited(operations, lambda sweep: set(arrangement.scalars(sweep)))
+    )
 
 
 @dataclass
 class _Compiler:
-    """The operations of a schedule, and the text of what they run."""
+    """Operations of a schedule, and the source of their functions."""
 
     found: Sweeps
     numbering: Numbering
@@ -131,23 +136,25 @@ class _Compiler:
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
-    symbols: dict[Code, str] = field(default_factory=dict)  # of kernels, each of which is there once
+    symbols: dict[Code, str] = field(
+        default_factory=dict
+    )  # symbols of the kernels; each kernel is printed once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
-    share: float = 1.0  # of the passes around that run the present statements
+    share: float = 1.0  # share of the enclosing passes that run the current statements
 
     def device_code(self) -> schedule.DeviceCode:
         source = device_text(self.device_source, len(self.numbering.buffers))
         return schedule.DeviceCode(source, self.device_kernels, tuple(self.device_loops))
 
     def symbol(self, base: str) -> str:
-        """A new name of a function."""
+        """Return a new function name."""
         number = self.counts.get(base, 0)
         self.counts[base] = number + 1
         return f"{base}_{number}"
 
     def once(self, base: str, code: Code) -> str:
-        """The symbol of a kernel: a new one, with `base` in it, unless the same was written before."""
+        """Return the symbol of a kernel; print the kernel with `base` in its name if it is new."""
         if code not in self.symbols:
             symbol = self.symbols[code] = self.symbol(base)
             text = code.text.replace(NAME, symbol)
@@ -208,11 +215,11 @@ class _Compiler:
         )
 
     def body(self, graph: lower.LoopGraph) -> tuple[schedule.Operation, ...]:
-        """The operations of a loop, or of a conditional statement."""
+        """Return the operations of a loop or of a conditional statement."""
         around, self.share = self.share, self.share * (1.0 if graph.often is None else graph.often)
-        made = tuple(map(self.operation, graph.body))
+        operations = tuple(map(self.operation, graph.body))
         self.share = around
-        return made
+        return operations
 
     def sweep(self, sweep: lower.SweepGraph) -> schedule.Sweep:
         nests, halo, numbers = self.found.nests[sweep], self.found.halos[sweep], self.numbering.buffers
@@ -223,7 +230,7 @@ class _Compiler:
         wraps = wrapped(nests, halo, self.found.grid) if self.target.wraps else frozenset()
         kernel = run(nests.kernel, partial(operands, of=of, numbers=self.operand_numbers(of)))
         kernel = self.target.ordered(replace(kernel, wraps=tuple(sorted(f.name for f in wraps))))
-        # a field that the sweep does not read need not pass through the cache
+        # results of fields that the sweep does not read bypass the cache
         streamed = frozenset(sinks.values()) - set(read)
         if sweep.roots():
             symbol = self.once("sweep", self.target.sweep(kernel, self.numbering.names, streamed))
@@ -256,7 +263,7 @@ class _Compiler:
         )
 
     def operand_numbers(self, of: Operands) -> dict[str, int]:
-        """On the CPU an operand's place among those of the sweep, on devices the number of the field."""
+        """Return the number of each operand: its position on the CPU, the number of its buffer on devices."""
         if isinstance(self.target, Device):
             return {name: self.numbering.buffers[name] for name in of.names}
         return {name: number for number, name in enumerate(of.names)}
@@ -264,7 +271,7 @@ class _Compiler:
     def halo_kernel(
         self, sweep: lower.SweepGraph, nests: SweepNests, halo: SweepHalo, of: Operands
     ) -> tuple[str | None, Footprint]:
-        """What computes fields in the halo too, and where."""
+        """Return the kernel that computes fields in the halo, and the halo segments that it computes."""
         if not halo.extended:
             return None, Footprint()
         kernel = in_halo(nests.staged, {f.name for f in halo.extended})
@@ -283,7 +290,7 @@ class _Compiler:
         ordered = tuple(sorted(fields, key=lambda f: self.numbering.fields[f]))
         side = f"{AXES[fill.axis]}_{'lower' if fill.side < 0 else 'upper'}"
         name = fill.field.name.replace(OWN, "")
-        made = self.fills[fill] = schedule.Fill(
+        result = self.fills[fill] = schedule.Fill(
             kernel=self.once(f"wall_{name}_{side}", self.wall(fill, ordered, side)),
             field=self.numbering.fields[fill.field],
             operands=tuple(self.numbering.fields[f] for f in ordered),
@@ -295,7 +302,7 @@ class _Compiler:
             covers=fill.covers,
             along=fill.along,
         )
-        return made
+        return result
 
     def wall(self, fill: WallFill, fields: Sequence[Field], side: str) -> Code:
         grid, names = self.found.grid, tuple(f.name for f in fields)

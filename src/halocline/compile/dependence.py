@@ -1,8 +1,9 @@
-"""Reads of statements, and the order of sweeps that they require.
+"""Reads of statements, and the sweep boundaries that they require.
 
-A statement joins the sweep before it unless it reads what would not be there yet: at another cell what the
-sweep assigns, ghosts that follow it, or a scalar that is set after it. And a sweep ends before a statement
-that overwrites what a later one, of another sweep, still reads as it was, and where the program is cut.
+A statement joins the preceding sweep unless it reads a value that does not exist yet. Such values are: a
+value that the sweep assigns, at another cell; ghosts that depend on the sweep; and a scalar that is set after
+the sweep. A sweep also ends at a cut of the program, and before a statement that overwrites a value which a
+later sweep still reads.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from halocline.lang.grid import Field
 from halocline.lang.origin import Line
 from halocline.lang.program import Key
 
-Place = tuple[bool, ...]  # the axes that points are staggered along
+Place = tuple[bool, ...]  # True for each axis along which the points are staggered
 
 
 @dataclass(frozen=True)
 class Use:
-    """A value that a statement reads.
+    """Value that a statement reads.
 
     Parameters
     ----------
@@ -34,10 +35,10 @@ class Use:
     version : int
         See Program.version.
     beyond : bool
-        Whether a neighbour's value or a ghost may be met: at another cell, or at points at upper walls that
-        the field lacks.
+        True if the read may return the value of a neighbour or a ghost. This is the case at another cell,
+        and at points at upper walls that the field lacks.
     in_kernel : bool
-        Whether it is read where cells are computed, not in a scalar statement.
+        True if a kernel reads the value per cell, False in a scalar statement.
     """
 
     key: Key
@@ -47,12 +48,14 @@ class Use:
 
 
 def beyond(field: Field, offset: Offset, place: Place) -> bool:
-    """See `Use.beyond`: of a read at the points of `place`."""
-    return any(offset) or any(p and not own for p, own in zip(place, field.staggered, strict=False))
+    """Return True if a read at the points of `place` may return another point or a ghost; see
+    `Use.beyond`.
+    """
+    return any(offset) or any(p and not f for p, f in zip(place, field.staggered, strict=False))
 
 
 class Verdict(Enum):
-    """What becomes of a use in the sweep under construction."""
+    """Effect of a use on the sweep under construction."""
 
     READS = "it reads the value from before the sweep"
     FORWARDS = "it reads what the sweep sets, at the cell itself"
@@ -61,10 +64,9 @@ class Verdict(Enum):
 
 
 class Progress(lang.Versions):
-    """Versions of fields and scalars, and of their values before the sweep under construction.
+    """Versions of fields and scalars, now and before the sweep under construction.
 
-    `before` has the versions of the value that a field or scalar had before the sweep, where the sweep sets
-    it.
+    If the sweep sets a field or scalar, `before` contains the versions of its value before the sweep.
     """
 
     def __init__(self, walls: Walls) -> None:
@@ -77,15 +79,15 @@ class Progress(lang.Versions):
         self.before = {}
 
     def set(self, key: Key) -> None:
-        """Note that a statement sets a field or scalar."""
+        """Record that a statement sets a field or scalar."""
         self.before.setdefault(key, range(self.since.get(key, 0), self.now(key) + 1))
         super().set(key)
 
     def verdict(self, use: Use) -> Verdict:
-        """What becomes of a use."""
+        """Return the effect of a use on the sweep under construction."""
         present = self.is_present(use.key, use.version)
         if isinstance(use.key, str):
-            if use.in_kernel and use.key in self.before:  # set after the sweep
+            if use.in_kernel and use.key in self.before:  # scalars are set after the sweep
                 if present:
                     return Verdict.WAITS
                 if use.version in self.before[use.key]:
@@ -98,30 +100,35 @@ class Progress(lang.Versions):
         return Verdict.WAITS if use.beyond and self.walls_follow(use.key) else Verdict.READS
 
     def walls_follow(self, field: Field) -> bool:
-        """Whether ghosts of a field depend on what the sweep sets, or on a scalar set after it."""
+        """Return True if ghosts of a field depend on the sweep, or on a scalar that is set after it."""
         return bool(self.before) and not self.before.keys().isdisjoint(self.walls.depend_on(field))
 
 
 class Walls:
-    """What ghosts depend on, as far out as a program may read them."""
+    """Dependencies of ghosts, up to the maximum depth of the reads of a program."""
 
     def __init__(self, program: lang.Program) -> None:
         self.layers = layers(program)
         self._known: dict[Field, frozenset[Key]] = {}
 
     def depend_on(self, field: Field) -> frozenset[Key]:
-        """The fields and scalars that the ghosts of a field depend on, also through ghosts of others."""
+        """Return the fields and scalars on which ghosts of a field depend, directly or through other
+        ghosts.
+        """
         if field not in self._known:
-            found, farther = self._reachable(field, self.layers)
+            keys, farther = self._reachable(field, self.layers)
             if farther:
-                found, _ = self._reachable(field, self.layers + farther)
-            self._known[field] = found
+                keys, _ = self._reachable(field, self.layers + farther)
+            self._known[field] = keys
         return self._known[field]
 
     def _reachable(self, field: Field, layers: int) -> tuple[frozenset[Key], int]:
-        """What `layers` of ghosts depend on, and how many more may be read: formulas that read along
-        walls read deeper into ghosts of other axes, each at most once on the way."""
-        found: set[Key] = set()
+        """Return the dependencies of `layers` ghosts, and the number of additional layers that may be read.
+
+        A formula that reads along its wall reads deeper ghosts of other axes. Each axis adds its reads at
+        most once.
+        """
+        keys: set[Key] = set()
         farther = 0
         waiting = [field]
         while waiting:
@@ -130,39 +137,39 @@ class Walls:
                 along = 0
                 for leaf in walk(known_ghosts(current, axis, side, layers)):
                     if leaf.op == "scalar":
-                        found.add(leaf.attribute[0])
+                        keys.add(leaf.attribute[0])
                     elif leaf.op == "read":
                         other, _, offset = leaf.attribute
                         along = max(along, *(abs(o) * (n != axis) for n, o in enumerate(offset)))
-                        if other not in found | {field}:
-                            found.add(other)
+                        if other not in keys | {field}:
+                            keys.add(other)
                             waiting.append(other)
                 farther += along
-        return frozenset(found), farther
+        return frozenset(keys), farther
 
 
 def layers(program: lang.Program) -> int:
-    """As many layers of ghosts as any statement may read: along the longest way through stages of stages."""
+    """Return the maximum number of ghost layers that a statement may read, through all nested stages."""
     longest: dict[lang.Stage, int] = {}
     expressions = [e for statement in program.flat() for e in lang.expressions_of(statement)]
 
     def reach(root: Expr) -> int:
-        found = 0
+        distance = 0
         for leaf in walk((root,)):
             if leaf.op == "read":
-                found = max(found, *map(abs, leaf.attribute[-1]))
+                distance = max(distance, *map(abs, leaf.attribute[-1]))
             elif leaf.op == "stage":
                 stage, offset = leaf.attribute
-                found = max(found, longest[stage] + max(map(abs, offset)))
-        return found
+                distance = max(distance, longest[stage] + max(map(abs, offset)))
+        return distance
 
     for stage in stages_below(expressions):
         longest[stage] = reach(stage.definition)
-    return 1 + max(map(reach, expressions), default=0)  # points on faces read a layer further than cells
+    return 1 + max(map(reach, expressions), default=0)  # points on faces read one layer more than cells
 
 
 def stages_below(roots: Iterable[Expr]) -> list[lang.Stage]:
-    """All stages that expressions are made of, each after those that it reads."""
+    """Return all stages on which expressions depend, each after the stages that it reads."""
     reads = cache(lambda stage: _read(stage.definition))
     return list(postorder((stage for root in roots for stage in _read(root)), reads))
 
@@ -175,22 +182,22 @@ def _read(root: Expr) -> list[lang.Stage]:
 
 
 class Uses:
-    """What statements use, in the order in which they evaluate it."""
+    """Uses of statements, in the order of evaluation."""
 
     def __init__(self) -> None:
         self._stages: dict[lang.Stage, list[Use]] = {}
 
     def of(self, statement: lang.Statement) -> Iterator[Use]:
-        """The uses of a statement."""
+        """Yield the uses of a statement."""
         if isinstance(statement, lang.Assign):
             for target, expression in statement.values.items():
                 yield from self._in_kernel(expression, target.staggered)
             return
         for expression in lang.expressions_of(statement):
             if isinstance(statement, lang.Repeat) and expression.condition:
-                continue  # which takes the values at its test
-            memo: dict[Expr, Expr] = {}  # a number in the place of each reduction
-            # the cells of a reduction see the sweep, whatever statement it stands in
+                continue  # a conditional statement uses the values at the time of its test.
+            memo: dict[Expr, Expr] = {}  # a constant replaces each reduction.
+            # A kernel evaluates the operand of a reduction, also in a scalar statement.
             for current in walk((expression,)):
                 if current.op == "reduce":
                     yield from self._in_kernel(current.args[0], current.attribute[2])
@@ -211,7 +218,7 @@ class Uses:
                 stage, offset = leaf.attribute
                 inside = self._of_stage(stage)
                 yield from inside
-                for use in inside:  # what the stage reads is read where the stage is
+                for use in inside:  # the offset of the stage shifts its reads
                     if isinstance(use.key, Field) and beyond(use.key, offset, place):
                         yield Use(use.key, use.version, beyond=True)
 
@@ -224,12 +231,12 @@ class Uses:
 
 
 class LostError(Exception):
-    """A value that no longer exists where a statement uses it."""
+    """Use of a value that no longer exists."""
 
     def __init__(self, use: Use, line: Line) -> None:
-        what, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
+        kind, name = ("scalar", use.key) if isinstance(use.key, str) else ("field", use.key.name)
         super().__init__(
-            f"{line}: an expression uses the value that {what} {name!r} had before it was set again; keep "
-            f"that value in another {what}, or form the expression after the set"
+            f"{line}: an expression uses the value that {kind} {name!r} had before it was set again; keep "
+            f"that value in another {kind}, or form the expression after the set"
         )
         self.use = use

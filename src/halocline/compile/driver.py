@@ -1,8 +1,8 @@
-"""The C++ compiler, and which library in the cache is the one of a source.
+"""C++ compiler, and the cached library of each source.
 
-The name of a library has two parts: a digest of what it holds (the source, every header, the CPU and the C
-library), and one of what made it (compiler, version, flags). So a cache that holds a library serves a machine
-without a compiler, too.
+The name of a library has two digests. The first covers its content: the source, all headers, the CPU and the
+C library. The second covers the compiler, its version and its flags. A machine without a compiler can
+therefore use a library of the cache.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from halocline.compile.headers import include_folder
 from halocline.compile.targets.cpu import PART, STREAMING, number_of_parts
 from halocline.errors import CompileError
 
-# The instruction set of the host, and nothing that changes results. Kernels call only functions of the C
-# library, such as memcpy, which every process has: they are linked without libraries, in a third of the time.
+# These flags select the instruction set of the host, and none of them changes results. Kernels call only
+# functions of the C library, such as memcpy, which every process has loaded. They are linked without
+# libraries, which takes a third of the time.
 FLAGS = (
     "-std=c++20",
     "-march=native",
@@ -41,40 +42,40 @@ FLAGS = (
     "-nostdlib",
     "-w",
 )
-# Without the first pass g++ takes a tenth less time for kernels of thousands of operations, which are no
-# slower. The other two follow a comparison back to where a selection gave one side of it a constant; they
-# leave masks that select masks, for which there is no vector instruction, and the whole loop stays scalar.
+# Without the first pass, g++ compiles kernels of thousands of operations 10 % faster, and the kernels are
+# not slower. The other two passes replace comparisons of selections that have a constant side. The result
+# contains selections between masks. These have no vector instruction, and the whole loop stays scalar.
 GCC_FLAGS = ("-fno-gcse-after-reload", "-fno-thread-jumps", "-fno-tree-pre")
-# Optimization levels (-O) that the environment variable selects, with their flags of g++. Results have the
-# same bits at both. At level g, g++ takes about a quarter of the time, and kernels are slower. Its flags are
-# for faster register allocation, which takes most of the time at this level.
+# Optimization levels (-O) that the environment variable selects, with their flags of g++. Both levels give
+# the same bits. At level g, g++ takes about a quarter of the time, and kernels are slower. The flags of level
+# g make register allocation faster, which takes most of the time at this level.
 LEVEL = "HALOCLINE_OPTIMIZATION"
 GCC_LEVELS = {"3": GCC_FLAGS, "g": ("-fira-region=one", "-fira-algorithm=priority")}
-# Vector lengths in bits that the environment variable selects, to compare; 64 is scalar code. Results have
-# the same bits at all of them.
+# Vector lengths in bits that the environment variable selects for comparisons; 64 is scalar code. All
+# lengths give the same bits.
 VECTORS = "HALOCLINE_VECTORS"
 VECTOR_BITS = (64, 128, 256, 512)
-SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # bits by flags of /proc/cpuinfo
+SIMD = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("asimd", 128))  # vector bits by flag of /proc/cpuinfo
 GCC_SCALAR = ("-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-openmp-simd")
 CLANG_SCALAR = ("-fno-vectorize", "-fno-slp-vectorize", "-fno-openmp-simd")
-MOST_COMPILERS = 8  # at a time: each takes up to a gigabyte
+MOST_COMPILERS = 8  # maximum of concurrent compilers: each uses up to 1 GB
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler: path and the first line of its version."""
+    """C++ compiler: its path and the first line of its version."""
 
     path: str
     version: str
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The flags of every kernel library."""
+        """Flags of all kernel libraries."""
         level, bits = optimization_level(), vector_bits()
         is_clang = "clang" in self.version
         flags = (f"-O{level}", *FLAGS, *(() if is_clang else GCC_LEVELS[level]))
         if bits is None and not is_clang and "avx512f" in cpu():
-            bits = 512  # where the CPU has them: the loops are bound by loads, not by the clock
+            bits = 512  # the loops are bound by loads, not by the clock rate
         if bits is None:
             return flags
         scalar = CLANG_SCALAR if is_clang else GCC_SCALAR
@@ -96,12 +97,12 @@ def optimization_level() -> str:
 
 
 def vector_bits() -> int | None:
-    """Return the vector length of kernels that HALOCLINE_VECTORS selects; None for the default.
+    """Return the vector length of kernels in bits that HALOCLINE_VECTORS selects; None for the default.
 
     Raises
     ------
     CompileError
-        The variable has another value than 64, 128, 256 or 512, or a greater one than this CPU has.
+        The variable has another value than 64, 128, 256 or 512, or a larger one than the CPU supports.
     """
     text = os.environ.get(VECTORS)
     if not text:
@@ -119,58 +120,60 @@ def vector_bits() -> int | None:
 
 
 def widest_vector() -> int | None:
-    """Return the bits of the widest vectors of this CPU; None where its flags are not known."""
+    """Return the maximum vector length of this CPU in bits; None if its flags are not known."""
     flags = cpu().split()
     return next((bits for flag, bits in SIMD if flag in flags), None)
 
 
 @lru_cache(maxsize=1)
 def cpu() -> str:
-    """The model and instruction sets of this CPU."""
+    """Return the model and instruction sets of this CPU."""
     with contextlib.suppress(OSError):
         return described(Path("/proc/cpuinfo").read_text()) or os.uname().machine
     return os.uname().machine
 
 
 def described(cpuinfo: str) -> str:
-    """What /proc/cpuinfo says about the model and instruction sets of the first CPU, on x86 and on ARM."""
-    wanted = ("model", "flags", "Features", "CPU ")
-    return "\n".join(line for line in cpuinfo.split("\n\n")[0].splitlines() if line.startswith(wanted))
+    """Return the lines of /proc/cpuinfo on the model and instruction sets of the first CPU, for x86 and
+    ARM.
+    """
+    prefixes = ("model", "flags", "Features", "CPU ")
+    return "\n".join(line for line in cpuinfo.split("\n\n")[0].splitlines() if line.startswith(prefixes))
 
 
 @lru_cache(maxsize=4)
 def _version(path: str) -> str:
     try:
-        shown = subprocess.run(
+        output = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=60, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise CompileError(
             f"the C++ compiler {path!r} does not run: {error}; set CXX to one that does"
         ) from None
-    return shown.partition("\n")[0]
+    return output.partition("\n")[0]
 
 
 def find_compiler() -> Compiler:
-    """The compiler named by CXX, else g++ or clang++.
+    """Return the compiler that CXX names, else g++ or clang++.
 
     Raises
     ------
     CompileError
-        Where there is none.
+        There is no compiler.
     """
-    wanted = os.environ.get("CXX")
-    for name in (wanted,) if wanted else ("g++", "clang++", "c++"):
+    selected = os.environ.get("CXX")
+    for name in (selected,) if selected else ("g++", "clang++", "c++"):
         path = shutil.which(name)
         if path is not None:
             return Compiler(path, _version(path))
-    what = (
-        f"CXX is {wanted!r}, which is no program on the PATH"
-        if wanted
+    reason = (
+        f"CXX is {selected!r}, which is no program on the PATH"
+        if selected
         else "neither g++, clang++ nor c++ is on the PATH"
     )
     raise CompileError(
-        f"no C++ compiler: {what}; install one (Debian: apt-get install g++) or set CXX to its path"
+        f"no C++ compiler: {reason}; install one (Debian: apt-get install g++) or set CXX to its path"
     )
 
 
@@ -191,41 +194,43 @@ def _digest(*parts: str) -> str:
 
 
 def library_path(source: str, *, streaming: bool = False) -> Path:
-    """Where the library of generated C++ lies in the cache, or will lie.
+    """Return the path in the cache for the library of generated C++, which may not exist yet.
 
-    Without a compiler it is one that any compiler made: results do not depend on which.
+    Without a compiler, the function returns a library of any compiler, since results do not depend on the
+    compiler.
 
     Raises
     ------
     CompileError
-        There is no compiler, and no library either; or the cache may not be used.
+        There is neither a compiler nor a library, or the cache may not be used.
     """
     folder = trusted(cache_folder())
-    held = _digest(source, _headers(include_folder()), str(streaming), cpu(), _c_library())[:32]
+    content = _digest(source, _headers(include_folder()), str(streaming), cpu(), _c_library())[:32]
     try:
         compiler = find_compiler()
     except CompileError:
-        library = first_whole(folder, f"{held}-*.so")
+        library = first_whole(folder, f"{content}-*.so")
         if library is None:
             raise
         return library
-    maker = _digest(compiler.path, compiler.version, *_flags(compiler, streaming))[:16]
-    return folder / f"{held}-{maker}.so"
+    toolchain = _digest(compiler.path, compiler.version, *_flags(compiler, streaming))[:16]
+    return folder / f"{content}-{toolchain}.so"
 
 
 def _c_library() -> str:
-    """The version of the C library: what one loads, an older one may not."""
+    """Return the version of the C library; an older version may fail to load a library of a newer one."""
     return os.confstr("CS_GNU_LIBC_VERSION") or ""
 
 
 def compile_library(source: str, *, streaming: bool = False) -> Path:
-    """The shared library of generated C++: from the cache, else compiled.
+    """Return the shared library of generated C++ from the cache, and compile it first if necessary.
 
     Parameters
     ----------
     source : str
     streaming : bool
-        For fields that exceed the cache: kernels fetch ahead, and their results go past the cache.
+        True for fields that exceed the cache: kernels use software prefetch, and their results bypass the
+        cache.
 
     Returns
     -------
@@ -234,37 +239,39 @@ def compile_library(source: str, *, streaming: bool = False) -> Path:
     Raises
     ------
     CompileError
-        Without a compiler, for a cache that cannot be written or that others may write, or for source the
-        compiler rejects.
+        There is no compiler, the cache cannot be written, others may write it, or the compiler rejects
+        the source.
     """
     library = library_path(source, streaming=streaming)
 
     def compiled(place: Path) -> Path:
         compiler = find_compiler()
-        text, made = place / "kernels.cpp", place / "kernels.so"
+        text, output = place / "kernels.cpp", place / "kernels.so"
         text.write_text(source, encoding="utf-8")
         command = [compiler.path, *_flags(compiler, streaming), f"-I{include_folder()}"]
         try:
-            _compile(command, text, number_of_parts(source), made)
+            _compile(command, text, number_of_parts(source), output)
         except subprocess.CalledProcessError as error:
             if os.strerror(errno.ENOSPC) in error.stderr:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
-            kept = library.with_suffix(".failed.cpp")
-            shutil.copy(text, kept)
+            saved_source = library.with_suffix(".failed.cpp")
+            shutil.copy(text, saved_source)
             raise CompileError(
-                f"{compiler.path} could not compile generated code (kept in {kept}), exit status "
+                f"{compiler.path} could not compile generated code (kept in {saved_source}), exit status "
                 f"{error.returncode}:\n" + "\n".join(error.stderr.splitlines()[:20])
             ) from None
-        _check_loads(made, compiler)
+        _check_loads(output, compiler)
         shutil.copy(text, place / "kept.cpp")
         os.replace(place / "kept.cpp", library.with_suffix(".cpp"))
-        return made
+        return output
 
     return cached(library, compiled)
 
 
 def _check_loads(made: Path, compiler: Compiler) -> None:
-    """CompileError where a compiler made nothing, or what cannot be run from where it lies."""
+    """Raise CompileError if the compiler wrote no library, or if the library cannot be loaded from its
+    path.
+    """
     try:
         ctypes.CDLL(str(made))
     except OSError as error:
@@ -276,34 +283,34 @@ def _check_loads(made: Path, compiler: Compiler) -> None:
 
 
 def _compile(command: Sequence[str], text: Path, parts: int, made: Path) -> None:
-    """Compile a library: its parts at the same time, on the cores that there are.
+    """Compile the parts of a library in parallel on the available cores.
 
     Raises
     ------
     subprocess.CalledProcessError
-        A compiler failed; the error has its messages.
+        A compiler failed; the error contains its messages.
     """
     if parts == 1:
         _run_all([[*command, str(text), "-o", str(made)]], text.parent)
         return
     objects = [str(text.with_suffix(f".{part}.o")) for part in range(parts)]
-    apart = [
-        [*(flag for flag in command if flag != "-shared"), f"-D{PART}={part}", "-c", str(text), "-o", made_of]
-        for part, made_of in enumerate(objects)
+    commands = [
+        [*(flag for flag in command if flag != "-shared"), f"-D{PART}={part}", "-c", str(text), "-o", output]
+        for part, output in enumerate(objects)
     ]
-    _run_all(apart, text.parent)
+    _run_all(commands, text.parent)
     _run_all([[*command, *objects, "-o", str(made)]], text.parent)
 
 
 def _run_all(commands: Sequence[Sequence[str]], place: Path) -> None:
-    """Run compilers, several at the same time; after the first failure, in their order, none is left."""
+    """Run compilers in parallel; after the first failure, in the order of the commands, stop the others."""
     at_once = min(len(os.sched_getaffinity(0)), MOST_COMPILERS)
     running: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
     waiting = list(commands)
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
-                # in memory: a compiler that finds the disk full must be able to say so
+                # in memory, so that a compiler can report a full disk
                 messages: IO[bytes] = os.fdopen(os.memfd_create("messages"), "w+b")
                 running.append((_start(waiting.pop(0), place, messages), messages))
             process, messages = running[0]
@@ -321,7 +328,9 @@ def _run_all(commands: Sequence[Sequence[str]], place: Path) -> None:
 
 
 def _start(command: Sequence[str], place: Path, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start a compiler; what it writes on the way goes to `place`, where a killed one's is removed."""
+    """Start a compiler whose temporary files are in `place`; the caller removes these if the compiler is
+    killed.
+    """
     try:
         return subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ, "TMPDIR": str(place)}

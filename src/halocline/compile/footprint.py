@@ -1,4 +1,4 @@
-"""Footprints: which halo segments a computation reads, and how deep."""
+"""Footprints: the halo segments that a computation reads, with their widths."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Direction = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Footprint:
-    """The halo segments that are read of one field, with their widths.
+    """Halo segments of one field, with their widths.
 
-    A segment is named by its direction, a tuple of -1, 0 and 1 per axis with at least one entry
-    that is not zero: one nonzero entry is a side, two an edge (a corner in 2D), three a corner.
-    Its width is a tuple per axis: the number of layers where the direction is not zero, 0 elsewhere.
+    The direction of a segment identifies it: a tuple with -1, 0 or 1 per axis, of which at least one entry is
+    not zero. One nonzero entry is a side, two are an edge (a corner in 2D), three a corner. The width is a
+    tuple with one entry per axis: the number of layers if the direction is not zero, else 0.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Footprint:
 
     @classmethod
     def of(cls, widths: Iterable[tuple[Direction, tuple[int, ...]]]) -> Footprint:
-        """The union of segments given in any order, each direction any number of times."""
+        """Return the union of segments; directions may repeat, in any order."""
         merged: dict[Direction, tuple[int, ...]] = {}
         for direction, width in widths:
             old = merged.get(direction)
@@ -37,12 +37,12 @@ class Footprint:
 
     @classmethod
     def from_offsets(cls, offsets: Iterable[Offset]) -> Footprint:
-        """The segments that a subdomain reads when each of its cells reads at `offsets`.
+        """Return the segments that a subdomain reads if each of its cells reads at `offsets`.
 
-        An access at (1, -1) shifts the subdomain's box by one cell along both axes: the shifted box
+        An access at (1, -1) shifts the box of the subdomain by one cell along both axes. The shifted box
         covers part of two sides and of the corner between them.
         """
-        # the farthest offset to each side, edge or corner
+        # the maximum offset to each side, edge or corner
         farthest = cls.of(
             (tuple((o > 0) - (o < 0) for o in offset), tuple(map(abs, offset))) for offset in offsets
         )
@@ -63,11 +63,11 @@ class Footprint:
         return Footprint.of((*self.segments, *other.segments))
 
     def __le__(self, other: Footprint) -> bool:
-        """True where `other` holds at least what this footprint holds."""
+        """Return True if `other` contains all segments of this footprint in full."""
         return not self - other
 
     def __sub__(self, other: Footprint) -> Footprint:
-        """The segments that `other` does not cover in full."""
+        """Return the segments that `other` does not cover in full."""
         have = dict(other.segments)
         return Footprint(
             tuple(
@@ -78,7 +78,7 @@ class Footprint:
         )
 
     def layers(self, ndim: int) -> tuple[tuple[int, int], ...]:
-        """The allocated halo (lower, upper) of each axis that holds every segment."""
+        """Return the halo layers (lower, upper) of each axis that contain every segment."""
 
         def widest(axis: int, side: int) -> int:
             return max((width[axis] for d, width in self.segments if d[axis] * side > 0), default=0)

@@ -1,4 +1,4 @@
-"""Where the headers of generated code are."""
+"""Folder of the headers that generated code includes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from halocline.errors import CompileError
 
 
 def include_folder() -> Path:
-    """The folder that holds halocline/abi.h: in the installed package, or in the source tree."""
+    """Return the folder that contains halocline/abi.h, in the installed package or the source tree."""
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / "include", package.parents[1] / "native" / "include"):
         if (candidate / "halocline" / "abi.h").is_file():

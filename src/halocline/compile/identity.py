@@ -18,12 +18,12 @@ DATA_CLASS_MODULES = tuple(module.__name__ for module in (blocks, boundary, lang
 
 
 def identity(program: lang.Program, grid: Grid) -> bytes | None:
-    """Return a digest of everything that `compile_program` reads of a program and its grid.
+    """Return a digest of all parts of a program and its grid that `compile_program` reads.
 
-    Return None if the result of a user's function may change between calls (boundary kernels, boundary
-    values, conditions of other classes, maps of stretched axes), if a boundary value is an expression with
-    several locations, or if two stages have the same name and formula, but another storage, location or
-    source line: digests of expressions do not distinguish these.
+    Return None if the result of a user function may change between calls: boundary kernels, boundary values,
+    conditions of other classes, and maps of stretched axes. Return None also for a boundary value with
+    several locations, and for two stages of one name and formula that differ in storage, location or
+    source line. Digests of expressions do not distinguish these.
     """
     expressions = (e for statement in program.flat() for e in lang.expressions_of(statement))
     stages: dict[tuple[str, bytes], Any] = {}
@@ -43,11 +43,11 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
 
 
 class _UnknownError(Exception):
-    """Two values of this type cannot be compared."""
+    """Type whose values cannot be compared."""
 
 
 def _contents(value: Any, grid: Grid) -> Any:
-    """Return a value with its fields, scalars and expressions as text, numbers and digests."""
+    """Return a value whose fields, scalars and expressions are replaced by text, numbers and digests."""
     if value is None or type(value) in (bool, int, str, bytes):
         return value
     if isinstance(value, float):
