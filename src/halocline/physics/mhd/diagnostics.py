@@ -1,4 +1,4 @@
-"""Numbers over the grid that show how a run fares: time series of these are what it is judged by."""
+"""Diagnostics of a run: means, extrema and integrals over the grid, for time series."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from halocline.physics.mhd.equations import MHD, Gas
 
 
 def diagnostics(mhd: MHD) -> dict[str, Expr]:
-    """Scalars by name, in the units of the case: energies are means over the volume, rms values and extrema
-    of vectors those of their magnitude.
+    """Return the diagnostics of a run by name, in the units of the case.
 
-    "mass" is the mean density, "E_kin" that of ρ u²/2, "E_mag" of B²/(2 μ₀), "E_th" of ρ c_v T,
-    "kinetic_helicity" of u·∇×u, "magnetic_helicity" of A·B, "current_helicity" of j·B.
+    The rms values and extrema of a vector are those of its magnitude. "mass" is the mean density. The
+    following entries are means over the volume:
+
+    - E_kin: ρ u²/2
+    - E_mag: B²/(2 μ₀)
+    - E_th: ρ c_v T
+    - kinetic_helicity: u·∇×u
+    - magnetic_helicity: A·B
+    - current_helicity: j·B
     """
     cells, gas, rho = float(mhd.grid.size), Gas(mhd.lnrho, mhd.s), exp(mhd.lnrho)
 
@@ -29,7 +35,7 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
         return over(total, f, cells) / cells
 
     u2, omega = dot(mhd.u, mhd.u), curl(mhd.u)
-    found = {
+    quantities = {
         "u_rms": sqrt(mean(u2)),
         "u_max": sqrt(over(greatest, u2)),
         "mass": mean(rho),
@@ -40,7 +46,7 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
         "divu_rms": sqrt(mean(div(mhd.u) * div(mhd.u))),
     }
     if mhd.s is not None:
-        found |= {
+        quantities |= {
             "s_rms": sqrt(mean(mhd.s * mhd.s)),
             "T_min": exp(parameter("lnT0") + least(gas.warmth)),
             "T_max": exp(parameter("lnT0") + greatest(gas.warmth)),
@@ -49,7 +55,7 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
     if mhd.A is not None:
         B, mu0 = mhd.field(), parameter("mu0")
         B2, j = dot(B, B), mhd.current()
-        found |= {
+        quantities |= {
             "B_rms": sqrt(mean(B2)),
             "B_max": sqrt(over(greatest, B2)),
             "divB_max": over(greatest, magnitude(div(B))),
@@ -58,11 +64,14 @@ def diagnostics(mhd: MHD) -> dict[str, Expr]:
             "magnetic_helicity": mean(dot(mhd.A, B)),
             "current_helicity": mean(dot(j, B)),
         }
-    return found
+    return quantities
 
 
 def over(reduction: Callable[[Operand], Expr], f: Operand, count: float = 1.0) -> Expr:
-    """A reduction over the grid; of what is the same in every cell, such as ∇·B along one axis, `count` times
-    that."""
+    """Return a reduction over the grid.
+
+    An expression with one value in all cells, such as ∇·B along one axis, is not reduced: the result is
+    `count` times this value.
+    """
     expression = as_expr(f)
     return reduction(expression) if expression.varies else expression * count

@@ -1,11 +1,11 @@
-"""Magnetohydrodynamics of an ideal gas: the equations, term by term.
+"""Equations of magnetohydrodynamics of an ideal gas, term by term.
 
-Equations B.1 to B.4 of J. Pekkilä, M. S. Väisälä, M. J. Käpylä, M. Rheinhardt and O. Lappi, Scalable
-communication for high-order stencil computations using CUDA-aware MPI, Parallel Computing 111 (2022), 102904,
-and what users of the Pencil Code (The Pencil Code Collaboration, J. Open Source Softw. 6 (2021), 2807) expect
-beside them.
+Sources: Equations B.1 to B.4 of J. Pekkilä, M. S. Väisälä, M. J. Käpylä, M. Rheinhardt and O. Lappi, Scalable
+communication for high-order stencil computations using CUDA-aware MPI, Parallel Computing 111 (2022), 102904.
+Further terms are those of the Pencil Code (The Pencil Code Collaboration, J. Open Source Softw. 6 (2021),
+2807).
 
-Shock viscosity is proportional to `shock_profile`, which shows where the flow converges.
+Shock viscosity is proportional to `shock_profile`, which is large where the flow converges.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from halocline.physics.mhd.parameters import Physics, parameter
 Terms = dict[Field, dict[str, Expr]]
 
 
-WALLS = ("lnrho", "u", "s", "A")  # that walls have conditions for
-# words for the equations of fields, in explanations
+WALLS = ("lnrho", "u", "s", "A")  # fields that can have boundary conditions
+# labels of the equations, for explanations
 LABELS = {
     "lnrho": "lnrho: continuity equation",
     **dict.fromkeys((f"u_{axis}" for axis in AXES), "u: momentum equation"),
@@ -49,20 +49,22 @@ LABELS = {
 
 
 class MHD:
-    """The fields ln ρ, u, s and A on a grid, and their time derivatives.
+    """Fields ln ρ, u, s and A on a grid, and their time derivatives.
 
     Parameters
     ----------
     grid : Grid
-        Of one to three axes; vectors have three components on all of them.
+        Grid of one to three axes. Vectors have three components on all grids.
     physics : Physics, optional
-    boundary : mapping of str to what `Grid.field` takes, optional
-        By field: "lnrho", "u", "s", "A"; for sides that are walls. Fields that are left out need none.
+        Choice of the equations; ``Physics()`` by default.
+    boundary : mapping of str to boundary condition, optional
+        Conditions at walls by field, "lnrho", "u", "s" or "A", in the form that `Grid.field` accepts. A field
+        that is not read beyond walls needs no entry.
 
     Raises
     ------
     InputError
-        A condition of an unknown field.
+        `boundary` contains an unknown field.
 
     Attributes
     ----------
@@ -73,7 +75,7 @@ class MHD:
     s : Field or None
         Specific entropy; None for an isothermal gas.
     A : Vector or None
-        Vector potential of the magnetic field, B = ∇ × A; None without one.
+        Vector potential of the magnetic field, B = ∇ × A; None without a magnetic field.
     """
 
     def __init__(
@@ -95,12 +97,12 @@ class MHD:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All of them, in the order of the paper."""
+        """All fields, in the order of the paper: ln ρ, u, s, A."""
         return (self.lnrho, *self.u, *([] if self.s is None else [self.s]), *(self.A or ()))
 
     @property
     def gas(self) -> Gas:
-        """Temperature, speed of sound and the like, for expressions of one's own."""
+        """Temperature, speed of sound and further properties of the gas, for expressions of the user."""
         return Gas(self.lnrho, self.s)
 
     def equations(
@@ -110,9 +112,12 @@ class MHD:
         heat_gain: Operand | None = None,
         heat_loss: Operand | None = None,
     ) -> dict[Field, Expr]:
-        """The time derivative of each field, as `halocline.Simulation` takes them; see `terms`."""
-        made = self.terms(forcing, heat_gain=heat_gain, heat_loss=heat_loss)
-        return {f: sum(terms.values(), as_expr(0.0)) for f, terms in made.items()}
+        """Return the time derivative of each field, for `halocline.Simulation`.
+
+        See `terms` for the parameters.
+        """
+        terms_of_field = self.terms(forcing, heat_gain=heat_gain, heat_loss=heat_loss)
+        return {f: sum(terms.values(), as_expr(0.0)) for f, terms in terms_of_field.items()}
 
     equations.labels = LABELS  # type: ignore[attr-defined]
 
@@ -123,23 +128,23 @@ class MHD:
         heat_gain: Operand | None = None,
         heat_loss: Operand | None = None,
     ) -> Terms:
-        """The terms of each time derivative by name; their sum is the derivative.
+        """Return the terms of each time derivative by name. Their sum is the derivative.
 
         Parameters
         ----------
         forcing : Vector, optional
-            An acceleration.
+            Acceleration.
         heat_gain, heat_loss : expression, optional
-            H and C of Eq. B.3: what is given to and taken from a unit of volume in a unit of time, beside the
-            parameter "heating" and Newtonian cooling.
+            H and C of Eq. B.3: heat gain and heat loss per unit volume and unit time. The parameter "heating"
+            and Newtonian cooling are separate terms.
 
         Raises
         ------
         InputError
-            Either for a gas without an entropy.
+            An isothermal gas has a heat gain or a heat loss.
         """
-        given = {"heat gain": (1.0, heat_gain), "heat loss": (-1.0, heat_loss)}
-        for name, (_, value) in given.items():
+        heat_terms = {"heat gain": (1.0, heat_gain), "heat loss": (-1.0, heat_loss)}
+        for name, (_, value) in heat_terms.items():
             if self.s is None and value is not None:
                 raise InputError(
                     f"a {name} is given, but an isothermal gas takes up no heat; expected a gas with "
@@ -147,14 +152,14 @@ class MHD:
                 )
         lnrho, u, s, A, physics = self.lnrho, self.u, self.s, self.A, self.physics
         nu, zeta = parameter("nu"), parameter("zeta")
-        made: Terms = {f: {} for f in self.fields}
+        terms_of_field: Terms = {f: {} for f in self.fields}
 
         def add(name: str, to: Field | Vector, value: Any) -> None:
             if isinstance(to, Field):
-                made[to][name] = value
+                terms_of_field[to][name] = value
             else:
                 for f, component in zip(to, pad(value, 3), strict=True):
-                    made[f][name] = component
+                    terms_of_field[f][name] = component
 
         grad_lnrho, S, gas = grad(lnrho), traceless_strain(u), self.gas
 
@@ -181,7 +186,7 @@ class MHD:
             cold, cv = 1.0 / gas.T, gas.cp / gas.gamma
             add("advection", s, -dot(u, grad(s)))
             add("heating", s, parameter("heating") * gas.volume * cold)
-            for name, (sign, value) in given.items():
+            for name, (sign, value) in heat_terms.items():
                 if value is not None:
                     add(name, s, sign * as_expr(value) * gas.volume * cold)
             if physics.cooling:
@@ -211,41 +216,41 @@ class MHD:
             add("shock viscosity", u, zeta_s * push + div(u) * grad(zeta_s))
             if s is not None:
                 add("shock heating", s, zeta_s * div(u) ** 2 * cold)
-        return made
+        return terms_of_field
 
     def field(self) -> Vector:
-        """B = ∇ × A, and what is imposed."""
+        """Return B = ∇ × A plus the imposed field."""
         assert self.A is not None
         imposed = Vector(parameter(f"B_{axis}") for axis in AXES) if self.physics.imposed else Vector()
         return curl(self.A) + imposed
 
     def current(self) -> Vector:
-        """j = (∇(∇·A) - ∇²A) / μ₀."""
+        """Return j = (∇(∇·A) - ∇²A) / μ₀."""
         assert self.A is not None
         return Vector((grad_div(self.A) - laplacian(self.A)) * (1.0 / parameter("mu0")))
 
 
 def squared(S: Sequence[Vector]) -> Expr:
-    """S_ij S_ij of a symmetric tensor."""
+    """Return S_ij S_ij of a symmetric tensor."""
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = S
     return as_expr(xx**2 + yy**2 + zz**2 + 2.0 * (xy**2 + xz**2 + yz**2))
 
 
 class Gas:
-    """The ideal gas: what follows from ln ρ and s.
+    """Properties of the ideal gas that follow from ln ρ and s.
 
     c_s² = c_s0² exp(γ s / c_p + (γ - 1) (ln ρ - ln ρ₀)), and T / T₀ = c_s² / c_s0².
 
     Attributes
     ----------
     volume : Expr
-        Of a unit mass, 1 / ρ.
+        Specific volume, 1 / ρ.
     cs2 : Expr
         Square of the speed of sound.
     T : Expr
-        Temperature; where there is an entropy.
+        Temperature; only of a gas with entropy.
     grad_enthalpy : Vector
-        ∇(s / c_p + ln ρ), which c_s² makes a specific force of.
+        ∇(s / c_p + ln ρ). Its product with -c_s² is the acceleration by pressure.
     """
 
     def __init__(self, lnrho: Field, s: Field | None) -> None:
@@ -264,11 +269,14 @@ class Gas:
         self.grad_enthalpy = (1.0 / self.cp) * grad(s) + grad(lnrho)
 
     def _of_lnT(self, operator: Any) -> Any:
-        """A linear operator applied to ln T by way of s and ln ρ, so that T is never differentiated."""
+        """Return the result of a linear operator on ln T.
+
+        The operator acts on s and ln ρ, so T is never differentiated.
+        """
         return self.gamma / self.cp * operator(self.s) + (self.gamma - 1.0) * operator(self.lnrho)
 
     def per_mass(self, conductivity: str) -> Expr:
-        """K / ρ."""
+        """Return K / ρ."""
         K, lnrho0 = parameter("K"), parameter("lnrho0")
         if conductivity == "constant":
             return K * self.volume
@@ -278,11 +286,11 @@ class Gas:
         return K * exp(power) * self.volume
 
     def diffusivity(self, conductivity: str) -> Expr:
-        """Of heat at constant volume: K / (ρ c_v)."""
+        """Return the diffusivity of heat at constant volume, K / (ρ c_v)."""
         return self.gamma / self.cp * self.per_mass(conductivity)
 
     def conduction(self, conductivity: str) -> Expr:
-        """∇·(K ∇T) / (ρ T) = K / ρ [∇² ln T + ∇ ln T · (∇ ln T + ∇ ln K)]."""
+        """Return ∇·(K ∇T) / (ρ T) = K / ρ [∇² ln T + ∇ ln T · (∇ ln T + ∇ ln K)]."""
         grad_lnT = self._of_lnT(grad)
         flux = grad_lnT
         if conductivity == "diffusivity":
@@ -292,16 +300,18 @@ class Gas:
         return as_expr(self.per_mass(conductivity) * (self._of_lnT(laplacian) + dot(grad_lnT, flux)))
 
 
-REACH = 2  # cells on either side whose greatest convergence counts
-WIDTH = 3  # cells on either side of the average
+REACH = 2  # Cells on each side, for the maximum of the convergence.
+WIDTH = 3  # Cells on each side, for the average.
 
 
 def shock_profile(u: Vector) -> Expr:
-    """⟨max(-∇·u)₊⟩ min(h)²: the greatest convergence of five neighbours along each axis, smoothed.
+    """Return ⟨max(-∇·u)₊⟩ min(h)², the smoothed local maximum of the convergence.
 
-    As in the Pencil Code, where the bulk viscosity is ν_shock min(h)² times the greatest convergence of five
-    neighbours, smoothed. The average here has the weights of a binomial along each axis,
-    (1, 6, 15, 20, 15, 6, 1) / 64.
+    The maximum is taken over five neighbours along each axis. The average has binomial weights along each
+    axis, (1, 6, 15, 20, 15, 6, 1) / 64.
+
+    The definition is that of the Pencil Code. Its bulk viscosity is ν_shock min(h)² times the smoothed
+    maximum of the convergence of five neighbours.
     """
     grid = u[0].grid
     axes = range(grid.ndim)

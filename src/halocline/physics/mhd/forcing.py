@@ -1,7 +1,7 @@
-"""Random forcing: a plane wave whose direction, phase and polarisation are drawn anew for each step.
+"""Random forcing by a plane wave whose direction, phase and polarisation are random in each step.
 
-A. Brandenburg, The inverse cascade and nonlinear alpha-effect in simulations of isotropic helical
-hydromagnetic turbulence, Astrophys. J. 550 (2001), 824; N. E. L. Haugen, A. Brandenburg and W. Dobler,
+Sources: A. Brandenburg, The inverse cascade and nonlinear alpha-effect in simulations of isotropic helical
+hydromagnetic turbulence, Astrophys. J. 550 (2001), 824. N. E. L. Haugen, A. Brandenburg and W. Dobler,
 Simulations of nonhelical hydromagnetic turbulence, Phys. Rev. E 70 (2004), 016308.
 """
 
@@ -19,36 +19,40 @@ from halocline.lang.grid import Grid, Vector
 from halocline.lang.operators import cross
 from halocline.lang.reductions import dot
 
-# which number of a step is drawn for what
+# indices of the random numbers of a step
 WAVE, PHASE, HEIGHT, LONGITUDE = range(4)
 
-MOST_VECTORS = 100_000  # a table of those of the shell is part of the program
+MOST_VECTORS = 100_000  # the program contains a table of the wave vectors
 
 
 @dataclass(frozen=True)
 class Forcing:
-    """f = Re{N f_k exp(i k·x + i φ)} with N = f₀ c_s √(|k| c_s / δt), delta-correlated in time.
+    """Forcing f = Re{N f_k exp(i k·x + i φ)}, delta-correlated in time.
 
-    f_k = (v - i σ v × k̂) / √(1 + σ²) with v = k × e / |k × e|: k is one of the wave vectors of the box with
-    kmin <= |k| < kmax, e any direction, φ any phase, all drawn for each step and the same during it. The
-    helicity f·∇×f is σ-signed: ∇×f = k f for σ = 1; none for σ = 0.
+    The amplitude is N = f₀ c_s √(|k| c_s / δt). The polarisation is f_k = (v - i σ v × k̂) / √(1 + σ²), with
+    v = k × e / |k × e|.
+
+    The wave vector k, the direction e and the phase φ are random. They are drawn for each step and are
+    constant during it. k is one of the wave vectors of the box with kmin <= |k| < kmax.
+
+    The helicity f·∇×f has the sign of σ. For σ = 1, ∇×f = k f. For σ = 0, the helicity vanishes.
 
     Parameters
     ----------
     kmin, kmax : float
-        In units of the least wave number of the longest side of the box.
+        Bounds of |k|, in units of the smallest wave number of the longest side of the box.
     """
 
     kmin: float
     kmax: float
 
     def vectors(self, grid: Grid) -> tuple[tuple[float, ...], ...]:
-        """The wave vectors, as those of a box that is periodic along all axes.
+        """Return the wave vectors between `kmin` and `kmax`, for a box that is periodic along all axes.
 
         Raises
         ------
         InputError
-            There is none; or some that the grid does not resolve, or very many.
+            No wave vector has such a length, the grid does not resolve some of them, or there are too many.
         """
         least = 2 * math.pi / max(grid.extent)
         steps = [2 * math.pi / length for length in grid.extent]
@@ -63,28 +67,29 @@ class Forcing:
             raise InputError(
                 f"kmax is {self.kmax:g}: a box of {count:,} wave vectors; expected at most {MOST_VECTORS:,}"
             )
-        found = []
+        vectors = []
         for numbers in product(*reach):
             k = tuple(n * step for n, step in zip(numbers, steps, strict=True))
             if self.kmin <= math.hypot(*k) / least < self.kmax and any(numbers):
-                found.append((*k, *(0.0,) * (3 - grid.ndim)))
-        if not found:
+                vectors.append((*k, *(0.0,) * (3 - grid.ndim)))
+        if not vectors:
             raise InputError(
                 f"no wave vector of the box is {self.kmin:g} <= |k| < {self.kmax:g} long, in units of "
                 f"{least:g}: let kmin or kmax leave room for one"
             )
-        return tuple(found)
+        return tuple(vectors)
 
     def __call__(
         self, grid: Grid, *, seed: Operand, step: Operand, dt: Operand, strength: Operand, speed: Operand,
         helicity: Operand,
     ) -> Vector:  # fmt: skip
-        """The acceleration in the step that is numbered `step`, as part of a program.
+        """Return the acceleration in one step, as part of a program.
 
         Parameters
         ----------
         grid : Grid
         seed, step, dt : scalar
+            Seed of the random numbers, number of the step, and time step.
         strength, speed, helicity : scalar
             f₀, c_s, σ.
         """
@@ -107,7 +112,7 @@ class Forcing:
 
 
 def _kept(value: Expr) -> Expr:
-    """A scalar of the program with that value, computed once and not at every cell."""
-    kept = trace.current("a random forcing").hidden("forcing")
-    kept.set(value)
-    return kept.expr
+    """Return a scalar of the program with a value, so that cells do not compute it again."""
+    stored = trace.current("a random forcing").hidden("forcing")
+    stored.set(value)
+    return stored.expr

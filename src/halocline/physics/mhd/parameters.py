@@ -1,4 +1,4 @@
-"""The choice of the equations, and the numbers that they read, with units and meaning."""
+"""Choice of the equations, and their parameters with units and meanings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIFFUSIVITY = "length²/time"
 HYPER = "length⁶/time"
 FIELD = "magnetic field"
 
-# of which the default is the unit that a case measures in
+# parameters whose default defines a unit
 UNITS = ("cs0", "lnrho0", "cp", "mu0", "tau_cool", "T_cool")
 
 ALL = {
@@ -51,23 +51,28 @@ ALL = {
 
 
 ALL |= {
-    name: replace(own, origin="0, which leaves it out") for name, own in ALL.items() if own.default == 0.0
+    name: replace(entry, origin="0, which leaves it out")
+    for name, entry in ALL.items()
+    if entry.default == 0.0
 }
 ALL |= {name: replace(ALL[name], origin="the unit") for name in UNITS}
 
 LNT0 = Setting(
     0.0, "1", "logarithm of the temperature where the speed of sound is cs0"
-)  # follows from others
+)  # follows from other parameters
 
 
 def parameter(name: str) -> Expr:
-    """A parameter of the equations; the error for a missing one gives its unit."""
-    own = ALL.get(name, LNT0)
-    return program.parameter(name, unit=own.unit, about=own.about)
+    """Return a parameter of the equations. The error for a missing parameter contains its unit."""
+    entry = ALL.get(name, LNT0)
+    return program.parameter(name, unit=entry.unit, about=entry.about)
 
 
 def read_by(physics: Physics) -> tuple[str, ...]:
-    """The names of the parameters that equations read, but for lnT0, which follows from others."""
+    """Return the names of the parameters that the equations read.
+
+    lnT0 is not among them, since it follows from other parameters.
+    """
     names = ["nu", "zeta", "cs0"]
     if physics.entropy:
         names += ["gamma", "cp", "lnrho0", "K", "heating"]
@@ -91,22 +96,23 @@ def read_by(physics: Physics) -> tuple[str, ...]:
 def settings(
     physics: Physics, origin: str = Setting.origin, *, without: Collection[str] = (), **defaults: float
 ) -> dict[str, float]:
-    """Declare the parameters of these equations as settings of the problem file, and return their values.
+    """Declare the parameters of the equations as settings of the problem file, and return their values.
 
     Parameters
     ----------
     physics : Physics
+        Choice of the equations.
     origin : str
         Source of the defaults that differ from the usual ones.
     without : collection of str
-        Parameters that follow from other numbers of the problem.
+        Parameters that follow from other numbers of the problem and are no settings.
     **defaults
         Defaults that differ from the usual ones.
 
     Raises
     ------
     InputError
-        A default of an unknown parameter, or a value out of its range.
+        A default belongs to no parameter, or a value is out of its range.
     """
     for name, default in defaults.items():
         if name not in ALL:
@@ -118,12 +124,14 @@ def settings(
 
 
 def complete(physics: Physics, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the parameters that the equations read, with ln T₀ of an ideal gas: c_s0² = (γ - 1) c_p T₀.
+    """Return the parameters that the equations read, including ln T₀.
+
+    T₀ is that of an ideal gas: c_s0² = (γ - 1) c_p T₀.
 
     Raises
     ------
     InputError
-        One is missing, or has a value that it cannot have.
+        A parameter is missing or out of its range.
     """
     for name in read_by(physics):
         if name not in values:
@@ -140,28 +148,30 @@ CONDUCTIVITIES = ("constant", "diffusivity", "power")
 
 @dataclass(frozen=True)
 class Physics:
-    """Which of the equations are solved.
+    """Choice of the equations and of their terms.
 
     Parameters
     ----------
     entropy : bool
-        Without it the gas is isothermal: the speed of sound is cs0 everywhere.
+        True if the entropy is a field. Otherwise the gas is isothermal, and its speed of sound is cs0.
     magnetic : bool
+        True if the magnetic vector potential is a field.
     imposed : bool
-        A uniform magnetic field (B_x, B_y, B_z) beside that of A, which may be periodic then.
+        True if a uniform magnetic field (B_x, B_y, B_z) is added to that of A. Then A can be periodic
+        although the mean field is not zero.
     conductivity : {"constant", "diffusivity", "power"}
         K, K ρ/ρ₀ (a constant diffusivity), or K (ρ/ρ₀)^a (T/T₀)^b with the parameters K_rho = a and K_T = b.
     cooling : bool
-        Newtonian cooling, C = ρ c_v (T - T_cool) / tau_cool.
+        True for Newtonian cooling, C = ρ c_v (T - T_cool) / tau_cool.
     upwind : bool
-        lnρ and s are advected by differences that lean upwind, of one order less.
+        True if upwind differences advect ln ρ and s. Their order is lower by one.
     hyperdiffusion : bool
-        The sixth derivative along each axis, times nu3, eta3, D3 or chi3. What it takes from the flow and
-        the magnetic field gives no heat.
+        True for the sixth derivative along each axis, times nu3, eta3, D3 or chi3. The energy that it removes
+        from the flow and the magnetic field does not heat the gas.
     shock : bool
-        Bulk viscosity where the flow converges, nu_shock; see `shock_profile`.
+        True for bulk viscosity where the flow converges, nu_shock; see `shock_profile`.
     gravity : bool
-        A uniform acceleration, (g_x, g_y, g_z).
+        True for a uniform acceleration, (g_x, g_y, g_z).
     """
 
     entropy: bool = True
@@ -178,7 +188,7 @@ class Physics:
         if self.conductivity not in CONDUCTIVITIES:
             raise unknown("conductivity", self.conductivity, CONDUCTIVITIES)
         if not self.entropy and (self.cooling or self.conductivity != "constant"):
-            what = "cooling" if self.cooling else f"conductivity {self.conductivity!r}"
-            raise InputError(f"{what} acts on the entropy, but entropy is False; leave one of them out")
+            term = "cooling" if self.cooling else f"conductivity {self.conductivity!r}"
+            raise InputError(f"{term} acts on the entropy, but entropy is False; leave one of them out")
         if not self.magnetic and self.imposed:
             raise InputError("imposed is True, but magnetic is False; leave one of them out")

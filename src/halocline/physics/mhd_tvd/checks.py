@@ -1,4 +1,4 @@
-"""Checks of runs of the scheme, the errors of waves, and finished runs as arrays."""
+"""Checks of runs of the scheme, errors of waves, and results of runs as arrays."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Exact = Callable[[float], Mapping[Field, Any]]
 def general(sim: MHDSimulation, record: Any, *, periodic: bool = True) -> list[Check]:
     """Return the checks that hold for every run.
 
-    ∇·b is rounding; density and pressure at the end are above the floors, which have not acted there yet;
-    between periodic sides, mass, energy, momentum and flux are those of the start.
+    ∇·b is at the level of rounding errors. Density and pressure at the end are above the floors, which act
+    only when a step begins. If all sides are periodic, mass, energy, momentum and flux equal those of the
+    start.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def general(sim: MHDSimulation, record: Any, *, periodic: bool = True) -> list[C
     record : Record
         Record of the run, with the diagnostics of the scheme.
     periodic : bool
-        True where all sides are periodic.
+        True if all sides are periodic.
     """
     after = record.series[-1]
     checks = [Check("steps", record.steps, least=1, about="the run moved")]
@@ -56,13 +57,21 @@ def kept(
     raised: Sequence[str] = (),
     most: float = ROUND_OFF,
 ) -> list[Check]:
-    """Return checks that mass, energy, momentum and flux are unchanged, each on a scale of its own.
+    """Return checks that mass, energy, momentum and flux are unchanged, each relative to its own scale.
 
-    Energy is not compared where floors have `raised` the density or pressure, nor mass where the density.
+    The scale of momentum is √(mass · energy), the momentum of gas as fast as its waves. Momentum fluxes are
+    pressures, so momentum has rounding errors of this size even in gas at rest. Electric fields are
+    proportional to the magnetic field, so the scale of flux is the root mean square of the field.
 
-    Fluxes of momentum are pressures, so that rounding is that of √(mass · energy), the momentum of gas that
-    moves as fast as its waves, also where gas is at rest. Electric fields grow with the field: its scale is
-    its own root mean square.
+    Parameters
+    ----------
+    before, after : mapping
+        Diagnostics at the start and at the end.
+    raised : sequence of str
+        Floors that have acted. With any floor the energy is not compared, with the density floor also not the
+        mass.
+    most : float
+        Maximum change over the scale.
     """
     mass, energy = _number(before["mass"]), _number(before["energy"])
     scales = {"mass": mass, "energy": energy}
@@ -74,7 +83,7 @@ def kept(
             checks.append(Check.not_compared(f"{name} kept", f"the {gain[0]} has acted"))
             continue
         change = abs(_number(after[name]) - _number(before[name]))
-        share = change / scale if scale else change  # without any field no change is small
+        share = change / scale if scale else change  # without a field the scale of flux is 0
         checks.append(Check(f"{name} kept", share, most=most, about="change of the mean, over its scale"))
     return checks
 
@@ -85,16 +94,17 @@ def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, most: float, 
     Parameters
     ----------
     most : float
-        Bound times the square of the cells along the shorter side, in the first period.
+        Bound of the error in the first period, times the square of the number of cells along the shorter
+        side.
     period : float
-        Time.
+        Period of the wave.
     """
     cells = min(sim.grid.shape)
-    if why := why_unbounded(sim.numbers):
-        return Check.not_compared("error", why)
+    if reason := why_unbounded(sim.numbers):
+        return Check.not_compared("error", reason)
     if amplitude <= sim.grid.rounding(ROUND_OFF):
         return Check.not_compared("error", f"rounding in {sim.grid.dtype} hides a wave of {amplitude:g}")
-    # waves travel at slightly wrong speeds on a grid: their error of phase grows in proportion to time
+    # wave speeds on a grid are slightly wrong, so the phase error grows in proportion to time
     periods = max(1.0, sim.time / period)
     about = f"error of the wave over its amplitude, with {cells} cells along its shorter side"
     return Check("error", error(sim, exact, amplitude), most=most * periods / cells**2, about=about)
@@ -103,11 +113,11 @@ def wave_error(sim: MHDSimulation, exact: Exact, amplitude: float, most: float, 
 def error(sim: MHDSimulation, exact: Exact, amplitude: float) -> float:
     """Return the error of a wave over its amplitude.
 
-    It is the norm of the mean differences of all fields from the exact solution. After whole periods that is
-    the start (Mendygral et al. 2017, Section 6.1).
+    The error is the norm of the mean absolute differences of all fields from the exact solution. After whole
+    periods, the exact solution is the start (Mendygral et al. 2017, Section 6.1).
     """
-    apart = sim.evaluate(*(total(magnitude(f - e)) for f, e in exact(sim.time).items()))
-    return float(math.hypot(*apart) / sim.grid.size / amplitude)
+    differences = sim.evaluate(*(total(magnitude(f - e)) for f, e in exact(sim.time).items()))
+    return float(math.hypot(*differences) / sim.grid.size / amplitude)
 
 
 def _number(value: float | None) -> float:
@@ -115,10 +125,10 @@ def _number(value: float | None) -> float:
 
 
 def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
-    """Density "rho", pressure "p", and the components "v_x" to "B_z" of cells, on the first rank; None on
-    others.
+    """Return the primitive quantities of cells by name, on the first rank; None on others.
 
-    All ranks call this. `sim` holds the fields of an `IdealMHD`.
+    The names are "rho", "p", and "v_x" to "B_z". All ranks call this function. `sim` holds the fields of an
+    `IdealMHD`.
     """
     import numpy as np
 
@@ -127,22 +137,25 @@ def primitives(sim: Any, gamma: float) -> dict[str, NDArray[np.float64]] | None:
     if fields["rho"] is None:
         return None
     grid = sim.grid
-    found = {"rho": fields["rho"]}
+    quantities = {"rho": fields["rho"]}
     for axis, a in enumerate(AXES):
-        found[f"v_{a}"] = fields[f"m_{a}"] / fields["rho"]
+        quantities[f"v_{a}"] = fields[f"m_{a}"] / fields["rho"]
         b = fields[f"b_{a}"]
         if axis < grid.ndim:
-            above = np.roll(b, -1, axis)  # between walls there is one face more, whose roll is left out
+            above = np.roll(b, -1, axis)  # `take` removes the additional face between walls
             b = (0.5 * (b + above)).take(range(grid.shape[axis]), axis)
-        found[f"B_{a}"] = b
-    motion = fields["rho"] * sum(found[f"v_{a}"] ** 2 for a in AXES)
-    field = sum(found[f"B_{a}"] ** 2 for a in AXES)
-    found["p"] = (gamma - 1) * (fields["E"] - 0.5 * (motion + field))
-    return found
+        quantities[f"B_{a}"] = b
+    motion = fields["rho"] * sum(quantities[f"v_{a}"] ** 2 for a in AXES)
+    field = sum(quantities[f"B_{a}"] ** 2 for a in AXES)
+    quantities["p"] = (gamma - 1) * (fields["E"] - 0.5 * (motion + field))
+    return quantities
 
 
 def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
-    """Means over blocks of cells, which reduce `values` to `shape`, a divisor of its shape."""
+    """Return means of `values` over blocks of cells.
+
+    The result has the shape `shape`, which divides the shape of `values`.
+    """
     for axis, n in enumerate(shape):
         before, after = values.shape[:axis], values.shape[axis + 1 :]
         values = values.reshape(*before, n, values.shape[axis] // n, *after).mean(axis + 1)
@@ -150,7 +163,7 @@ def restricted(values: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.
 
 
 def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
-    """The relative L1 difference, Σ |a - b| / Σ |b|, on the coarser of both grids."""
+    """Return the relative L1 difference, Σ |a - b| / Σ |b|, on the coarser of both grids."""
     import numpy as np
 
     coarse = [min(pair) for pair in zip(values.shape, reference.shape, strict=True)]
@@ -159,7 +172,7 @@ def difference(values: NDArray[np.float64], reference: NDArray[np.float64]) -> f
 
 
 def turned(values: NDArray[np.float64]) -> float:
-    """Return the greatest difference of values from those turned by 180 degrees, over the greatest value."""
+    """Return the maximum change of values by a rotation of 180 degrees, over their maximum magnitude."""
     import numpy as np
 
     return float(np.abs(values - values[(slice(None, None, -1),) * values.ndim]).max() / np.abs(values).max())

@@ -1,4 +1,4 @@
-"""Comparison of runs in the plane with a converged solution: checks, maps and cuts."""
+"""Comparison of runs on two axes with a converged solution: checks, maps and line cuts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SYMMETRIC = 1e-14  # in float64
 
 
 def square(shape: tuple[int, ...]) -> Grid:
-    """Return the periodic square around the origin."""
+    """Return the grid of the periodic unit square around the origin."""
     return Grid(shape, extent=(1.0,) * len(shape), origin=(-0.5,) * len(shape), periodic=True)
 
 
 class Converged:
-    """Converged solution of a problem in the plane.
+    """Converged solution of a problem on two axes.
 
     Parameters
     ----------
@@ -40,11 +40,12 @@ class Converged:
     gamma : float
         Ratio of specific heats of the solution.
     most : mapping of str to (float, int)
-        Greatest relative L1 difference of quantities, and the cells along each axis for which it holds.
+        Maximum relative L1 difference of quantities, and the number of cells along each axis for which it
+        holds.
     maps : tuple of str
-        Quantities that the figure shows.
+        Quantities of the maps in the figure.
     cuts : tuple of (str, str, float)
-        Quantity, axis and place of each cut that the figure shows.
+        Quantity, axis and coordinate of each cut in the figure.
     """
 
     def __init__(
@@ -61,7 +62,11 @@ class Converged:
         self.most, self.maps, self.cuts = most, maps, cuts
 
     def check(self, sim: MHDSimulation, record: Any) -> list[Check]:
-        """Check the agreement with the solution, the symmetry under half a turn, and that something moved."""
+        """Return the checks of a run.
+
+        The result agrees with the solution, is symmetric under a rotation of 180 degrees, and differs from
+        the start.
+        """
         checks, state = general(sim, record), primitives(sim, sim.parameters["gamma"])
         if state is None:
             return checks
@@ -71,31 +76,34 @@ class Converged:
             about = "difference from itself turned by 180°, over the greatest value"
             checks.append(Check(f"{quantity} symmetric", turned(state[quantity]), most=most, about=about))
         p = state["p"]
-        moved = float((p.max() - p.min()) / p.mean())
-        # pressure is uniform at the start and changes as the square of time at first
+        pressure_range = float((p.max() - p.min()) / p.mean())
+        # pressure is uniform at the start, and its change is at first proportional to the square of time
         least = 0.5 * min(1.0, sim.time / self.until) ** 2
-        return [*checks, Check("moved", moved, least=least, about="range of the pressure over its mean")]
+        return [
+            *checks,
+            Check("moved", pressure_range, least=least, about="range of the pressure over its mean"),
+        ]
 
     def _agreement(self, sim: MHDSimulation, state: Mapping[str, NDArray[np.float64]]) -> list[Check]:
-        """Return relative differences from the solution, or the reason why there are none."""
+        """Return the checks of the difference from the solution, or the reason why it is not compared."""
         import numpy as np
 
         checks = []
-        with np.load(self.file) as kept:
-            for quantity, (most, of) in self.most.items():
-                called, converged = f"{quantity} converged", kept[quantity].astype(np.float64)
-                why = self.unlike(sim) or unmatched(sim.grid.shape, converged.shape)
-                why = why or why_unbounded(sim.numbers)
-                if why:
-                    checks.append(Check.not_compared(called, why))
+        with np.load(self.file) as solution:
+            for quantity, (most, cells) in self.most.items():
+                check_name, converged = f"{quantity} converged", solution[quantity].astype(np.float64)
+                reason = self.unlike(sim) or unmatched(sim.grid.shape, converged.shape)
+                reason = reason or why_unbounded(sim.numbers)
+                if reason:
+                    checks.append(Check.not_compared(check_name, reason))
                     continue
-                off, coarser = difference(state[quantity], converged), max(1.0, of / min(sim.grid.shape))
+                error, coarser = difference(state[quantity], converged), max(1.0, cells / min(sim.grid.shape))
                 about = "relative L1 difference from a run on four times the cells"
-                checks.append(Check(called, off, most=most * coarser, about=about))
+                checks.append(Check(check_name, error, most=most * coarser, about=about))
         return checks
 
     def unlike(self, sim: MHDSimulation) -> str:
-        """Return the reason why the solution is not that of a run; empty where it is."""
+        """Return the reason why the solution does not apply to a run; empty if it applies."""
         gamma = sim.parameters["gamma"]
         if gamma != self.gamma:
             return f"no converged solution for gamma = {gamma:g}"
@@ -104,9 +112,9 @@ class Converged:
         return ""
 
     def figure(self, sim: MHDSimulation) -> Figure | None:
-        """Draw maps and cuts (Figures 19 and 20)."""
+        """Return the figure of maps and cuts (Figures 19 and 20), on the first rank; None on others."""
         maps = drawn.maps(sim, *self.maps)
-        cuts = [drawn.cut(sim, *each) for each in self.cuts]
+        cuts = [drawn.cut(sim, *place) for place in self.cuts]
         if maps is None:
             return None
         panels = []
@@ -121,25 +129,25 @@ class Converged:
         return Figure([*maps, *panels], columns=2)
 
     def _curve(self, quantity: str, axis: str, at: float, sim: MHDSimulation) -> Curve | None:
-        """Return the cut through the solution, where that is kept and holds."""
+        """Return the cut through the solution; None if no solution is stored or if it does not apply."""
         import numpy as np
 
         if self.unlike(sim):
             return None
-        with np.load(self.file) as kept:
-            if quantity not in kept:
+        with np.load(self.file) as solution:
+            if quantity not in solution:
                 return None
-            values = np.moveaxis(kept[quantity].astype(np.float64), "xy".index(axis), 0)
+            values = np.moveaxis(solution[quantity].astype(np.float64), "xy".index(axis), 0)
         x = (np.arange(len(values)) + 0.5) / len(values) - 0.5
-        row = (at - x[0]) * len(values)  # where it lies between two rows, their mean by distance
+        row = (at - x[0]) * len(values)  # linear interpolation between two rows
         below = int(np.clip(np.floor(row + 1e-9), 0, len(values) - 2))
         share = row - below
         return Curve(x, (1 - share) * values[below] + share * values[below + 1], drawn.CONVERGED)
 
 
 def unmatched(shape: Sequence[int], kept: Sequence[int]) -> str:
-    """Return the reason why means over blocks cannot be compared on these grids; empty where they can."""
+    """Return the reason why block means on two grids cannot be compared; empty if they can be."""
     if all(max(pair) % min(pair) == 0 for pair in zip(shape, kept, strict=True)):
         return ""
-    grids = [" x ".join(map(str, each)) for each in (shape, kept)]
+    grids = [" x ".join(map(str, grid_shape)) for grid_shape in (shape, kept)]
     return f"{grids[0]} cells and the {grids[1]} of the converged solution are no multiples of each other"

@@ -1,4 +1,4 @@
-"""Panels that figures of the scheme share: maps of quantities, cuts, and names."""
+"""Panels that figures of the scheme share: maps and cuts of derived quantities, and titles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from halocline.physics.mhd_tvd.simulation import MHDSimulation
 if TYPE_CHECKING:
     from halocline.io.section import Section
 
-CONVERGED = "converged solution"  # the label of its curves
-# titles of panels, by the names that `derived` gives
+CONVERGED = "converged solution"  # label of curves
+
+# titles of panels, by the names of `derived`
 TITLES = {
     "rho": "density",
     "p": "gas pressure",
@@ -23,8 +24,9 @@ TITLES = {
 
 
 def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
-    """Return maps of derived quantities, in space in the middle of the z axis; on the first rank, None on
-    others. All ranks call this.
+    """Return maps of derived quantities, on the first rank; None on others.
+
+    On three axes, the maps show the plane in the middle of the z axis. All ranks call this function.
 
     Parameters
     ----------
@@ -35,17 +37,19 @@ def maps(sim: MHDSimulation, *names: str, **titles: str) -> list[Map] | None:
 
     known, called = sim.quantities, TITLES | titles
     sections = [section.cut(sim, known[name]) for name in names]
-    return [Map(each, called[name]) for each, name in zip(sections, names, strict=True) if each] or None
+    return [Map(plane, called[name]) for plane, name in zip(sections, names, strict=True) if plane] or None
 
 
 def cut(sim: MHDSimulation, name: str, axis: str, at: float) -> Section | None:
-    """Return a derived quantity along the line of cells nearest to `at` on the axis; on the first rank, None
-    on others. All ranks call this."""
+    """Return a derived quantity along a line of cells, on the first rank; None on others.
+
+    The line is the nearest one to `at` on the axis. All ranks call this function.
+    """
     from halocline.io import section
 
     return section.cut(sim, sim.quantities[name], {axis: at})
 
 
 def cells(sim: MHDSimulation) -> str:
-    """Return the cells along each axis, for a legend: "192 x 192 cells"."""
+    """Return the numbers of cells along the axes as text for a legend: "192 x 192 cells"."""
     return " x ".join(map(str, sim.grid.shape)) + " cells"

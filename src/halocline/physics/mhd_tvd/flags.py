@@ -1,4 +1,4 @@
-"""Flags of cells, 1 or 0, as stages: conditions that faces and cells around them read too."""
+"""Flags of cells, 1 or 0, as stages, so that neighbouring faces and cells can read them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from halocline.lang.program import stage
 
 
 def flagged(condition: Expr, name: str) -> Expr:
-    """Return 1 where the condition holds, else 0."""
+    """Return a stage that is 1 where the condition holds, else 0."""
     flag: Expr = stage(where(condition, 1.0, 0.0), name, storage="patch").expr
     return flag
 
 
 def beside(flag: Expr, axis: int) -> Expr:
-    """Return the condition that a cell with the flag lies on either side of a face across an axis."""
+    """Return the condition that at least one of the cells on both sides of a face has the flag."""
     sides: Expr = symmetric_sum(shift(flag, axis, -1), flag)
     return sides > 0.0
 
 
 def around(flag: Expr, axes: int) -> Expr:
-    """Return the condition that a cell, or one that shares a face with it, has the flag."""
+    """Return the condition that a cell, or a cell that shares a face with it, has the flag."""
     sums = [symmetric_sum(shift(flag, a, -1), shift(flag, a)) for a in range(axes)]
     number: Expr = symmetric_sum(flag, *sums)
     return number > 0.0

@@ -1,12 +1,15 @@
 """States of an ideal, magnetised gas, and the fluxes of its conserved quantities.
 
-P. J. Mendygral et al., WOMBAT: a scalable and high-performance astrophysical magnetohydrodynamics code,
-ApJS 228 (2017), 23, Equations 6 to 12; units without 4π.
+P. J. Mendygral et al., WOMBAT: a scalable and high-performance astrophysical magnetohydrodynamics code, ApJS
+228 (2017), 23, Equations 6 to 12. Units are without 4π.
 
-Beside a face, a state is seen along the face's normal: `Normal` has velocity and field along it first, then
-along the next two axes in turn (x y z x y). So one text serves all axes. A problem that is turned from one
-axis to the next, or seen in a mirror, has the same bits: where two products are added, `added` keeps either
-from becoming part of a multiply-add, since which one would depend on the names in the formula.
+A state next to a face is stored in the frame of the face. `Normal` contains velocity and field along the
+normal first, then along the next two axes in cyclic order (x y z x y). Therefore one set of formulas serves
+all axes.
+
+A problem that is rotated to the next axis or mirrored has bit-for-bit the same result. For this, `added`
+rounds each product of a sum separately. A compiler could otherwise fuse one product of a sum into a
+multiply-add. The names in the formula would determine the fused product.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from halocline.lang.program import parameter
 
 
 def added(first: Expr, *more: Expr) -> Expr:
-    """The sum from the first term on, each product rounded by itself."""
+    """Return the sum of the terms in their order. Each product is rounded separately."""
     total = first
     for term in more:
         total = symmetric_sum(total, term)
@@ -31,13 +34,16 @@ def added(first: Expr, *more: Expr) -> Expr:
 
 
 def frame(axis: int) -> tuple[int, int, int]:
-    """An axis, and the two that follow it in turn."""
+    """Return an axis and the next two axes in cyclic order."""
     return axis, (axis + 1) % 3, (axis + 2) % 3
 
 
 class Normal(NamedTuple):
-    """What differs on both sides of a face: density, velocity (u along the normal), the field along the
-    face, and pressure."""
+    """State on one side of a face: density, velocity, field along the face, and pressure.
+
+    u is the velocity along the normal. The field along the normal is not included, since it is the same on
+    both sides.
+    """
 
     rho: Expr
     u: Expr
@@ -49,7 +55,7 @@ class Normal(NamedTuple):
 
 
 class Flux(NamedTuple):
-    """Through a face, along its normal: of mass, momentum, field along the face, and energy."""
+    """Flux through a face, along its normal: of mass, momentum, field along the face, and energy."""
 
     rho: Expr
     mx: Expr
@@ -71,7 +77,7 @@ class Conserved(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """Density, velocity, field and pressure of cells; vectors have three components on all grids."""
+    """Density, velocity, field and pressure of cells. Vectors have three components on all grids."""
 
     rho: Expr
     v: Vector
@@ -79,19 +85,19 @@ class State:
     p: Expr
 
     def along(self, axis: int) -> Normal:
-        """As it is seen along an axis."""
+        """Return the state in the frame of an axis."""
         n, t, s = frame(axis)
         return Normal(self.rho, self.v[n], self.v[t], self.v[s], self.B[t], self.B[s], self.p)
 
 
 def squared(vector: Sequence[Expr]) -> Expr:
-    """The square of its length, whatever the order of its components."""
+    """Return the squared length of a vector, independently of the order of its components."""
     total: Expr = symmetric_sum(*(c * c for c in vector))
     return total
 
 
 def heat(U: Conserved) -> Expr:
-    """Return the energy less that of motion and field, per volume."""
+    """Return the thermal energy per volume: total energy minus kinetic and magnetic energy."""
     return U.E - 0.5 * added(squared(U.m) / U.rho, squared(U.B))
 
 
@@ -101,27 +107,27 @@ def pressure(U: Conserved) -> Expr:
 
 
 def energy(rho: Expr, v: Vector, B: Vector, p: Expr) -> Expr:
-    """Per volume (Equation 9)."""
+    """Return the energy per volume (Equation 9)."""
     return p / (parameter("gamma") - 1.0) + 0.5 * added(rho * squared(v), squared(B))
 
 
 def fast_speed(state: State, axis: int) -> Expr:
-    """Of fast magnetosonic waves along an axis (Equation 10)."""
+    """Return the speed of fast magnetosonic waves along an axis (Equation 10)."""
     return fast(state.along(axis), state.B[axis])
 
 
 def fast(w: Normal, bn: Expr) -> Expr:
-    """The same of a state beside a face with the normal field `bn`."""
+    """Return the fast magnetosonic speed of a state next to a face with the normal field `bn`."""
     inverse = 1.0 / w.rho
     a2, along = parameter("gamma") * w.p * inverse, bn * bn * inverse
     across = added(w.By * w.By, w.Bz * w.Bz) * inverse
-    # the root is that of (a² + b²)² - 4 a² b_x², without its cancellation
+    # the inner root is that of (a² + b²)² - 4 a² b_x², in a form without cancellation
     less = a2 - along - across
     return sqrt(0.5 * added(a2, along, across, sqrt(added(less * less, 4.0 * a2 * across))))
 
 
 def conserved(w: Normal, bn: Expr) -> Flux:
-    """What a volume of it holds: the quantities whose flux is `flux`."""
+    """Return the conserved quantities of a state, in the order of their fluxes in `flux`."""
     motion = added(w.u * w.u, w.v * w.v, w.w * w.w)
     field = added(bn * bn, w.By * w.By, w.Bz * w.Bz)
     E = w.p / (parameter("gamma") - 1.0) + 0.5 * added(w.rho * motion, field)
@@ -129,10 +135,10 @@ def conserved(w: Normal, bn: Expr) -> Flux:
 
 
 def flux(w: Normal, bn: Expr) -> Flux:
-    """Of a state, through a face with the normal field `bn` (Equation 7)."""
+    """Return the flux of a state through a face with the normal field `bn` (Equation 7)."""
     mass = w.rho * w.u
     across = added(w.By * w.By, w.Bz * w.Bz)
-    total = w.p + 0.5 * (across - bn * bn)  # the pressure of all, less the tension along the normal
+    total = w.p + 0.5 * (across - bn * bn)  # total pressure minus the tension along the normal
     motion = added(w.u * w.u, w.v * w.v, w.w * w.w)
     gamma = parameter("gamma")
     heat = added(gamma / (gamma - 1.0) * w.p, 0.5 * w.rho * motion, across) * w.u

@@ -1,9 +1,10 @@
 """Conservative exchange around cells that a step leaves without mass or heat.
 
-Even a step of first order can leave a cell with less energy than its motion and field have: the field of a
-cell comes from forces on edges, not from the fluxes that bring its energy. To raise the pressure there would
-add energy. Such a cell exchanges heat with its neighbours instead, and one without mass exchanges mass,
-momentum and energy: sums over the grid stay what they are.
+Even a first-order step can leave a cell with less energy than its kinetic and magnetic energy. The reason is
+that the field of a cell follows from forces on edges, but its energy follows from fluxes.
+
+A higher pressure would add energy. Therefore such a cell exchanges heat with its neighbours, and a cell
+without mass exchanges mass, momentum and energy. Sums over the grid are unchanged.
 """
 
 from __future__ import annotations
@@ -18,33 +19,35 @@ from halocline.physics.mhd_tvd.flags import beside, flagged
 from halocline.physics.mhd_tvd.gas import Conserved, heat, squared
 from halocline.physics.mhd_tvd.transport import at_cells
 
-PASSES = 100  # most in a step; cells that still lack something are left to the floors
-SELDOM = 1e-3  # share of the steps that are expected to need passes
+PASSES = 100  # Maximum per step; then floors treat the remaining cells.
+SELDOM = 1e-3  # Expected fraction of steps that need passes.
 
 
 def lacking(U: Conserved) -> Expr:
-    """Return the condition that a cell has no mass or no heat; false where these are NaN."""
+    """Return the condition that a cell has no mass or no heat; false if the values are NaN."""
     return (U.rho <= 0.0) | (heat(U) <= 0.0)
 
 
 def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
     """Record passes of exchange, until no cell is `lacking`.
 
-    A pass makes each cell without heat the mean of itself and its 2d neighbours in heat, and each cell
-    without mass their mean in mass, momentum, and energy without that of the field. The neighbours lose what
-    it gains; nothing passes through walls. Every cell becomes a convex combination of cells, so that no pass
-    lowers the least density. Heat is a concave function of mass, momentum and energy where density is
-    positive: so no pass lowers the least heat around cells with mass. A neighbour of a cell without mass may
-    lose all of its heat, and is treated in the next pass.
+    A cell without heat receives the mean heat of itself and its 2d neighbours. A cell without mass receives
+    their mean mass, momentum, and energy without magnetic energy. The neighbours lose the amount that the
+    cell gains. Nothing passes through walls.
+
+    Every cell becomes a convex combination of cells, so no pass lowers the minimum density. Heat is a concave
+    function of mass, momentum and energy where density is positive. Therefore no pass lowers the minimum heat
+    around cells with mass. A neighbour of a cell without mass can lose all of its heat. Then the next pass
+    treats this neighbour.
 
     Parameters
     ----------
     rho, m, E : Field, Vector, Field
         Density, momentum and energy of cells.
     b : Vector
-        The field, on faces along the axes of the grid, in cells along others. It stays as it is.
+        Magnetic field, on faces along the axes of the grid, in cells along others. It is unchanged.
     cells : Scalar
-        Number of lacking cells, which each pass counts again.
+        Number of lacking cells. Each pass counts them again.
     """
     grid, axes = rho.grid, rho.grid.ndim
     share = 1.0 / (2 * axes + 1)
@@ -59,7 +62,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
             return carried
 
         def mixed(old: Expr, value: Expr, spare: Expr | None = None) -> Expr:
-            """Exchange `value` beside thin cells, and `spare` beside cold ones."""
+            """Return `old` after exchange of `value` next to thin cells, and of `spare` next to cold ones."""
             gains = []
             for a in range(axes):
                 other = as_expr(0.0)

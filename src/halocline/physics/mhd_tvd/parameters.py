@@ -1,4 +1,4 @@
-"""The numbers of the scheme, with their ranges, and what cases report of floors."""
+"""Parameters of the scheme with their ranges, and events that runs count."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ ALL: Mapping[str, Setting] = {
     "flux": Setting("mhdtvd", "1", "fluxes between cells", words=tuple(FLUXES), origin=PAPER),
 }
 
-# beyond these Courant numbers steps are unstable (Gardiner and Stone 2008, for six Riemann problems a step)
+# stability limits of the Courant number (Gardiner and Stone 2008, for six Riemann problems per step)
 STABLE = {1: 1.0, 2: 1.0, 3: 0.5}
 
-WITHOUT_EPSILON = ("hll", "hlld")  # fluxes that have no numerical viscosity
+WITHOUT_EPSILON = ("hll", "hlld")  # fluxes without numerical viscosity
 
 _REPORTED = (
     ("HLL fall-back", "density or pressure would have been below the protection floors"),
@@ -91,7 +91,7 @@ def events(values: Mapping[str, Any]) -> tuple[Event, ...]:
 
 
 def settings(origin: str = Setting.origin, /, **defaults: float | str) -> dict[str, Any]:
-    """Declare the numbers of the scheme as settings of the problem file, and return their values.
+    """Declare the parameters of the scheme as settings of the problem file, and return their values.
 
     Parameters
     ----------
@@ -103,20 +103,20 @@ def settings(origin: str = Setting.origin, /, **defaults: float | str) -> dict[s
     Raises
     ------
     InputError
-        A value out of its range, or a numerical viscosity that the fluxes do not have.
+        A value is out of its range, or the fluxes do not have a given numerical viscosity.
     """
     changed = {name: replace(ALL[name], default=default, origin=origin) for name, default in defaults.items()}
-    values = {name: setting(name, changed.get(name, own)) for name, own in ALL.items()}
+    values = {name: setting(name, changed.get(name, entry)) for name, entry in ALL.items()}
     check_epsilon(values)
     return values
 
 
 def check_epsilon(values: Mapping[str, Any]) -> None:
-    """Raise InputError for a numerical viscosity that the fluxes do not have."""
+    """Raise InputError if a numerical viscosity is set that the fluxes do not have."""
     flux = values["flux"]
-    for name, own in EPSILON.items():
-        if flux in WITHOUT_EPSILON and values[name] != own.default:
-            having = ", ".join(each for each in FLUXES if each not in WITHOUT_EPSILON)
+    for name, entry in EPSILON.items():
+        if flux in WITHOUT_EPSILON and values[name] != entry.default:
+            having = ", ".join(other for other in FLUXES if other not in WITHOUT_EPSILON)
             raise InputError(
                 f"{name} is {values[name]:g}, but flux {flux} has no numerical viscosity: "
                 f"leave {name} out, or choose a flux that has it: {having}"
@@ -124,20 +124,20 @@ def check_epsilon(values: Mapping[str, Any]) -> None:
 
 
 def courant_number(values: Mapping[str, Any], axes: int) -> float:
-    """Return the Courant number on this number of axes.
+    """Return the Courant number of the scheme on a number of axes.
 
     Raises
     ------
     InputError
-        One that is too large.
+        The Courant number is too large.
     """
-    given = float(values["courant"]) or 0.8 * STABLE[axes]
-    check_courant(given, axes)
-    return given
+    number = float(values["courant"]) or 0.8 * STABLE[axes]
+    check_courant(number, axes)
+    return number
 
 
 def check_courant(number: float, axes: int) -> None:
-    """Raise InputError for a Courant number that steps on this number of axes cannot have."""
+    """Raise InputError if steps with a Courant number are not stable on a number of axes."""
     most, on = STABLE[axes], "one axis" if axes == 1 else f"{axes} axes"
     if not number > 0.0:
         raise InputError(f"courant is {number:g}; expected a number above 0 and below {most:g}")
@@ -148,14 +148,14 @@ def check_courant(number: float, axes: int) -> None:
 
 
 def why_unbounded(values: Mapping[str, Any]) -> str:
-    """Return the reason why bounds of errors do not hold; empty where they hold.
+    """Return the reason why error bounds do not hold; empty if they hold.
 
-    The reason is a number that makes the scheme more diffusive than its default does.
+    The reason is a parameter that makes the scheme more diffusive than its default.
     """
     if values["flux"] == "hll":
         return "no bound for flux hll, which smears most waves"
-    for name, own in ALL.items():
-        value, usual = values[name], own.default
+    for name, entry in ALL.items():
+        value, usual = values[name], entry.default
         if name == "limiting" and value != usual:
             return f"no bound for limiting {value}, only for {usual}"
         if (name == "limiter" and value < usual) or (name in EPSILON and value > usual):
@@ -164,7 +164,7 @@ def why_unbounded(values: Mapping[str, Any]) -> str:
 
 
 def of_program(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers that the program of the scheme reads."""
+    """Return the parameters that the program of the scheme reads."""
     unread = {"flux", "limiting", "courant", "warn_above"}
     unread |= set(EPSILON if values["flux"] in WITHOUT_EPSILON else ())
     return {name: values[name] for name in ALL if name not in unread}

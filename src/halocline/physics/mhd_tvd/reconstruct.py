@@ -1,12 +1,12 @@
-"""States on both sides of a face, of second order in space and time, and the fluxes that solvers make.
+"""Second-order states on both sides of a face, and the fluxes of Riemann solvers between them.
 
 The scheme is Hancock's (van Leer, SIAM J. Sci. Stat. Comput. 5 (1984), 1; Toro 2009, Section 14.4) in
-primitive quantities: each cell has limited slopes, and both of its sides move by half a step along the axis.
+primitive quantities. Each cell has limited slopes, and the states on both of its sides advance by half a step
+along the axis.
 
-Limiters: one number of two neighbouring ones, so that no new extremum comes up.
-
-Each is 0 where the signs of both differ, and commutes. β, from 1 to 2, is how steep a result may be; for
-β = 1 both are minmod, the lesser one.
+A limiter makes one difference from two neighbouring ones, so that no new extremum arises. It is commutative,
+and 0 if both differences have opposite signs. The parameter β, from 1 to 2, bounds the steepness. For β = 1,
+all limiters are minmod: the smaller difference.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Limiter = Callable[[Expr, Expr, Expr], Expr]
 
 
 def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
-    """The greater one, at most β times the lesser: superbee for β = 2 (Mendygral et al. 2017, Equation A7).
+    """Return the larger difference, at most β times the smaller one (Mendygral et al. 2017, Equation A7).
 
-    It makes steps steep, and steps of long waves too.
+    For β = 2 it is superbee. This limiter keeps jumps steep, but also turns long waves into steps.
     """
     in_order = magnitude(a) < magnitude(b)
     less, more = where(in_order, a, b), where(in_order, b, a)
@@ -34,16 +34,17 @@ def sweby(a: Expr, b: Expr, beta: Expr) -> Expr:
 
 
 def central(a: Expr, b: Expr, beta: Expr) -> Expr:
-    """The mean of both, at most β times the lesser (van Leer, J. Comput. Phys. 23 (1977), 276, for β = 2).
+    """Return the mean of both differences, at most β times the smaller one.
 
-    Where the solution is smooth it is the mean, so that waves keep their form.
+    For β = 2 it is the limiter of van Leer, J. Comput. Phys. 23 (1977), 276. In a smooth solution the result
+    is the mean, so waves keep their form.
     """
     less = where(magnitude(a) < magnitude(b), a, b)
     return _limited(a, b, beta * less, 0.5 * (a + b))
 
 
 def _limited(a: Expr, b: Expr, most: Expr, wanted: Expr) -> Expr:
-    """Return a slope, limited to the greatest one; 0 where the signs of both differences differ."""
+    """Return a slope, limited to a maximum; 0 if the signs of both differences differ."""
     chosen: Expr = where(a * b > 0.0, where(magnitude(most) < magnitude(wanted), most, wanted), 0.0)
     return chosen
 
@@ -54,27 +55,30 @@ LIMITERS: Mapping[str, Limiter] = {"central": central, "sweby": sweby}
 def states(
     state: State, bn_cells: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central
 ) -> tuple[Normal, Normal]:
-    """Below and above the lower face of each cell, in the middle of a step of `ratio` = Δt/Δx.
+    """Return the states below and above the lower face of each cell, in the middle of a step.
 
-    Where the density or pressure of a side would not be positive, the whole side is as the cell is. How steep
-    slopes may be is the parameter "limiter", β.
+    If the density or pressure on a side would not be positive, this side has the state of the cell. The
+    parameter "limiter", β, bounds the slopes.
 
     Parameters
     ----------
     state : State
-        Of the cells.
+        State of the cells.
     bn_cells : Expr
-        The field of the cells along the axis.
+        Magnetic field of the cells along the axis.
     axis : int
+        Axis across which the faces lie.
     ratio : Expr
+        Δt/Δx.
     name : str
-        Of the stages.
+        Prefix of the names of the stages.
     limit : callable
-        What makes one slope of the differences to both neighbours; see `LIMITERS`.
+        Limiter that makes one slope of the differences to both neighbours; see `LIMITERS`.
 
     Returns
     -------
     tuple of Normal
+        States below and above the face.
     """
     w = state.along(axis)
     beta = parameter("limiter")
@@ -83,19 +87,20 @@ def states(
     middle = Normal(*(c - half * d for c, d in zip(w, _changes(w, slopes, bn_cells), strict=True)))
 
     def side(sign: float, label: str) -> Normal:
-        found = Normal(*(c + sign * s for c, s in zip(middle, slopes, strict=True)))
-        sound = (found.rho > 0.0) & (found.p > 0.0)
-        kept = (where(sound, new, c) for new, c in zip(found, w, strict=True))
-        return Normal(*(c.expr for c in stage(tuple(kept), f"{name}_{label}", storage="patch")))
+        candidate = Normal(*(c + sign * s for c, s in zip(middle, slopes, strict=True)))
+        is_positive = (candidate.rho > 0.0) & (candidate.p > 0.0)
+        chosen = (where(is_positive, new, c) for new, c in zip(candidate, w, strict=True))
+        return Normal(*(c.expr for c in stage(tuple(chosen), f"{name}_{label}", storage="patch")))
 
     low, high = side(-0.5, "low"), side(0.5, "high")
     return Normal(*(shift(c, axis, -1) for c in high)), low
 
 
 def _changes(w: Normal, d: Normal, bn: Expr) -> Normal:
-    """A · Δw: how primitive quantities with the slopes `d` change, per Δt/Δx and with the opposite sign.
+    """Return A · Δw, the negative change of primitive quantities with the slopes `d`, per Δt/Δx.
 
-    Of the equations of ideal magnetohydrodynamics along an axis on which the field does not vary.
+    A is the matrix of ideal magnetohydrodynamics along an axis. The field component along this axis is
+    uniform.
     """
     inverse = 1.0 / w.rho
     pull = bn * inverse
@@ -113,7 +118,7 @@ def _changes(w: Normal, d: Normal, bn: Expr) -> Normal:
 
 
 def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[..., Flux]:
-    """The flux that a solver of Riemann problems makes of limited slopes, for the lower face of each cell.
+    """Return the function that applies a Riemann solver to states with limited slopes.
 
     Parameters
     ----------
@@ -123,7 +128,8 @@ def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[..., Flux]:
     Returns
     -------
     callable
-        With the arguments of `halocline.physics.mhd_tvd.riemann.mhdtvd`.
+        Flux through the lower face of each cell, with the arguments of
+        `halocline.physics.mhd_tvd.riemann.mhdtvd`.
     """
 
     def through(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central) -> Flux:

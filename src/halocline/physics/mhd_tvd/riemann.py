@@ -1,14 +1,14 @@
 """Fluxes between two states of magnetised gas, from approximate solutions of their Riemann problem.
 
-Each takes the states on both sides of a face and the field across it. Seen in a mirror (the sides change
-places, `u` and `bn` change sign) each gives the mirror image of its flux, bit by bit. So what belongs to the
-left is added to what belongs to the right by `symmetric_sum`, and so are two products that each side has:
-which of them becomes part of a multiply-add would depend on the names in the formula.
+A solver has the states on both sides of a face and the normal field as arguments. In a mirrored problem, the
+sides are exchanged, and `u` and `bn` have opposite signs. Its flux is bit-for-bit the mirror image of the
+original flux. For this, `symmetric_sum` adds terms of the left and the right side, and pairs of products
+within one side. A compiler could otherwise fuse one of the products into a multiply-add. The names in the
+formula would determine the fused product.
 
-The modified flux of MHDTVD (Mendygral et al. 2017, Appendix A; Ryu and Jones 1995, ApJ 442, 228).
-
-At each face the jump is cut into seven waves. Each moves as an upwind scheme has it, less what a limited
-correction takes back, which makes the flux of second order in space and time where waves are smooth.
+The modified flux of MHDTVD is that of Mendygral et al. 2017, Appendix A, and Ryu and Jones 1995, ApJ 442,
+228. At each face, the jump is decomposed into seven waves. Each wave has an upwind flux, reduced by a limited
+correction. For smooth waves, the corrected flux is of second order in space and time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from halocline.physics.mhd_tvd.gas import Flux, Normal, State, added, both, cons
 from halocline.physics.mhd_tvd.reconstruct import Limiter, central
 from halocline.physics.mhd_tvd.waves import OF_FAMILY, Seven, Waves, viscosity
 
-# Part of bn², in float64. Where a denominator of HLLD is not above it, a fast wave is no faster than the
-# Alfvén wave behind it, and what lies along the face passes it unchanged.
+# Fraction of bn², in float64. If a denominator of HLLD is not above it, a fast wave is no faster than the
+# Alfvén wave behind it. Then velocity and field along the face do not change across the fast wave.
 NONE = 1e-12
 
 
 def hll(left: Normal, right: Normal, bn: Expr) -> Flux:
-    """Of one state between the two fastest waves (Mendygral et al. 2017, Equations A10 to A12).
+    """Return the flux with one state between the two fastest waves.
 
-    The paper prints both fluxes with the same sign; here that of the right side has the other one, without
-    which the flux between equal states would not be theirs.
+    Source: Mendygral et al. 2017, Equations A10 to A12. The paper prints both fluxes with the same sign.
+    Here, the flux of the right side has the opposite sign, so that two equal states have their own flux.
     """
     waves = Waves.between(left, right, bn)
-    # both ≥ 0: how fast the waves go up and down
+    # upward and downward speed of the waves, both ≥ 0
     up = maximum(waves.u + waves.fast, right.u + fast(right, bn), 0.0)
     down = -minimum(waves.u - waves.fast, left.u - fast(left, bn), 0.0)
     share = 1.0 / (up + down)
@@ -55,12 +55,15 @@ def hll(left: Normal, right: Normal, bn: Expr) -> Flux:
 
 
 def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
-    """Of seven waves that move as in the averaged gas (Cargo and Gallice 1997; see `waves`).
+    """Return the flux of seven waves in an averaged gas (Cargo and Gallice 1997; see `waves`).
 
-    A speed a counts as Q(a/c) c, with Q of Mendygral et al. 2017, Equation A9, and c the fast speed of the
-    averaged gas: waves slower than 2 ε c are damped as if they moved at ε c or more (Harten, J. Comput. Phys.
-    49 (1983), 357). So a rarefaction in which the gas becomes faster than a wave does not stay a jump. ε is
-    the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". 0 leaves speeds as they are.
+    In place of its speed a, a wave has Q(a/c) c. Q is the function of Mendygral et al. 2017, Equation A9, and
+    c is the fast speed of the averaged gas. Therefore waves slower than 2 ε c are damped as if their speed
+    were at least ε c (Harten, J. Comput. Phys. 49 (1983), 357). Without this damping, a rarefaction in which
+    the gas becomes faster than a wave could remain a jump.
+
+    ε is the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". Speeds are unchanged
+    for ε = 0.
     """
     waves = Waves.between(left, right, bn)
     epsilon = OF_FAMILY.each(lambda family: parameter(f"epsilon_{family}"))
@@ -73,18 +76,18 @@ def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
 
 
 def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
-    """Of four states between five waves: two fast ones, two Alfvén waves, and the contact between these.
+    """Return the flux with four states between five waves: two fast, two Alfvén and one contact.
 
-    T. Miyoshi and K. Kusano, J. Comput. Phys. 208 (2005), 315. Their jumps are those of F(U) with the
-    pressure of all between the fast waves, so the flux is formed once, of the state at the face. At a contact
-    that stands on the face both sides give the same bits.
+    Source: T. Miyoshi and K. Kusano, J. Comput. Phys. 208 (2005), 315. The jumps of the states are those of
+    F(U) with the total pressure between the fast waves. Therefore the flux is computed once, from the state
+    at the face. If a contact is at rest on the face, both sides give the same bits.
     """
     square, towards = bn * bn, where(bn >= 0.0, 1.0, -1.0)
 
     # the fast waves, and the gas between them (Equations 67, 38 and 41)
     speed = maximum(fast(left, bn), fast(right, bn))
     slowest, fastest = minimum(left.u, right.u) - speed, maximum(left.u, right.u) + speed
-    against_l, against_r = left.u - slowest, fastest - right.u  # how fast gas meets the waves
+    against_l, against_r = left.u - slowest, fastest - right.u  # speeds of the gas relative to the waves
     push_l, push_r = left.rho * against_l, right.rho * against_r
     total_l, total_r = _total(left, square), _total(right, square)
     share = 1.0 / symmetric_sum(push_l, push_r)
@@ -92,7 +95,7 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     crossed = symmetric_sum(push_r * total_l, push_l * total_r)
     total = share * symmetric_sum(crossed, (push_l * push_r) * (left.u - right.u))
 
-    # behind them (Equations 43 to 47), where v and B change by multiples of the field along the face
+    # states behind the fast waves (Equations 43 to 47): v and B change by multiples of the tangential field
     depth_l, depth_r = u - slowest, fastest - u
     inverse = 1.0 / (depth_l * depth_r)
     inverse_l, inverse_r = depth_r * inverse, depth_l * inverse
@@ -108,40 +111,43 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
     lift_l, lift_r = bn * turn_l, bn * turn_r
     root_l, root_r = sqrt(rho_l), sqrt(rho_r)
     share = 1.0 / symmetric_sum(root_l, root_r)
-    part_l, part_r, both = root_l * share, root_r * share, towards * share
+    part_l, part_r, signed_share = root_l * share, root_r * share, towards * share
 
     def along(v_l: Expr, v_r: Expr, B_l: Expr, B_r: Expr) -> tuple[tuple[Expr, Expr, Expr], ...]:
-        """Velocity and field along an axis of the face: left and right behind the fast waves, and between the
-        Alfvén waves (Equations 59 to 62)."""
+        """Return velocity and field along an axis of the face.
+
+        The values are those left and right behind the fast waves, and between the Alfvén waves (Equations 59
+        to 62).
+        """
         v_l, v_r = v_l + lift_l * B_l, v_r - lift_r * B_r
         B_l, B_r = bent_l * B_l, bent_r * B_r
-        v = symmetric_sum(part_l * v_l, part_r * v_r) + both * symmetric_sum(B_r, -B_l)
-        B = symmetric_sum(part_l * B_r, part_r * B_l) + (root_l * root_r) * (both * (v_r - v_l))
+        v = symmetric_sum(part_l * v_l, part_r * v_r) + signed_share * symmetric_sum(B_r, -B_l)
+        B = symmetric_sum(part_l * B_r, part_r * B_l) + (root_l * root_r) * (signed_share * (v_r - v_l))
         return (v_l, v_r, v), (B_l, B_r, B)
 
     of_v, of_By = along(left.v, right.v, left.By, right.By)
     of_w, of_Bz = along(left.w, right.w, left.Bz, right.Bz)
 
-    # at the face: the gas of one side, behind its fast wave, or behind its Alfvén wave too
+    # state at the face: that of one side, behind its fast wave, or also behind its Alfvén wave
     from_left = u > 0.0
     outward = where(from_left, -1.0, 1.0)
 
-    def own(l: Expr, r: Expr) -> Any:
+    def of_side(l: Expr, r: Expr) -> Any:
         return where(from_left, l, r)
 
-    side = Normal(*map(own, left, right))
-    root, rho = own(root_l, root_r), own(rho_l, rho_r)
+    side = Normal(*map(of_side, left, right))
+    root, rho = of_side(root_l, root_r), of_side(rho_l, rho_r)
     outside = (slowest >= 0.0) | (fastest <= 0.0)
     behind = magnitude(u) * root < magnitude(bn)
-    v, By, w, Bz = (own(l, r) for l, r, _ in (of_v, of_By, of_w, of_Bz))
+    v, By, w, Bz = (of_side(l, r) for l, r, _ in (of_v, of_By, of_w, of_Bz))
     inner_v, inner_By, inner_w, inner_Bz = (middle for _, _, middle in (of_v, of_By, of_w, of_Bz))
 
     # v·B along the face; and energy (Equations 48 and 63)
     still = symmetric_sum(side.v * side.By, side.w * side.Bz)
     once, twice = symmetric_sum(v * By, w * Bz), symmetric_sum(inner_v * inner_By, inner_w * inner_Bz)
-    side_total, side_E = own(total_l, total_r), conserved(side, bn).E
+    side_total, side_E = of_side(total_l, total_r), conserved(side, bn).E
     work = symmetric_sum(total * u, -(side_total * side.u)) + bn * (still - once)
-    E = own(inverse_l, inverse_r) * symmetric_sum(own(against_l, against_r) * side_E, outward * work)
+    E = of_side(inverse_l, inverse_r) * symmetric_sum(of_side(against_l, against_r) * side_E, outward * work)
     inner_E = E + outward * (towards * root) * (once - twice)
 
     def at(first: Expr, second: Expr, third: Expr) -> Any:
@@ -164,7 +170,7 @@ def hlld(left: Normal, right: Normal, bn: Expr) -> Flux:
 
 
 def _total(w: Normal, square: Expr) -> Expr:
-    """The pressure of gas and field, less the tension along the normal, `square`."""
+    """Return the pressure of gas and field minus the tension along the normal, `square`."""
     along: Expr = symmetric_sum(w.By * w.By, w.Bz * w.Bz)
     return w.p + 0.5 * (along - square)
 
@@ -173,20 +179,22 @@ RIEMANN: dict[str, Callable[[Normal, Normal, Expr], Flux]] = {"hll": hll, "hlld"
 
 
 def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central) -> Flux:
-    """Through the lower face of each cell, over a step of `ratio` = Δt/Δx (Equation A2).
+    """Return the flux of MHDTVD through the lower face of each cell (Equation A2).
 
     Parameters
     ----------
     state : State
-        Of the cells.
+        State of the cells.
     bn : Expr
-        The field across the faces.
+        Magnetic field across the faces.
     axis : int
+        Axis across which the faces lie.
     ratio : Expr
+        Δt/Δx of the step.
     name : str
-        Of the stages.
+        Prefix of the names of the stages.
     limit : callable
-        That of Equation A7; the paper's is `reconstruct.sweby`.
+        Limiter of Equation A7; that of the paper is `reconstruct.sweby`.
     """
     left, right = both(state, axis)
     waves = Waves.between(left, right, bn)
@@ -204,7 +212,7 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
     form = stage(form, f"{name}_form", location=place, storage="patch")
 
     def beside(by: int) -> Seven:
-        """The corrections at the next face, of eigenvectors with the sense that they have here."""
+        """Return the corrections at the next face, for eigenvectors with their signs at this face."""
         senses = _senses(form, [shift(part, axis, by) for part in form])
         return tilde.each(lambda g, s: where(s < 0.0, -shift(g, axis, by), shift(g, axis, by)), senses)
 
@@ -224,11 +232,11 @@ def mhdtvd(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Lim
 
 
 def _senses(here: Sequence[Expr], there: Sequence[Expr]) -> Seven:
-    """Below 0 where the eigenvectors of two faces point in opposite directions, since the field along the
-    faces does.
+    """Return values that are negative for waves with opposite eigenvectors at two faces.
 
-    An eigenvector is known but for its sign, and the one that is used turns with the field along the face.
-    Without this a wave of the same strength on both sides of a sheet of current would be limited to nothing.
+    An eigenvector is defined up to its sign. The eigenvectors in use follow the direction of the field along
+    the face. Without a change of sign, a wave with the same strength on both sides of a current sheet would
+    be limited to zero.
     """
     (f, s, y, z), (f2, s2, y2, z2) = here, there
     turned = added(y * y2, z * z2)

@@ -1,8 +1,8 @@
-"""The un-split step: corner transport upwind with constrained transport (Mendygral et al. 2017, Section 5).
+"""Unsplit step: corner transport upwind with constrained transport (Mendygral et al. 2017, Section 5).
 
-Mass, momentum and energy lie in cells, the field on faces; its components along axes that the grid lacks lie
-in cells too. All that a step computes between is a stage: it is computed where it is read, in the halo too,
-so that a step needs one exchange.
+Mass, momentum and energy are stored in cells, the field on faces. Field components along axes that the grid
+lacks are also stored in cells. All intermediate results of a step are stages. They are computed where other
+formulas read them, also in the halo, so a step needs one exchange.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ FLUXES: Mapping[str, Callable[..., Flux]] = {
     "mhdtvd": mhdtvd,
     **{name: plm(solver) for name, solver in RIEMANN.items()},
 }
-WALLS = ("rho", "m", "E", "b")  # that walls have conditions for
+WALLS = ("rho", "m", "E", "b")  # fields that can have boundary conditions
 
 
 class Source(NamedTuple):
-    """What a cell gains in a unit of time, per volume: mass, momentum and energy."""
+    """Gain of a cell per volume and unit time: mass, momentum and energy."""
 
     rho: Any = 0.0
     m: Sequence[Any] = (0.0, 0.0, 0.0)
@@ -53,7 +53,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class _Step:
-    """Δt/Δx along each axis, and half of it; Δt."""
+    """Size of a step: Δt/Δx along each axis, half of it, and Δt."""
 
     full: list[Expr]
     half: list[Expr]
@@ -61,24 +61,24 @@ class _Step:
 
 
 class IdealMHD:
-    """The fields of ideal magnetohydrodynamics on a grid, and a step of the scheme.
+    """Fields of ideal magnetohydrodynamics on a grid, and a step of the scheme.
 
-    `MHDSimulation` runs it, with its numbers checked.
+    `MHDSimulation` runs the scheme and checks its parameters.
 
     Parameters
     ----------
     grid : Grid
-        Of one to three axes; vectors have three components on all of them.
+        Grid of one to three axes. Vectors have three components on all grids.
     flux : {"mhdtvd", "hll", "hlld", "roe"}
-        The fluxes: those of the paper, or of a Riemann solver between states reconstructed by straight lines.
+        Fluxes of the paper, or fluxes of a Riemann solver between linearly reconstructed states.
     limiting : {"central", "sweby"}
-        How waves, or slopes, are limited; the paper's is "sweby". See `reconstruct.LIMITERS`.
-    boundary : mapping of str to what `Grid.field` takes, optional
-        By field: "rho", "m", "E", "b"; for sides that are walls. A vector takes one condition, or one for
-        each component.
+        Limiter of waves or slopes; that of the paper is "sweby". See `reconstruct.LIMITERS`.
+    boundary : mapping of str to boundary condition, optional
+        Conditions at walls by field, "rho", "m", "E" or "b", in the form that `Grid.field` accepts. A vector
+        has one condition, or one for each component.
     source : callable, optional
-        ``source(state)`` gives the `Source` of gravity, cooling or the like: any expressions of density,
-        velocity, field and pressure of cells, coordinates and parameters.
+        ``source(state)`` returns the `Source` of gravity, cooling and similar effects. It can contain
+        density, velocity, field and pressure of cells, coordinates and parameters.
 
     Attributes
     ----------
@@ -87,12 +87,12 @@ class IdealMHD:
     m : Vector
         Momentum per volume.
     b : Vector
-        The field, on faces along the axes of the grid, in cells along others.
+        Magnetic field, on faces along the axes of the grid, in cells along others.
 
     Raises
     ------
     InputError
-        A flux that is unknown, or a condition of an unknown field.
+        The flux or the limiter is unknown, or `boundary` contains an unknown field.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class IdealMHD:
         return (self.rho, *self.m, self.E, *self.b)
 
     def state(self) -> State:
-        """Density, velocity, field and pressure of cells as they are, without floors."""
+        """Return density, velocity, field and pressure of cells, without floors."""
         return _primitive(self._conserved())
 
     def _conserved(self) -> Conserved:
@@ -141,9 +141,9 @@ class IdealMHD:
         )
 
     def time_step(self, courant: Any) -> Expr:
-        """Courant number times the least Δx / (|v| + c_f) of all cells and axes.
+        """Return the Courant number times the minimum of Δx / (|v| + c_f) over all cells and axes.
 
-        The paper reduces the greatest speed over the grid (Section 4.1.1), and states no Courant number.
+        The paper reduces the maximum speed over the grid (Section 4.1.1), and states no Courant number.
         """
         w = self.state()
         safe = State(
@@ -154,7 +154,10 @@ class IdealMHD:
         return longest
 
     def step(self, dt: Expr, step: Expr) -> None:
-        """Record a step of Δt, with its number: Section 5.1 in the plane, Section 5.2 in space."""
+        """Record a step of Δt with its number.
+
+        The steps are those of Section 5.1 on two axes, and of Section 5.2 on three.
+        """
         ratios = [dt / self.grid.h(a) for a in range(self.axes)]
         size = _Step(ratios, [0.5 * r for r in ratios], dt)
         b = self.b
@@ -167,31 +170,31 @@ class IdealMHD:
         # Step 4: the field on faces after half a step
         b_half = self._on_faces(advanced(b, corners, F, size.half), "b_half")
         B_half = at_cells(b_half, self.axes)
-        # Steps 5 to 7: for each axis the state after half a step across it, and the fluxes from there
+        # Steps 5 to 7: for each axis, the state after half a step along the other axes, and its fluxes
         across = [self._across(a, U, w, F, B_half, size) for a in range(self.axes)]
         G = self._fluxes([q for q, _ in across], b_half, size, "G") if self._moves_across else F
         # Step 8: electromotive forces in cells in the middle of the step
         middle, stays = self._middle(U, w, F, B_half, size)
         # Step 9: electromotive forces on edges
         corners = at_edges(G, reference(middle.v, middle.B, self.axes), "e_half")
-        # Step 10: the whole step of cells, with the field that step 11 leaves there
+        # Step 10: full step of cells, and their field after step 11
         gain = None if self.source is None else self.source(middle)
-        tried = _tried(_after(U, G, gain, size))
-        b_tried = self._on_faces(advanced(b, corners, G, size.full), "b_tried")
-        kept = [flag for _, flag in across if flag is not None]
+        candidate = _tried(_after(U, G, gain, size))
+        b_candidate = self._on_faces(advanced(b, corners, G, size.full), "b_tried")
+        flags = [flag for _, flag in across if flag is not None]
         if self._needs_middle:
-            kept.append(stays)
-        bad = _unphysical(tried._replace(B=at_cells(b_tried, self.axes)), kept)
-        # around cells that would be unphysical the step has fluxes of first order
+            flags.append(stays)
+        bad = _unphysical(candidate._replace(B=at_cells(b_candidate, self.axes)), flags)
+        # first-order fluxes around cells that would be unphysical
         safe = self._safe(w)
         H = [_chosen(S, second, beside(bad, a)) for a, (S, second) in enumerate(zip(safe, G, strict=True))]
-        new = _branched(around(bad, self.axes), _after(U, H, gain, size), tried)
-        # Step 11: the whole step of faces
+        new = _branched(around(bad, self.axes), _after(U, H, gain, size), candidate)
+        # Step 11: full step of faces
         corners = protected(corners, safe, bad, "e_kept")
         b_new = self._on_faces(advanced(b, corners, H, size.full), "b_new")
         lacks = lacking(new._replace(B=at_cells(b_new, self.axes)))
         raised = {"density_floor": U.rho != self.rho, "pressure_floor": U.E != self.E}
-        now = tally(step, {"fallback": bad > 0.0, "mixing": lacks, **raised})
+        counts = tally(step, {"fallback": bad > 0.0, "mixing": lacks, **raised})
         with labelled("rho: continuity equation"):
             self.rho.set(new.rho)
         with labelled("m: momentum equation"):
@@ -200,24 +203,24 @@ class IdealMHD:
             self.E.set(new.E)
         with labelled("b: induction equation"):
             self.b.set(b_new)
-        # cells that even so have no mass or heat exchange some with their neighbours
+        # cells that still have no mass or heat exchange some with their neighbours
         with labelled("mixing: exchange beside cells without mass or heat"):
             lacked = scalar("mixing_left")
-            lacked.set(now["mixing"])
+            lacked.set(counts["mixing"])
             mix(self.rho, self.m, self.E, self.b, lacked)
 
     @property
     def _moves_across(self) -> bool:
-        """Whether half a step changes cells otherwise than along an axis; else the first fluxes are all."""
+        """True if half a step has terms other than those along the axis. Else the first fluxes are final."""
         return self.axes > 1 or self.source is not None
 
     @property
     def _needs_middle(self) -> bool:
-        """Whether cells in the middle of the step matter: to forces on edges, or to sources."""
+        """True if forces on edges or sources read the state in the middle of the step."""
         return bool(edges(self.axes)) or self.source is not None
 
     def _floored(self) -> tuple[Conserved, State]:
-        """Cells at the start of the step; density and pressure are at least their floors."""
+        """Return cells at the start of the step, with density and pressure raised to their floors."""
         U = self._conserved()
         rho = maximum(U.rho, parameter("density_floor"))
         raw = pressure(U._replace(rho=rho))
@@ -227,13 +230,13 @@ class IdealMHD:
         return Conserved(w.rho, U.m, stage(E, "w_E", storage="patch"), w.B), w
 
     def _fluxes(self, states: Sequence[State], b: Vector, size: _Step, name: str) -> list[Flux]:
-        """Through the lower faces across each axis, over a whole step."""
-        found = []
+        """Return the fluxes through the lower faces across each axis, over a full step."""
+        fluxes = []
         for a, (w, ratio) in enumerate(zip(states, size.full, strict=True)):
             label = f"{name}_{AXES[a]}"
             F = self._flux(w, b[a].expr, a, ratio, label)
-            found.append(_staged_flux(F, a, label))
-        return found
+            fluxes.append(_staged_flux(F, a, label))
+        return fluxes
 
     def _on_faces(self, b: Vector, name: str) -> Vector:
         return Vector(
@@ -244,12 +247,13 @@ class IdealMHD:
     def _across(
         self, axis: int, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
     ) -> tuple[State, Expr | None]:
-        """Step 5: the state after half a step of the fluxes along the other axes, and where it is not used
-        since it would be unphysical.
+        """Return the state after half a step along the other axes, and the flag of unchanged cells (step 5).
 
-        The fluxes along `axis` are computed as if the field along it were uniform there. What they lack is
-        added, ∂B_x/∂x times (B, v_y, v_z, v_y B_y + v_z B_z) for momentum, field and energy (GS05, Section
-        4.1; GS08, Section 3.2).
+        If the state of a cell would be unphysical, the cell keeps its state at the start and has the flag 1.
+
+        The fluxes along `axis` assume that the field along it is uniform. The missing terms are ∂B_x/∂x times
+        (B, v_y, v_z, v_y B_y + v_z B_z) for momentum, field and energy (GS05, Section 4.1; GS08, Section
+        3.2).
         """
         if not self._moves_across:
             return w, None
@@ -264,41 +268,43 @@ class IdealMHD:
             q = _plus(q, self.source(w), 0.5 * size.dt)
         s = _primitive(q)
         name = f"q_{AXES[axis]}"
-        sound = _physical(s)
-        kept = flagged(~sound, f"{name}_kept")
-        chosen = (where(sound, new, old) for old, new in zip(_parts(w), _parts(s), strict=True))
+        is_physical = _physical(s)
+        is_old = flagged(~is_physical, f"{name}_kept")
+        chosen = (where(is_physical, new, old) for old, new in zip(_parts(w), _parts(s), strict=True))
         rho, vx, vy, vz, Bx, By, Bz, p = chosen
-        return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), kept
+        return _staged(State(rho, Vector((vx, vy, vz)), Vector((Bx, By, Bz)), p), name), is_old
 
     def _middle(
         self, U: Conserved, w: State, F: Sequence[Flux], B_half: Vector, size: _Step
     ) -> tuple[State, Expr]:
-        """Step 8: cells in the middle of the step, by an un-split update with the fluxes along each axis, and
-        where they are as at its start, since they would be unphysical.
+        """Return cells in the middle of the step, and the flag of unchanged cells (step 8).
 
-        As GS05 have it (Section 3.2). The paper takes the second fluxes, which read cells one farther away:
-        with these the check of step 10 would need a halo of six.
+        The update is unsplit, with the fluxes along each axis. If it would make a cell unphysical, the cell
+        keeps its state at the start and has the flag 1.
+
+        The update is that of GS05 (Section 3.2). The paper takes the second fluxes, which read cells one
+        farther away. With these, the check of step 10 would need a halo of six cells.
         """
         q = _less(U, F, size.half)
         if self.source is not None:
             q = _plus(q, self.source(w), 0.5 * size.dt)
         s = _primitive(q._replace(B=B_half))
-        sound = _physical(s)
+        is_physical = _physical(s)
         v = stage(
-            Vector(where(sound, new, old) for new, old in zip(s.v, w.v, strict=True)),
+            Vector(where(is_physical, new, old) for new, old in zip(s.v, w.v, strict=True)),
             "v_half",
             storage="patch",
         )
-        kept = flagged(~sound, "half_kept")
-        return State(where(sound, s.rho, w.rho), v, B_half, where(sound, s.p, w.p)), kept
+        is_old = flagged(~is_physical, "half_kept")
+        return State(where(is_physical, s.rho, w.rho), v, B_half, where(is_physical, s.p, w.p)), is_old
 
     def _safe(self, w: State) -> list[Flux]:
-        """The fluxes of HLL, of first order (Equations A10 to A12)."""
-        found = []
+        """Return the first-order fluxes of HLL (Equations A10 to A12)."""
+        fluxes = []
         for a in range(self.axes):
             left, right = both(w, a)
-            found.append(_staged_flux(hll(left, right, self.b[a].expr), a, f"safe_{AXES[a]}"))
-        return found
+            fluxes.append(_staged_flux(hll(left, right, self.b[a].expr), a, f"safe_{AXES[a]}"))
+        return fluxes
 
 
 def _face(axis: int) -> str:
@@ -306,7 +312,7 @@ def _face(axis: int) -> str:
 
 
 def _physical(s: State) -> Expr:
-    """Whether density and pressure are above the protection floors; not where they are NaN."""
+    """Return the condition that density and pressure exceed the protection floors; false if they are NaN."""
     return (s.rho > parameter("density_protection")) & (s.p > parameter("pressure_protection"))
 
 
@@ -319,16 +325,19 @@ def _parts(s: State) -> tuple[Expr, ...]:
 
 
 def _unphysical(U: Conserved, kept: Sequence[Expr]) -> Expr:
-    """1 in cells whose density or pressure falls below the protection floors, or did half a step before;
-    else 0."""
+    """Return the flag of unphysical cells.
+
+    It is 1 in cells whose density or pressure falls below the protection floors, or did so half a step
+    before; else 0.
+    """
     good = _physical(_primitive(U))
-    for each in kept:
-        good = good & (each == 0.0)
+    for flag in kept:
+        good = good & (flag == 0.0)
     return flagged(~good, "unphysical")
 
 
 def _tried(U: Conserved) -> Conserved:
-    """As stages."""
+    """Return the candidate state as stages."""
     return Conserved(*(stage(v, f"tried_{n}", storage="patch") for n, v in zip(U._fields, U, strict=True)))
 
 
@@ -337,7 +346,7 @@ def _chosen(safe: Flux, other: Flux, needed: Expr) -> Flux:
 
 
 def _branched(needed: Expr, careful: Conserved, quick: Conserved) -> Conserved:
-    """The first where it is needed; elsewhere it is not computed."""
+    """Return the first state where it is needed, and the second elsewhere. A cell computes only one."""
 
     def parts(U: Conserved) -> Vector:
         return Vector((U.rho, *U.m, U.E))
@@ -347,16 +356,18 @@ def _branched(needed: Expr, careful: Conserved, quick: Conserved) -> Conserved:
 
 
 def _after(U: Conserved, F: Sequence[Flux], gain: Source | None, size: _Step) -> Conserved:
-    """Cells after the step."""
+    """Return cells after the full step."""
     new = _less(U, F, size.full)
     return new if gain is None else _plus(new, gain, size.dt)
 
 
 def _staged(s: State, name: str) -> State:
-    def kept(value: Any, part: str) -> Any:
+    def staged_part(value: Any, part: str) -> Any:
         return stage(value, f"{name}_{part}", storage="patch")
 
-    return State(kept(s.rho, "rho"), kept(s.v, "v"), kept(s.B, "B"), kept(s.p, "p"))
+    return State(
+        staged_part(s.rho, "rho"), staged_part(s.v, "v"), staged_part(s.B, "B"), staged_part(s.p, "p")
+    )
 
 
 def _staged_flux(F: Flux, axis: int, name: str) -> Flux:
@@ -366,24 +377,25 @@ def _staged_flux(F: Flux, axis: int, name: str) -> Flux:
 def _less(
     U: Conserved, F: Sequence[Flux], ratios: Sequence[Expr], axes: Sequence[int] | None = None
 ) -> Conserved:
-    """Cells after what flows out of them along some axes, or all, in a step of `ratios`."""
+    """Return cells minus their outflow along some axes, or all, in a step of `ratios`."""
     along = range(len(F)) if axes is None else axes
 
-    def left(value: Expr, fluxes: Sequence[tuple[int, Expr]]) -> Expr:
-        lost = [ratios[n] * (shift(f, n) - f) for n, f in fluxes if n in along]
-        return value - symmetric_sum(*lost) if lost else value
+    def remaining(value: Expr, fluxes: Sequence[tuple[int, Expr]]) -> Expr:
+        outflows = [ratios[n] * (shift(f, n) - f) for n, f in fluxes if n in along]
+        return value - symmetric_sum(*outflows) if outflows else value
 
     return Conserved(
-        left(U.rho, [(n, f.rho) for n, f in enumerate(F)]),
+        remaining(U.rho, [(n, f.rho) for n, f in enumerate(F)]),
         Vector(
-            left(U.m[c], [(n, (f.mx, f.my, f.mz)[(c - n) % 3]) for n, f in enumerate(F)]) for c in range(3)
+            remaining(U.m[c], [(n, (f.mx, f.my, f.mz)[(c - n) % 3]) for n, f in enumerate(F)])
+            for c in range(3)
         ),
-        left(U.E, [(n, f.E) for n, f in enumerate(F)]),
-        Vector(left(U.B[c], carried(F, c)) for c in range(3)),
+        remaining(U.E, [(n, f.E) for n, f in enumerate(F)]),
+        Vector(remaining(U.B[c], carried(F, c)) for c in range(3)),
     )
 
 
 def _plus(U: Conserved, gain: Source, dt: Expr) -> Conserved:
-    """Cells after a time `dt` of a source."""
+    """Return cells after a time `dt` of a source."""
     m = Vector(m + dt * s for m, s in zip(U.m, gain.m, strict=True))
     return Conserved(U.rho + dt * gain.rho, m, U.E + dt * gain.E, U.B)

@@ -1,6 +1,6 @@
-"""Starts of the scheme: coordinates, fields of a potential, conserved fields of a state, and their checks.
+"""Initial states of the scheme: coordinates, fields of a potential, conserved fields, and checks.
 
-A `Direction` lays problems of one coordinate along or across a grid of one to three axes.
+`Direction` rotates problems of one coordinate into a grid of one to three axes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from halocline.run.simulation.events import cell_at
 def centred(grid: Grid, staggered: Sequence[bool] | None = None) -> tuple[Expr, ...]:
     """Return coordinates about the middle of the grid.
 
-    Those of mirror images differ in their sign alone, in all bits, as those from an origin do not.
+    Coordinates of mirror images differ only in their sign, bit for bit. This does not hold for coordinates
+    from an origin.
     """
     places = staggered or (False,) * grid.ndim
     ends = [(0.0 if face else 0.5) - n / 2 for n, face in zip(grid.shape, places, strict=True)]
@@ -40,10 +41,10 @@ def curl(
     potential: Callable[..., Sequence[Operand]],
     coordinates: Callable[[Grid, Sequence[bool]], Sequence[Expr]] = Grid.coordinates,
 ) -> Vector:
-    """Return the field on faces of a vector potential on edges, so that ∇·b is 0 but for rounding.
+    """Return the field on faces from a vector potential on edges, so that ∇·b is 0 up to rounding errors.
 
-    ``potential(x, ...)`` gives its three components from as many coordinates as the grid has axes. Where the
-    result has a component along an axis that the grid lacks, it lies in cells.
+    ``potential(x, ...)`` returns the three components of the potential. It has one argument for each axis of
+    the grid. Components along axes that the grid lacks are stored in cells.
     """
     axes = grid.ndim
     arguments_taken(
@@ -68,7 +69,10 @@ def curl(
 def conserved(
     mhd: IdealMHD, rho: Operand, v: Sequence[Operand], p: Operand, b: Sequence[Operand]
 ) -> dict[Field, Expr]:
-    """Return the fields of a state: density, velocity and pressure of cells, the field as `IdealMHD.b`."""
+    """Return the conserved fields of a state.
+
+    Density, velocity and pressure are those of cells, and the field has the locations of `IdealMHD.b`.
+    """
     faces = Vector(as_expr(c) for c in b)
     rho, p, v = as_expr(rho), as_expr(p), Vector(as_expr(c) for c in v)
     B = at_cells(faces, mhd.axes)
@@ -78,7 +82,10 @@ def conserved(
 
 
 def check_positive(sim: Any, mhd: IdealMHD) -> None:
-    """Raise InputError where density or pressure of the start is not positive, with cell and value."""
+    """Raise InputError if density or pressure is not positive at the start.
+
+    The message contains a cell and its value.
+    """
     w = mhd.state()
     for name, quantity in (("density", w.rho), ("pressure", w.p)):
         number = sim.evaluate(first(~(quantity > 0.0)))
@@ -95,9 +102,9 @@ Profile = Callable[[Expr], Operand]
 
 @dataclass(frozen=True)
 class Direction:
-    """A unit vector n with two more, e₁ and e₂ = n × e₁, across it (Gardiner and Stone 2008, Section 5.1).
+    """Unit vector n and two unit vectors across it, e₁ and e₂ = n × e₁.
 
-    n = (cos α cos β, sin α cos β, sin β), e₁ = (-sin α, cos α, 0).
+    n = (cos α cos β, sin α cos β, sin β), e₁ = (-sin α, cos α, 0) (Gardiner and Stone 2008, Section 5.1).
     """
 
     n: tuple[float, float, float]
@@ -106,7 +113,7 @@ class Direction:
 
     @classmethod
     def of(cls, *n: float) -> Direction:
-        """Along (n_x, n_y, n_z); components that are left out are 0."""
+        """Return the direction of (n_x, n_y, n_z); omitted components are 0."""
         x, y, z = (*n, 0.0, 0.0)[:3]
         length, flat = math.sqrt(x * x + y * y + z * z), math.hypot(x, y)
         c, s = x / flat, y / flat
@@ -114,11 +121,11 @@ class Direction:
         return cls((c * cos_b, s * cos_b, sin_b), (-s, c, 0.0), (-c * sin_b, -s * sin_b, cos_b))
 
     def along(self, x: Sequence[Operand]) -> Expr:
-        """n · x."""
+        """Return n · x."""
         return sum((n * as_expr(c) for n, c in zip(self.n, x, strict=False) if n), as_expr(0.0))
 
     def turned(self, v: Sequence[Operand]) -> Vector:
-        """The vector with the components `v` along n, e₁ and e₂."""
+        """Return the vector with the components `v` along n, e₁ and e₂."""
         return Vector(
             sum((f * as_expr(c) for f, c in zip(basis, v, strict=True) if f), as_expr(0.0))
             for basis in zip(self.n, self.e1, self.e2, strict=True)
@@ -127,10 +134,10 @@ class Direction:
     def field(
         self, grid: Grid, means: Sequence[float], B: Sequence[Profile], integrals: Sequence[Profile]
     ) -> Vector:
-        """The field B_n n + B₁(s) e₁ + B₂(s) e₂ on faces, with s = n · x.
+        """Return the field B_n n + B₁(s) e₁ + B₂(s) e₂ on faces, with s = n · x.
 
-        What is not uniform comes from a vector potential on edges, so that ∇·b is 0 but for rounding.
-        Components along axes that the grid lacks lie in cells, and are what they are there.
+        The non-uniform part comes from a vector potential on edges, so ∇·b is 0 up to rounding errors.
+        Components along axes that the grid lacks are stored in cells, and are exact there.
 
         Parameters
         ----------
@@ -138,17 +145,17 @@ class Direction:
         means : sequence of float
             B_n, and the means of B₁ and B₂.
         B : sequence of callable
-            B₁ and B₂ at s.
+            B₁ and B₂ as functions of s.
         integrals : sequence of callable
-            The integrals over s of B₁ and B₂ less their means; periodic where the grid is.
+            Integrals over s of B₁ and B₂ minus their means; periodic if the grid is periodic.
         """
 
         def potential(*x: Expr) -> Vector:
             s = self.along(x)
             return self.turned((0.0, integrals[1](s), -as_expr(integrals[0](s))))
 
-        here = self.along(grid.coordinates())
-        cells = self.turned((means[0], B[0](here), B[1](here)))
+        s_cells = self.along(grid.coordinates())
+        cells = self.turned((means[0], B[0](s_cells), B[1](s_cells)))
         if grid.ndim == 1:
             return cells
         uniform, faces = self.turned(means), curl(grid, potential)

@@ -1,4 +1,4 @@
-"""Ideal magnetohydrodynamics on a grid of one's own, with the checks that cases have."""
+"""Simulation of ideal magnetohydrodynamics on a grid of the user, with the checks of cases."""
 
 from __future__ import annotations
 
@@ -30,42 +30,43 @@ from halocline.run.simulation.simulation import Simulation
 
 log = logging.getLogger("halocline")
 
-OF_SOLVER = ("flux", "limiting")  # parameters of cases that `IdealMHD` takes
-# of |b|/Δx: far more than rounding leaves, far less than fields that are sampled have
+OF_SOLVER = ("flux", "limiting")  # parameters of cases that belong to `IdealMHD`
+
+# limit over |b|/Δx: far above rounding errors, far below the divergence of a sampled field
 MOST_DIVERGENCE = {"float64": 1e-10, "float32": 1e-4}
 OPTIONS = tuple(name for name in ALL if name not in OF_SOLVER)
 
 
 class MHDSimulation(Simulation):
-    """A simulation of ideal magnetohydrodynamics with shocks.
+    """Simulation of ideal magnetohydrodynamics with shocks.
 
-    Its numbers are checked as those of the cases are. Before the first step density and pressure must be
-    positive in all cells, and the field is expected to have no divergence: else a warning says how much. A
-    run warns where fluxes fell back to those of HLL, or floors acted, too often.
+    Its parameters are checked like those of the cases. Before the first step, density and pressure must be
+    positive in all cells. A warning states the divergence of the magnetic field if it is not zero. A run also
+    warns if fluxes fall back to HLL, or floors act, too often.
 
     Parameters
     ----------
     mhd : IdealMHD
-        The fields on their grid, with fluxes, walls and a source.
+        Fields on their grid, with fluxes, walls and a source.
     parameters : mapping of str to float, optional
-        Further numbers by name, which a source or walls read with ``hc.parameter``.
+        Further parameters by name, which a source or walls read with ``hc.parameter``.
     after_step, communicator : optional
         See `halocline.Simulation`.
     **options
-        Numbers of the scheme: gamma, courant, limiter, epsilon_fast, epsilon_alfven, epsilon_slow,
-        epsilon_entropy, density_protection, pressure_protection, density_floor, pressure_floor, warn_above;
-        and how it runs, as `halocline.Execution` has it.
+        Parameters of the scheme: gamma, courant, limiter, epsilon_fast, epsilon_alfven, epsilon_slow,
+        epsilon_entropy, density_protection, pressure_protection, density_floor, pressure_floor, warn_above.
+        Also options of the run, see `halocline.Execution`.
 
     Attributes
     ----------
     numbers : dict of str to float or str
-        All numbers of the scheme, as they were given.
+        All parameters of the scheme, with their initial values.
 
     Raises
     ------
     InputError
-        An option that is unknown, a number that the scheme cannot have, or a further number with the name of
-        one that the scheme has.
+        An option is unknown, a parameter is out of its range, or a further parameter has the name of one of
+        the scheme.
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class MHDSimulation(Simulation):
         if not isinstance(mhd, IdealMHD):
             raise InputError(f"mhd is {mhd!r}; expected an IdealMHD, which holds the fields of a grid")
         values, execution = _sorted(mhd, options)
-        own = dict(parameters or {})
-        for name in own:
+        further = dict(parameters or {})
+        for name in further:
             if name in values:
-                how = "to IdealMHD" if name in OF_SOLVER else "as an option"
-                raise InputError(f"parameters has {name!r}, which belongs to the scheme; give {name}= {how}")
+                place = "to IdealMHD" if name in OF_SOLVER else "as an option"
+                raise InputError(
+                    f"parameters has {name!r}, which belongs to the scheme; give {name}= {place}"
+                )
 
         @program
         def step(dt: Any, step: Any) -> None:
@@ -96,7 +99,7 @@ class MHDSimulation(Simulation):
         super().__init__(
             mhd.grid,
             step,
-            parameters={**of_program(values), "courant": courant_number(values, mhd.axes), **own},
+            parameters={**of_program(values), "courant": courant_number(values, mhd.axes), **further},
             dt=lambda: mhd.time_step(parameter("courant")),
             time_step="delayed",
             after_step=after_step,
@@ -111,7 +114,7 @@ class MHDSimulation(Simulation):
     ) -> None:
         """Set all fields from density, pressure, velocity and magnetic field.
 
-        Each is a number, an expression, or a function of the coordinates that can be traced.
+        Each value is a number, an expression, or a traceable function of the coordinates.
 
         Parameters
         ----------
@@ -120,13 +123,13 @@ class MHDSimulation(Simulation):
         v : sequence of three
             Velocity of cells.
         b : sequence of three
-            The field where `IdealMHD.b` has it: on faces along the axes of the grid, in cells along others.
-            Its divergence stays as it is, so that it must be 0; see `curl`.
+            Magnetic field at the locations of `IdealMHD.b`: on faces along the axes of the grid, in cells
+            along others. Its divergence must be 0, because the scheme conserves it; see `curl`.
 
         Raises
         ------
         InputError
-            Not three components, or a function that cannot be traced.
+            `v` or `b` does not have three components, or a function cannot be traced.
         """
         mhd = self.mhd
         fields = conserved(
@@ -136,17 +139,19 @@ class MHDSimulation(Simulation):
             _value("p", p, mhd.E),
             _three("b", b, mhd.b),
         )
-        for each, value in fields.items():
-            self[each] = value
+        for field, value in fields.items():
+            self[field] = value
         self._to_check = True
 
     @property
     def quantities(self) -> dict[str, Expr]:
         """Primitive and derived quantities of cells as expressions, for `gather`, `evaluate` and pictures.
 
-        By name: rho, p, v_x, v_y, v_z, B_x, B_y, B_z; kinetic (energy per mass), p_magnetic, mach, the
-        current j_x, j_y, j_z (central differences of B; components that the grid can have), and div_b on two
-        or three axes.
+        - rho, p, v_x, v_y, v_z, B_x, B_y, B_z
+        - kinetic: energy per mass
+        - p_magnetic, mach
+        - j_x, j_y, j_z: current, by central differences of B; only components that the grid can have
+        - div_b: on two or three axes
         """
         return derived(self.mhd)
 
@@ -154,8 +159,8 @@ class MHDSimulation(Simulation):
     def events(self) -> dict[str, dict[str, Any]]:
         """Events so far, by name: "HLL fall-back", "mixing", "density floor", "pressure floor".
 
-        Each has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step",
-        None where it did not happen.
+        An event has the "count" of cells, its "share" of all cell updates, and "first_cell" and "first_step".
+        The latter two are None if the event has not happened.
         """
         return events.counted(self, self._counted)
 
@@ -165,10 +170,10 @@ class MHDSimulation(Simulation):
         Raises
         ------
         InputError
-            Density or pressure of the start is not positive; a parameter has been set to what it cannot be;
-            and as in `halocline.Simulation.run`.
+            Density or pressure of the start is not positive, a parameter is out of its range, or as in
+            `halocline.Simulation.run`.
         RunError
-            As in `halocline.Simulation.run`; the message names the events that happened before.
+            As in `halocline.Simulation.run`; the message contains the events before the failure.
         """
         for name, value in self.parameters.items():
             if name in ALL:
@@ -189,35 +194,35 @@ class MHDSimulation(Simulation):
     def _warn_of_divergence(self) -> None:
         if self.mhd.axes < 2:
             return
-        found = self.evaluate(relative_divergence(self.mhd))
-        if found > MOST_DIVERGENCE[self.grid.dtype] and self.domain.comm.rank == 0:
+        divergence = self.evaluate(relative_divergence(self.mhd))
+        if divergence > MOST_DIVERGENCE[self.grid.dtype] and self.domain.comm.rank == 0:
             log.warning(
                 "the field at the start has divergence, up to %.2g of |b|/Δx, which it keeps; expected none: "
                 "b=curl(grid, potential) of halocline.physics.mhd_tvd makes such a field",
-                found,
+                divergence,
             )
 
     def _warn(self) -> None:
-        """Once of each event that happened too often."""
-        found = self.events
-        often = [event for event in events.too_often(self._counted, found) if event.name not in self._warned]
+        """Warn once of each event that has happened too often."""
+        counts = self.events
+        often = [event for event in events.too_often(self._counted, counts) if event.name not in self._warned]
         self._warned |= {event.name for event in often}
         if self.domain.comm.rank == 0:
-            events.warn(often, found)
+            events.warn(often, counts)
 
 
 def _sorted(mhd: IdealMHD, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all numbers of the scheme, checked, and the options of `halocline.Execution`."""
+    """Return the checked parameters of the scheme, and the options of `halocline.Execution`."""
     execution = Execution.__init__.__kwdefaults__ or {}
     for name in options:
         if name not in OPTIONS and name not in execution:
             if name in OF_SOLVER:
                 raise InputError(f"{name} is an option of IdealMHD, not of its simulation")
             raise unknown("option", name, [*OPTIONS, *execution])
-    given = {name: value for name, value in options.items() if name in OPTIONS}
-    values = complete(ALL, {**given, "flux": mhd.flux, "limiting": mhd.limiting})
+    scheme_options = {name: value for name, value in options.items() if name in OPTIONS}
+    values = complete(ALL, {**scheme_options, "flux": mhd.flux, "limiting": mhd.limiting})
     check_epsilon(values)
-    return values, {name: value for name, value in options.items() if name not in given}
+    return values, {name: value for name, value in options.items() if name not in scheme_options}
 
 
 def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
@@ -227,7 +232,7 @@ def _three(name: str, values: Any, fields: Sequence[Field]) -> list[Expr]:
 
 
 def _value(name: str, value: Any, field: Field) -> Expr:
-    """Return a value as an expression of the coordinates of the field."""
+    """Return a value as an expression of the coordinates of a field."""
     if callable(value) and not isinstance(value, Operators):
         try:
             return trace.trace_function(value, field.coordinates, name)

@@ -1,4 +1,4 @@
-"""Counters of the protections of a step: how often each has acted so far, and where and when first."""
+"""Counters of the protections of a step: number of affected cells, first cell and first step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from halocline.lang.functions import where
 from halocline.lang.program import Scalar, labelled, scalar
 from halocline.lang.reductions import count, first
 
-# prefixes of the names of the counters, and words for the conditions that they count
+# prefixes of the names of counters, and labels of the counted conditions
 COUNTED = {
     "fallback": "HLL fallback",
     "mixing": "mixing",
@@ -20,19 +20,19 @@ COUNTED = {
 
 
 def tally(step: Expr, conditions: Mapping[str, Expr]) -> dict[str, Scalar]:
-    """Count the cells in which each condition of `COUNTED` holds in this step, and note the first.
+    """Count the cells in which each condition of `COUNTED` holds in this step, and record the first cell.
 
-    Sets the scalars of `halocline.run.simulation.events.Event`, and returns the numbers of cells of this
-    step, by prefix.
+    The counters are the scalars of `halocline.run.simulation.events.Event`. The result is the number of cells
+    in this step, by prefix.
     """
     numbers = {name: (count(conditions[name]), first(conditions[name])) for name in COUNTED}
-    here = {}
+    cells_in_step = {}
     for name, (cells, cell) in numbers.items():
-        total, place, when = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
-        here[name] = now = scalar(f"{name}_now")
+        total, first_cell, first_step = (scalar(f"{name}_{part}") for part in ("count", "cell", "step"))
+        cells_in_step[name] = number = scalar(f"{name}_now")
         with labelled(f"{COUNTED[name]}: count and first cell"):
-            now.set(cells)
-            place.set(where(total > 0.0, place, cell))
-        when.set(where(total > 0.0, when, where(now > 0.0, step, math.inf)))
-        total.set(total + now)
-    return here
+            number.set(cells)
+            first_cell.set(where(total > 0.0, first_cell, cell))
+        first_step.set(where(total > 0.0, first_step, where(number > 0.0, step, math.inf)))
+        total.set(total + number)
+    return cells_in_step

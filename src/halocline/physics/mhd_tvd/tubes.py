@@ -1,4 +1,4 @@
-"""Shock tubes along x or across a grid (Mendygral et al. 2017, Sections 6.2 to 6.4)."""
+"""Shock tubes along x or oblique to a grid (Mendygral et al. 2017, Sections 6.2 to 6.4)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
     Profiles = tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]
 
-PERIOD = 2.0  # of an oblique tube: a layer of the left state, 1 thick, and as much of the right one
-LAYERS = range(-4, 6, 2)  # where such layers end, as far as the cube reaches
-FIELDS = (4, 5)  # of a state: B_y and B_z
+PERIOD = 2.0  # Of an oblique tube: a layer of the left state and one of the right state, 1 thick each.
+LAYERS = range(-4, 6, 2)  # Coordinates of the ends of layers of the left state, for the whole cube.
+FIELDS = (4, 5)  # Indices of B_y and B_z in a state.
 QUANTITIES = ("rho", "p", "u", "v", "w", "By", "Bz")
-NORMAL = "Bn"  # field across the diaphragm: constant in the solution, and kept so by ∇·b = 0 on the grid
-LOOKED_AT = (-0.4, 0.49)  # before waves from another diaphragm
+NORMAL = "Bn"  # Field across the diaphragm: constant in the solution, and on the grid by ∇·b = 0.
+LOOKED_AT = (-0.4, 0.49)  # Range of the comparison, without waves from another diaphragm.
 VECTORS = (("u", "v", "w"), (NORMAL, "By", "Bz"))
-# panels of the figure: of a tube along x, and of one across the grid
+# titles of panels: for a tube along x, and for an oblique tube
 TITLES = {
     "rho": ("density",) * 2,
     "p": ("gas pressure",) * 2,
@@ -49,13 +49,13 @@ TITLES = {
     "By": ("$B_y$", "$B_2$"),
     "Bz": ("$B_z$", "$B_3$"),
 }
-LEAST_RANGE = 0.1  # of an axis for a component, over the range of the component that varies most
-LEAST = 1e-3  # that differences are compared with
+LEAST_RANGE = 0.1  # Minimum range of an axis, over the range of the component that varies most.
+LEAST = 1e-3  # Minimum scale of differences.
 MARGIN = 1.5
-OBLIQUE = 1.5  # times that across the grid, where steps are shorter; 24 cells have up to 1.4
-DIFFUSIVE = 1.5  # limiters below this, and fluxes of HLL, have up to twice the error
-NARROWEST = 10.0  # cells of a plateau, so that shocks beside it end before its centre
-FLAT = 1e-3  # of the range of a quantity: what it varies by at most within a plateau
+OBLIQUE = 1.5  # Margin of oblique tubes, which have shorter steps; measured: up to 1.4 on 24 cells.
+DIFFUSIVE = 1.5  # Limiters below this value, and HLL fluxes, have up to twice the error.
+NARROWEST = 10.0  # Minimum cells of a plateau, so that adjacent shocks end before its centre.
+FLAT = 1e-3  # Maximum step of a quantity within a plateau, over its range.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +67,18 @@ class Tube:
     name : str
         Name of the converged profiles.
     left, right : tuple of float
+        States on both sides.
     across : float
         Field across the diaphragm.
     until : float
         Time of the converged profiles.
     energy : {"E", "e"}
-        Energy that a figure shows: per volume, or of heat per mass.
+        Energy in the figure: per volume, or thermal per mass.
     gamma : float
         Ratio of specific heats of the converged profiles.
     error : mapping of str to float
-        Greatest mean errors of profiles over their range, for each unit of spacing, of 64 to 512 cells on one
-        axis.
+        Maximum mean errors of profiles over their range, per unit of spacing. They apply to 64 to 512 cells
+        on one axis.
     """
 
     name: str
@@ -99,26 +100,26 @@ class Tube:
         return Grid(shape, extent=(edge,) * 3, origin=(-0.5 * edge,) * 3, periodic=True)
 
     def boundary(self, shape: tuple[int, ...]) -> dict[str, Symmetric] | None:
-        """Return conditions of walls that waves do not reach, for a tube along x."""
+        """Return the conditions of walls for a tube along x, which no wave reaches; None for a cube."""
         return {name: Symmetric() for name in ("rho", "m", "E", "b")} if len(shape) == 1 else None
 
     def state(self, mhd: IdealMHD) -> dict[str, Any]:
-        """Return the start, as `MHDSimulation.set_state` takes it."""
+        """Return the start, as arguments of `MHDSimulation.set_state`."""
         return self._along_x(mhd) if mhd.axes == 1 else self._oblique(mhd)
 
     def _along_x(self, mhd: IdealMHD) -> dict[str, Any]:
-        """Return the states on both sides of the diaphragm at 0."""
+        """Return the start with the diaphragm at x = 0."""
         x = mhd.grid.x
         rho, u, v, w, By, Bz, p = (where(x < 0.0, *pair) for pair in zip(self.left, self.right, strict=True))
         return {"rho": rho, "v": (u, v, w), "p": p, "b": (self.across, By, Bz)}
 
     def _oblique(self, mhd: IdealMHD) -> dict[str, Any]:
-        """Return layers across (1, 1, 1)/√3: one of the left state, of thickness 1, between right ones.
+        """Return the start with layers across (1, 1, 1)/√3: left states, 1 thick, between right states.
 
-        The paper turns the normal of the shocks "45° out of all primary planes" (Section 6.2), which no
-        direction is: this one is 35.3° out of each, the most that is possible out of all three.
+        The paper turns the normal of the shocks "45° out of all primary planes" (Section 6.2). No such
+        direction exists. The normal here is 35.3° out of each plane, which is the maximum for all three.
 
-        The checks look at the waves from its upper side, before those from the lower side arrive.
+        The checks use the waves from the upper side of a layer, before those from the lower side arrive.
         """
         along = Direction.of(1, 1, 1)
         s, left, right = along.along(mhd.grid.coordinates()), self.left, self.right
@@ -134,7 +135,7 @@ class Tube:
         def mixed(l: float, r: float, part: Expr) -> Expr:
             return r + (l - r) * part
 
-        def here(component: int, s: Expr) -> Expr:
+        def component_at(component: int, s: Expr) -> Expr:
             return mixed(left[component], right[component], share(s))
 
         def integral(component: int, s: Expr) -> Expr:
@@ -144,7 +145,7 @@ class Tube:
         b = along.field(
             mhd.grid,
             (self.across, *(0.5 * (left[c] + right[c]) for c in FIELDS)),
-            [partial(here, c) for c in FIELDS],
+            [partial(component_at, c) for c in FIELDS],
             [partial(integral, c) for c in FIELDS],
         )
         return {"rho": rho, "v": along.turned((u, v, w)), "p": p, "b": b}
@@ -152,14 +153,17 @@ class Tube:
     # --- results ---
 
     def check(self, sim: MHDSimulation, record: Any) -> list[Check]:
-        """Check profiles and plateaux against the converged ones."""
+        """Return the checks of profiles and plateaux against the converged profiles."""
         checks = general(sim, record, periodic=sim.grid.ndim > 1)
         measured = profile(sim, all_layers=True)
         if measured is None:
             return checks
-        why = self._unlike(sim)
-        if why:
-            return [*checks, *(Check.not_compared(each, why) for each in ("profiles", "plateaux"))]
+        reason = self._unlike(sim)
+        if reason:
+            return [
+                *checks,
+                *(Check.not_compared(check_name, reason) for check_name in ("profiles", "plateaux")),
+            ]
         converged = _at_time(reference(self.name), sim.time / self.until, (-0.5, 0.5))
         return [
             *checks,
@@ -168,7 +172,7 @@ class Tube:
         ]
 
     def _unlike(self, sim: MHDSimulation) -> str:
-        """Return the reason why the converged solution is not that of a run; empty where it is."""
+        """Return the reason why the converged profiles do not apply to a run; empty if they apply."""
         gamma = sim.parameters["gamma"]
         if gamma != self.gamma:
             return f"no converged solution for gamma = {gamma:g}"
@@ -177,7 +181,7 @@ class Tube:
         return ""
 
     def _profile_checks(self, sim: MHDSimulation, measured: Profiles, converged: Profiles) -> list[Check]:
-        """Return checks of mean differences, which fall with the spacing."""
+        """Return the checks of mean differences, which are proportional to the spacing."""
         import numpy as np
 
         (s, values), (x, exact) = measured, converged
@@ -195,7 +199,10 @@ class Tube:
         return checks
 
     def figure(self, sim: MHDSimulation) -> Figure | None:
-        """Draw all quantities along the normal, with the converged ones (Figures 14 to 18)."""
+        """Return the figure of all quantities along the normal, on the first rank; None on others.
+
+        It contains the converged profiles (Figures 14 to 18).
+        """
         import numpy as np
 
         measured = profile(sim, all_layers=True)
@@ -234,7 +241,7 @@ class Tube:
 def reference(name: str) -> Profiles:
     """Return the converged profiles of a tube: positions from the diaphragm, and each quantity by name.
 
-    They are those of a run on 8192 cells with fluxes of HLLD, in means of 8 cells (tools/mhd_references.py).
+    They come from a run on 8192 cells with HLLD fluxes, and are means over 8 cells (tools/mhd_references.py).
     """
     import numpy as np
 
@@ -244,11 +251,10 @@ def reference(name: str) -> Profiles:
 
 
 def profile(sim: MHDSimulation, *, all_layers: bool = False) -> Profiles | None:
-    """Return positions from the diaphragm, and each quantity along the normal; on the first rank, None on
-    others.
+    """Return positions from the diaphragm and quantities along the normal, on the first rank; None on others.
 
-    In space these are the cells on the diagonal of the cube; with `all_layers` also one of each layer of
-    cells between them, in which all cells are alike: they are h/√3 apart.
+    On three axes, the positions are the cells on the diagonal of the cube. With `all_layers`, one cell of
+    each layer between them is added. All cells of a layer are equal, and layers are h/√3 apart.
     """
     import numpy as np
 
@@ -263,22 +269,22 @@ def profile(sim: MHDSimulation, *, all_layers: bool = False) -> Profiles | None:
     s = np.sum([x[i] for x, i in zip(grid.positions(), on_line, strict=True)], axis=0) / math.sqrt(axes)
     along = Direction.of(*(1,) * axes)
     rho, p = state["rho"][on_line], state["p"][on_line]
-    found = {"rho": rho, "p": p}
+    quantities = {"rho": rho, "p": p}
     for kind, names in zip("vB", VECTORS, strict=True):
         components = [state[f"{kind}_{a}"][on_line] for a in "xyz"]
         for name, basis in zip(names, (along.n, along.e1, along.e2), strict=True):
-            found[name] = np.tensordot(basis, components, 1)
-    return s, found
+            quantities[name] = np.tensordot(basis, components, 1)
+    return s, quantities
 
 
 def _margin(sim: MHDSimulation) -> float:
-    """How much greater than `ERROR` a profile's error may be."""
+    """Return the allowed ratio of the error of a profile to `Tube.error`."""
     diffusive = sim.numbers["flux"] == "hll" or sim.numbers["limiter"] < DIFFUSIVE
     return MARGIN * (2.0 if diffusive else 1.0) * (OBLIQUE if sim.grid.ndim > 1 else 1.0)
 
 
 def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles) -> list[Check]:
-    """The states between waves, at the middle of each."""
+    """Return the checks of the states between waves, at the centre of each plateau."""
     import numpy as np
 
     (s, values), (x, exact) = measured, converged
@@ -286,7 +292,7 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
     centres = plateaux(x, exact, NARROWEST * spacing)
     if not centres:
         return [Check.not_compared("plateaux", f"no plateau is wide enough, {NARROWEST:g} cells")]
-    found = []
+    checks = []
     for centre in centres:
         at = int(np.argmin(np.abs(s - centre)))
         off = max(
@@ -295,8 +301,8 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
             for q in QUANTITIES
         )
         about = "over the greatest value"
-        found.append(Check(f"plateau at {centre:+.3f}", float(off), most=0.01, about=about))
-    return found
+        checks.append(Check(f"plateau at {centre:+.3f}", float(off), most=0.01, about=about))
+    return checks
 
 
 def _size(
@@ -305,36 +311,38 @@ def _size(
     quantity: str,
     turned: bool,
 ) -> float:
-    """What differences of a quantity are compared with: its own size, at least `LEAST`.
+    """Return the scale of differences of a quantity: its own size, at least `LEAST`.
 
-    A turned tube mixes the components of vectors: one that vanishes has the errors of the others there, and
-    their size.
+    In an oblique tube, the components of vectors mix. There, a component that vanishes has the errors of the
+    others, and their scale.
     """
-    own = float(measure(exact[quantity]))
-    if turned and own < LEAST:
+    size = float(measure(exact[quantity]))
+    if turned and size < LEAST:
         vector = next((names for names in VECTORS if quantity in names), (quantity,))
-        own = max(float(measure(exact[name])) for name in vector if name in exact)
-    return max(own, LEAST)
+        size = max(float(measure(exact[name])) for name in vector if name in exact)
+    return max(size, LEAST)
 
 
 def _at_time(profiles: Profiles, share: float, span: tuple[float, float]) -> Profiles:
-    """Profiles at another time, as a share of theirs: all waves move evenly from the diaphragm, and beyond
-    them the states are those of the start."""
+    """Return profiles at another time, which is `share` of their own time.
+
+    All waves move at constant speeds from the diaphragm. Beyond them, the states are those of the start.
+    """
     import numpy as np
 
     x, values = profiles
     ends = [min(span[0], x[0] * share)], [max(span[1], x[-1] * share)]
     return (
         np.concatenate([ends[0], x * share, ends[1]]),
-        {name: np.pad(each, 1, mode="edge") for name, each in values.items()},
+        {name: np.pad(quantity, 1, mode="edge") for name, quantity in values.items()},
     )
 
 
 def plateaux(x: NDArray[np.float64], exact: Mapping[str, NDArray[np.float64]], width: float) -> list[float]:
-    """The centres of stretches between waves, at least so wide, in which no quantity varies by more than a
-    thousandth of its range.
+    """Return the centres of plateaux between waves that have a minimum width.
 
-    The first and the last stretch are left out: they hold the states of the start.
+    Between adjacent points of a plateau, no quantity changes by more than a thousandth of its range. The
+    first and the last plateau are excluded, because they contain the states of the start.
     """
     import numpy as np
 

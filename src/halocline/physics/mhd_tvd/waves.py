@@ -1,12 +1,16 @@
-"""The seven waves of ideal magnetohydrodynamics between two states.
+"""Seven waves of ideal magnetohydrodynamics between two states.
 
 P. Cargo and G. Gallice, Roe matrices for ideal MHD and systematic construction of Roe matrices for systems of
-conservation laws, J. Comput. Phys. 136 (1997), 446: averages with which the jumps of fluxes are those of a
-linear system. With X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ the jumps of density, velocity, field and
-π obey the equations of small waves in a gas of the averaged density, velocity and field, and of a speed of
-sound a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of what is not negative. So strengths and
-fluxes are formed from jumps of primitive quantities. Waves are normalised as by Roe and Balsara (SIAM J.
-Appl. Math. 56 (1996), 57): nothing is singular where the field along the face or across it vanishes.
+conservation laws, J. Comput. Phys. 136 (1997), 446. With the averages of this paper, the jumps of fluxes are
+those of a linear system.
+
+With X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ, the jumps of density, velocity, field and π obey the
+equations of small waves. These are waves in a gas with the averaged density, velocity and field. Its speed of
+sound is a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of non-negative terms. Therefore
+strengths and fluxes follow from jumps of primitive quantities.
+
+Waves are normalised as by Roe and Balsara (SIAM J. Appl. Math. 56 (1996), 57). No expression is singular
+where the field along the face or across it vanishes.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from halocline.physics.mhd_tvd.gas import Flux, Normal, added
 
 
 class Seven(NamedTuple):
-    """A number of each wave: against the normal, along it, and what is carried with the gas."""
+    """One value for each wave: against the normal, along the normal, and carried with the gas."""
 
     fast_down: Any
     alfven_down: Any
@@ -34,34 +38,34 @@ class Seven(NamedTuple):
     fast_up: Any
 
     def each(self, function: Callable[..., Any], *others: Seven) -> Seven:
-        """The function of the numbers of each wave."""
+        """Return the results of a function for all waves."""
         return Seven(*map(function, self, *others))
 
 
 OF_FAMILY = Seven("fast", "alfven", "slow", "entropy", "slow", "alfven", "fast")
 
 
-# A stress, over the pressure, that is no more than rounding. In float32 more than one unit in the last place
-# of the pressure would leave out weak fields, such as the loop of the case field-loop.
+# Maximum stress over the pressure that counts as rounding error. In float32, it is one unit in the last place
+# of the pressure. A larger value would remove weak fields, such as the loop of the case field-loop.
 NOTHING = {"float64": 1e-14, "float32": 2.0**-23}
 
 
 @dataclass(frozen=True)
 class Waves:
-    """Averages at a face, with what makes the eigenvectors.
+    """Averages at a face, and the quantities that determine the eigenvectors.
 
     Parameters
     ----------
     rho, u, v, w, By, Bz, a : Expr
-        The averaged state, and its speed of sound.
+        Averaged state, and its speed of sound.
     fast, alfven, slow : Expr
-        Speeds against the gas.
+        Speeds relative to the gas.
     share_fast, share_slow : Expr
-        α_f and α_s: how much of a fast and slow wave is sound.
+        α_f and α_s: acoustic parts of a fast and a slow wave.
     along_y, along_z : Expr
-        The direction of the field along the face, β.
+        Direction of the field along the face, β.
     towards : Expr
-        The sign of the field across the face.
+        Sign of the field across the face.
     root, X : Expr
         √ρ; X.
     """
@@ -86,7 +90,7 @@ class Waves:
 
     @classmethod
     def between(cls, left: Normal, right: Normal, bn: Expr) -> Waves:
-        """Of the states on both sides of a face."""
+        """Return the waves between the states on both sides of a face."""
         gamma = parameter("gamma")
         root_l, root_r = sqrt(left.rho), sqrt(right.rho)
         total = added(root_l, root_r)
@@ -98,7 +102,7 @@ class Waves:
 
         rho = root_l * root_r
         u, v, w = mean(left.u, right.u), mean(left.v, right.v), mean(left.w, right.w)
-        # the field's weights are those of the other side
+        # the field has the weight of the other side
         By, Bz = mean(right.By, left.By), mean(right.Bz, left.Bz)
         dBy, dBz = right.By - left.By, right.Bz - left.Bz
         X = 0.5 * (share * share) * added(dBy * dBy, dBz * dBz)
@@ -110,15 +114,15 @@ class Waves:
         y, z = _significant(By, Bz, NOTHING[a2.precision or "float64"] * rho * a2)
         across, square = bn * bn * inverse, added(y * y, z * z)
         along = square * inverse
-        # c_f² - c_s², of which no digits cancel
+        # c_f² - c_s², without cancellation
         lean = a2 - across - along
         apart = sqrt(added(lean * lean, 4.0 * a2 * along))
         fast2 = 0.5 * added(a2, across, along, apart)
         a, root, fast = sqrt(a2), sqrt(rho), sqrt(fast2)
         alfven = magnitude(bn) / root
         slow = a * alfven / fast
-        # α_f² and α_s², (a² - c_s²) and (c_f² - a²) over c_f² - c_s²: the greater one as it is, the other by
-        # their product
+        # α_f² and α_s² are (a² - c_s²) and (c_f² - a²) over c_f² - c_s². The larger one is computed directly,
+        # the smaller one from their product.
         greater = 0.5 * (apart + magnitude(lean))
         lesser = a2 * along / greater
         scale = 1.0 / apart
@@ -127,7 +131,7 @@ class Waves:
         sound = lean >= 0.0
         share_fast = where(still, where(sound, more, few), 1.0)
         share_slow = where(still, where(sound, few, more), 0.0)
-        # without field along the face its direction is that of its jump, or else of the jump of velocity
+        # Without a field along the face, its direction is that of its jump, or of the jump of velocity.
         none, jump = square <= 0.0, X > 0.0
         y, z = where(none, where(jump, dBy, dv), y), where(none, where(jump, dBz, dw), z)
         length = sqrt(added(y * y, z * z))
@@ -141,14 +145,14 @@ class Waves:
 
     @property
     def speeds(self) -> Seven:
-        """a_k."""
+        """Speeds of the waves, a_k."""
         u = self.u
         return Seven(
             u - self.fast, u - self.alfven, u - self.slow, u, u + self.slow, u + self.alfven, u + self.fast
         )
 
     def strengths(self, left: Normal, right: Normal) -> Seven:
-        """α_k = L_k · Δq (Equation A5)."""
+        """Return the strengths of the waves, α_k = L_k · Δq (Equation A5)."""
         f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
         d = Normal(*(r - l for l, r in zip(left, right, strict=True)))
         push = d.p + self.X * d.rho
@@ -172,7 +176,7 @@ class Waves:
         )
 
     def combined(self, by: Seven) -> Flux:
-        """Σ by_k R_k, in conserved quantities."""
+        """Return Σ by_k R_k, in conserved quantities."""
         f, s, y, z = self.share_fast, self.share_slow, self.along_y, self.along_z
         gamma = parameter("gamma")
         fast_even, fast_odd = by.fast_up + by.fast_down, by.fast_up - by.fast_down
@@ -188,8 +192,8 @@ class Waves:
         By, Bz = added(y * bend, z * twist), z * bend - y * twist
         motion = added(self.u * self.u, self.v * self.v, self.w * self.w)
         worth = 0.5 * motion + (gamma - 2.0) / (gamma - 1.0) * self.X
-        moved = self.rho * added(self.u * u, self.v * v, self.w * w)
-        E = added(p / (gamma - 1.0), worth * rho, moved, self.By * By, self.Bz * Bz)
+        kinetic_change = self.rho * added(self.u * u, self.v * v, self.w * w)
+        E = added(p / (gamma - 1.0), worth * rho, kinetic_change, self.By * By, self.Bz * Bz)
         return Flux(
             rho,
             added(self.u * rho, self.rho * u),
@@ -202,17 +206,17 @@ class Waves:
 
 
 def _significant(y: Expr, z: Expr, least: Expr) -> tuple[Expr, Expr]:
-    """The components of a field; the smaller one is 0 where their product, a stress, is at most `least`.
+    """Return the components of a field; the smaller one is 0 if their product, a stress, is at most `least`.
 
-    Bends of the field and twists are limited each by themselves. A direction that rounding turns would mix
-    them, and what rounding leaves of a component would grow.
+    Bends and twists of the field are limited separately. If rounding errors turned the direction, they would
+    mix bends and twists, and the error of a component would grow.
     """
     aside, more = magnitude(y * z) <= least, magnitude(y) >= magnitude(z)
     return where(aside & ~more, 0.0, y), where(aside & more, 0.0, z)
 
 
 def viscosity(chi: Expr, epsilon: Expr) -> Expr:
-    """Q(χ), the coefficient of numerical viscosity (Equation A9): |χ|, rounded below 2ε."""
+    """Return Q(χ), the coefficient of numerical viscosity (Equation A9): |χ|, smoothed below 2ε."""
     size = magnitude(chi)
     rounded: Expr = where(size < 2.0 * epsilon, (0.25 / epsilon) * (size * size) + epsilon, size)
     return rounded
