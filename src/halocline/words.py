@@ -77,8 +77,8 @@ def clock(seconds: float) -> str:
 def in_seconds(seconds: float) -> str:
     """Return a duration in seconds as text.
 
-    From one second on, the text has two decimals, as in the tables of UMBC HPCF-2018-10. Below, it has three
-    significant digits.
+    From one second on, the text has two decimals, as in the tables of UMBC HPCF-2018-10. Shorter durations
+    have three significant digits.
     """
     return f"{seconds:,.2f}" if seconds >= 1 else f"{Decimal(f'{seconds:.2e}'):f}"
 

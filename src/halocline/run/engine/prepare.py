@@ -124,7 +124,7 @@ def _transfers(store: FieldStore, schedule: Schedule, name: str) -> Transfers:
 def compile_once(source: str, comm: Communicator, *, streaming: bool) -> Any:
     """Return the path of the kernel library, compiled by rank 0.
 
-    Other ranks load the library from the cache. Without a shared cache, they compile it too.
+    Other ranks load the library from the cache, or compile it too if the cache is not shared.
     """
     path = None
     for compiles in (comm.rank == 0, comm.rank != 0):

@@ -45,20 +45,20 @@ class Outcome:
     ----------
     reason : str
         "completed", "no step" for a simulation without a step, "interrupted" after a signal, or the reason of
-        the stop statement that ended the run. A signal at the end of a run gives "interrupted" too.
+        the stop statement that ended the run. A signal at the end of a run also gives "interrupted".
     loops : tuple of str
         End of each loop: "condition" or "limit".
     history : array (passes, recorded scalars)
     scalars : dict of str to float
         Every scalar by name, after the run.
     seconds, compute, exchange, reduction : float
-        Wall-clock time in seconds. `seconds` is the time between barriers, the maximum over all ranks. The
-        others are its parts in the first thread: in kernels, in packing and waiting for messages, and in
-        reductions.
+        Wall-clock time in seconds. `seconds` is the time between barriers, the maximum over all ranks.
+        `compute` is the part of this time that the first thread spends in kernels, `exchange` in packing and
+        waiting for messages, and `reduction` in reductions.
     loop_seconds : float
         Part of the wall-clock time in the outermost loops, on the slowest rank.
     overlap : Overlap
-        Final choice between overlap of computation and messages or no overlap, with the reason.
+        Final choice for or against overlap of computation and messages, with the reason.
     """
 
     reason: str
@@ -204,7 +204,9 @@ def scalars_of_run(store: FieldStore, name: str, values: Mapping[str, float]) ->
 
 
 class Prepared:
-    """Program bound to the engine, ready for any number of runs. All ranks create it and call its methods.
+    """Program bound to the engine, ready for any number of runs.
+
+    Creation is collective, and so are all methods unless stated otherwise.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ class Prepared:
 
     @property
     def plan(self) -> RankPlan:
-        """Plan of this rank for its present subdomains."""
+        """Plan of this rank for its current subdomains."""
         transfers = self.domain.transfers
         if transfers is not None and self._plan.transfers is not transfers:
             self._plan = rank_plan(self.domain, self.schedule, transfers, self._patch)
@@ -353,9 +355,9 @@ class Prepared:
         Returns
         -------
         Outcome
-            Outcome of the run. Its reason is "interrupted" if a signal requested a stop, even after the last
-            pass. The caller then ends after an evaluation of `loops`. The reason is "paused" if only the
-            engine received a request.
+            Outcome of the run. The reason is "interrupted" if a signal requested a stop, even after the last
+            pass. In this case, the caller must end the run. The reason is "paused" if only a pause of the
+            engine was requested.
 
         Raises
         ------
@@ -452,7 +454,7 @@ LEAST = 0.04  # minimum duration of one measurement in seconds
 
 
 class PassTimer:
-    """Timer of the passes of a program's loops, on the slowest rank. All ranks call its methods.
+    """Timer of the passes of a program's loops, on the slowest rank. All methods are collective.
 
     Parameters
     ----------

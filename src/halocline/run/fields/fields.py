@@ -176,7 +176,7 @@ class Fields(Sealed):
     Attributes
     ----------
     parameters : Parameters
-        Present parameters. ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
+        Current parameters. ``parameters["kappa"] = 0.2`` changes one for the next run, without recompilation.
     values : dict of str to float
         Values of all scalars: the parameters, and the results of programs.
     domain : Domain
@@ -243,7 +243,7 @@ class Fields(Sealed):
             self._with_walls.discard(field)
 
     def _before_change(self) -> None:
-        """Evaluate pending assignments with the present parameters, before a parameter changes.
+        """Evaluate pending assignments with the current parameters, before a parameter changes.
 
         Wall points are set again before the next run.
         """
@@ -333,7 +333,7 @@ class Fields(Sealed):
             - an array of shape (components, *points);
             - a function of the coordinates that returns one value for each component;
             - the path of a stored vector, such as "flow.zarr/w" for the arrays w_x, w_y and so on;
-            - a NumPy file with an array of that shape or with these arrays.
+            - a NumPy file with an array of shape (components, *points), or with arrays w_x, w_y and so on.
 
         Notes
         -----
@@ -351,9 +351,8 @@ class Fields(Sealed):
             self._from_source(target, value)
             return
         if isinstance(value, (tuple, list)) and any(isinstance(entry, Operators) for entry in value):
-            as_expr(
-                value, f"the value of field {target.name!r}"
-            )  # raises InputError, because the value is a vector
+            # raises InputError, because the value is a vector
+            as_expr(value, f"the value of field {target.name!r}")
         if callable(value) and not isinstance(value, Operators):
             traced = self.traced(target, value)
             if isinstance(traced, Exception):
@@ -366,7 +365,7 @@ class Fields(Sealed):
             if not isinstance(value, Operators):
                 _fitted(target, float(value))
             if target in self._pending or any(f in self._pending for f, _ in reads_of(expression)):
-                self.settle()  # the expression reads the present values of fields
+                self.settle()  # the expression reads the current values of fields
             self._pending[target] = expression
         else:
             self._from_array(target, value)
@@ -580,8 +579,8 @@ class Fields(Sealed):
         name : str
             Name of the program.
         what : tuple
-            Fields and expressions, alone or in tuples, that determine the statements. They contain the names
-            of parameters but not the values, which are arguments of a run.
+            Fields and expressions, alone or in tuples, that determine the statements. Expressions contain the
+            names of parameters but not their values, which are arguments of a run.
         statements : callable
             Function that records the statements in the traced program.
         compiled : bool
@@ -633,8 +632,8 @@ class Fields(Sealed):
         Parameters
         ----------
         *expressions
-            Scalar expressions. Several expressions are compiled together once. They are evaluated in one pass
-            over the fields if possible.
+            Scalar expressions. Several expressions are compiled together once, and evaluated in one pass over
+            the fields if possible.
 
         Returns
         -------
@@ -735,9 +734,10 @@ class Fields(Sealed):
         -------
         array or None
             On the first rank an array with one element per point of the field; None on other ranks. The
-            values of an expression have the location of its fields, including points on an upper wall. They
-            are float32 if all these fields are float32. A condition gives an array of bool. A vector gives an
-            array of shape (components, *points), or a tuple of arrays if the shapes of the components differ.
+            values of an expression have the location of its fields, including points on an upper wall. The
+            precision is float32 if all these fields are float32. A condition gives an array of bool. A vector
+            gives an array of shape (components, *points), or a tuple of arrays if the shapes of the
+            components differ.
 
         Raises
         ------
@@ -813,7 +813,7 @@ def _component_of(function: Callable[..., Any], number: int, count: int, what: s
 
 
 def _digests(what: Any) -> Any:
-    """Return fields as names and expressions as digests, in the same tuples. They are equal on all ranks."""
+    """Return fields as names and expressions as digests, in the same tuples, equal on all ranks."""
     if isinstance(what, tuple):
         return tuple(map(_digests, what))
     if isinstance(what, Field):

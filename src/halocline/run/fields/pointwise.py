@@ -227,7 +227,8 @@ def pointwise(store: FieldStore, program: Program, given: Iterable[str]) -> Poin
     """Return a program for evaluation without compiled kernels; None if it requires compilation.
 
     A program qualifies if it has no loops and stops, and each sweep reads and writes only one point at one
-    location, in float64 operations. In addition, its fields have memory on the host, and a run is worthwhile.
+    location, in float64 operations. In addition, the fields must have memory on the host, and a run must be
+    worthwhile.
 
     Parameters
     ----------

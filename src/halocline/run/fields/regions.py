@@ -217,8 +217,8 @@ class Coarsen(Region):
     Parameters
     ----------
     cells : int
-        Number of cells of a block along each axis. It must divide the number of cells of the grid along each
-        axis.
+        Number of cells of a block along each axis. The number of cells of the grid along each axis must be a
+        multiple of `cells`.
 
     Raises
     ------

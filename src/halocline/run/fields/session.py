@@ -34,14 +34,16 @@ class Replay(Protocol):
     """Protocol of the search for the origin of a failure; see `halocline.run.simulation.replay`."""
 
     def keep(self, until: float) -> None:
-        """Copy the present state of a run towards `until`. The state is known to be finite."""
+        """Copy the current state of a run towards `until`. The state is known to be finite."""
 
     def explained(self, error: HaloclineError) -> HaloclineError:
         """Return the error with its cause."""
 
 
 class Session:
-    """Fields, scalars, and the program that advances them in steps. All ranks call its methods.
+    """Fields, scalars, and the program that advances them in steps.
+
+    All methods are collective unless stated otherwise.
 
     Parameters
     ----------
@@ -84,7 +86,7 @@ class Session:
 
     @property
     def clock(self) -> Clock:
-        """Clock at the present time and step, with the tolerance for times that count as reached."""
+        """Clock at the current time and step, with the tolerance for times that count as reached."""
         return clock_of(self.fields.values)
 
     @property
@@ -323,7 +325,7 @@ class Session:
         self._took += outcome.loop_seconds
 
     def check_after(self, before: int) -> None:
-        """Raise RunError if fields contain non-finite values. They were finite after step `before`."""
+        """Raise RunError if fields contain non-finite values but were finite after step `before`."""
         when = f"after step {self.step} (time {self.time:g}), but was finite after step {before}"
         try:
             self.fields.check_all(when)

@@ -41,8 +41,9 @@ def bandwidth(
     """Return the memory bandwidth of this run in bytes per second, with all ranks active.
 
     The result is the bandwidth of the devices, if any (`device_bandwidth`), otherwise that of the nodes
-    (`triad_bandwidth`). If there is no free memory for the measurement, a warning is logged and the result is
-    None, because earlier results remain valid. The measurement takes `duration` seconds, equal on all ranks.
+    (`triad_bandwidth`). If there is no free memory for the measurement, the function logs a warning and
+    returns None, because earlier results remain valid. The measurement takes `duration` seconds, equal on all
+    ranks.
     """
     try:
         # Errors here occur on all ranks. Later errors must not end the rounds on one rank only.
@@ -55,7 +56,7 @@ def bandwidth(
 
 
 def bandwidth_share(domain: Domain, working_set: int, rate: float) -> float | None:
-    """Return `rate` as a fraction of the present `bandwidth`; None if the bandwidth is unknown.
+    """Return `rate` as a fraction of the current `bandwidth`; None if the bandwidth is unknown.
 
     All ranks call this function. `rate` is the memory traffic of all ranks in bytes per second.
     """

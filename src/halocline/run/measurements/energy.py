@@ -53,7 +53,7 @@ class Counter:
 
 
 class EnergyMeter:
-    """Meter of the energy of all nodes of a run. All ranks create it and call its methods together.
+    """Meter of the energy of all nodes of a run. Creation and all methods are collective.
 
     Parameters
     ----------

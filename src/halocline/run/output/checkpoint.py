@@ -106,7 +106,7 @@ class Checkpoint:
 
 
 class Checkpoints(RunStore):
-    """Checkpoints that a session writes to a folder. All ranks call its methods.
+    """Checkpoints that a session writes to a folder. All methods are collective.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class Checkpoints(RunStore):
             self.stop_file.unlink(missing_ok=True)
 
     def write(self) -> None:
-        """Begin to write a checkpoint of the present state; `finish` completes it."""
+        """Begin to write a checkpoint of the current state; `finish` completes it."""
         self.finish()
         session, began = self.session, perf_counter()
         facts = self._facts()
@@ -263,7 +263,7 @@ class Checkpoints(RunStore):
         self.longest, self._seconds = max(self.longest, seconds), self._seconds + seconds
 
     def _facts(self) -> dict[str, Any]:
-        """Return the present facts of the session without the fields, as JSON data."""
+        """Return the current facts of the session without the fields, as JSON data."""
         session, blocks = self.session, self.session.fields.store.blocks
         try:
             also = json.dumps({} if self._also is None else self._also(), allow_nan=False, default=json_value)
@@ -333,7 +333,7 @@ class Checkpoints(RunStore):
             self.last, self._open = folder, None
 
     def write_last(self) -> None:
-        """Write a checkpoint of the present state, and wait until it is complete."""
+        """Write a checkpoint of the current state, and wait until it is complete."""
         self.session.fields.check_all("before a checkpoint was written")
         self.write()
         self.finish()

@@ -33,7 +33,7 @@ log = logging.getLogger("halocline")
 
 
 class Ledger:
-    """Record of the files of a run. All ranks call its methods.
+    """Record of the files of a run. All methods are collective.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def add_rows(recorded: Sequence[tuple[OutputStore, Recorded]], history: NDArray[
 
 
 class RunFiles:
-    """Files that one run writes. All ranks call its methods.
+    """Files that one run writes. All methods are collective.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class RunFiles:
         Parameters
         ----------
         step : int
-            Present step of the run.
+            Current step of the run.
 
         Raises
         ------
@@ -298,9 +298,8 @@ class RunFiles:
             self.check()  # another process may have written before the lock
             for output in self.outputs:
                 output.contents.prepare()
-            for store in reversed(
-                self.stores
-            ):  # checkpoints first, because outputs remove rows of later steps
+            # checkpoints first, because outputs remove rows of later steps
+            for store in reversed(self.stores):
                 store.begin(step)
             self._ledger.begun(self.outputs)
             yield

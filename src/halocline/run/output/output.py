@@ -111,12 +111,8 @@ def time_max(expression: Any) -> Statistic:
     return Statistic("max", expression)
 
 
-CELL_METHODS = {
-    "mean": "mean",
-    "variance": "variance",
-    "min": "minimum",
-    "max": "maximum",
-}  # names of the CF conventions
+# Names of the CF conventions.
+CELL_METHODS = {"mean": "mean", "variance": "variance", "min": "minimum", "max": "maximum"}
 
 
 class Statistics:
@@ -177,7 +173,7 @@ class Statistics:
         return Field(grid, name, location, dtype, None, internal=True) if known is None else known
 
     def add(self, weight: Expr) -> None:
-        """Record the statements that add the present fields with a weight."""
+        """Record the statements that add the current fields with a weight."""
         begins = self.weight <= 0.0
         total = self.weight + weight
         changes: dict[Field, Expr] = {}
@@ -201,12 +197,13 @@ class Statistics:
 WINDOWS = ("output", "run")
 _BY_XARRAY = 'xarray.open_zarr("{store}").to_netcdf("{path}")'
 _BY_EXPORT = "halocline export {store} fields.pvd"
+# Formats that a run does not write, with their conversion.
 OTHER_FORMATS = {
     **dict.fromkeys((".nc", ".nc4", ".cdf", ".netcdf"), ("NetCDF", _BY_XARRAY)),
     **dict.fromkeys((".h5", ".hdf5", ".he5"), ("HDF5", _BY_XARRAY)),
     **dict.fromkeys((".vtk", ".vti", ".vtr", ".vtu", ".pvd", ".xdmf", ".xmf"), ("VTK or XDMF", _BY_EXPORT)),
     **dict.fromkeys((".npy", ".npz"), ("NumPy", "numpy.save with sim.gather(field)")),
-}  # formats that a run does not write, with the conversion
+}
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ RESERVED = (TIME, STEP, *AXES, *(f"{axis}{FACE}" for axis in AXES), POINT)
 
 
 class OutputContents:
-    """Arrays of an output, by name. All ranks create it, and call its methods.
+    """Arrays of an output, by name. Creation and all methods are collective.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def _average(f: Field, block: int) -> Expr:
 
 
 class OutputStore(RunStore):
-    """Store that a run writes to over time. All ranks call its methods.
+    """Store that a run writes to over time. All methods are collective.
 
     Parameters
     ----------
@@ -471,7 +471,7 @@ class OutputStore(RunStore):
         Parameters
         ----------
         step : int
-            Present step of the run. Rows of later steps are removed.
+            Current step of the run. Rows of later steps are removed.
 
         Raises
         ------
@@ -491,7 +491,7 @@ class OutputStore(RunStore):
                 self.fields.values[self.contents.statistics.weight.name] = 0.0
 
     def write(self, time: float, step: int) -> None:
-        """Begin to write the present state; `poll` and `finish` publish it to readers."""
+        """Begin to write the current state; `poll` and `finish` publish it to readers."""
         with self.timing():
             row = np.array([[time, step, *self.contents.compute()]])
             statistics = self.contents.statistics

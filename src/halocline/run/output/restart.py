@@ -103,9 +103,8 @@ class Saved:
         with store.domain.comm.agreement(f"read field {field.name!r}"):
             array = arrays.read(self.folder / field.name)
             with store.writing(field) as pieces:
-                read_pieces(
-                    array, pieces, store.domain.threads + 1
-                )  # one additional thread, because one waits for the disk
+                # one additional thread, because one thread waits for the disk
+                read_pieces(array, pieces, store.domain.threads + 1)
         if checksum(store, field) != self.facts["fields"][field.name]["checksum"]:
             raise InputError(
                 f"checkpoint {self.folder} is damaged: field {field.name!r} has another checksum than when "

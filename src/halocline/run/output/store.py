@@ -99,7 +99,7 @@ class RemoteArray:
 
 
 class RunStore:
-    """Folder with arrays of fields that a run writes. All ranks call its methods.
+    """Folder with arrays of fields that a run writes. All methods are collective.
 
     Parameters
     ----------
@@ -122,9 +122,8 @@ class RunStore:
         if ranks is None:
             self.writer = Writer(partial(attach, threads=context(io_threads)))
         else:
-            self.writer = Writer(
-                partial(RemoteArray, ranks), math.inf
-            )  # no limit, because sending releases the memory of chunks
+            # no limit of pending bytes, because sending releases the memory of chunks
+            self.writer = Writer(partial(RemoteArray, ranks), math.inf)
         self._seconds = 0.0
         self._targets: dict[str, Any] = {}  # arrays of parts
         self._lock: FolderLock | None = None

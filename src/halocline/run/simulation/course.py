@@ -207,7 +207,7 @@ class Occasion:
     due: float = math.inf
 
     def begin(self, clock: Clock, until: float) -> None:
-        """Set the due time to the first multiple after the present time or step.
+        """Set the due time to the first multiple after the current time or step.
 
         Raises
         ------
@@ -322,7 +322,7 @@ def run_bounds(arguments: RunArguments, *, timed: bool) -> tuple[float, float, E
 
 
 class Course:
-    """Control of a run up to its end. All ranks call its methods.
+    """Control of a run up to its end. All methods are collective.
 
     Parameters
     ----------

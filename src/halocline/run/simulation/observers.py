@@ -43,7 +43,7 @@ class Observer:
     Attributes
     ----------
     problem : Simulation, LinearProblem or None
-        Most recently created problem. The observer keeps a strong reference to it.
+        Most recently created problem, held by a strong reference.
     """
 
     def __init__(self, execution: Mapping[str, Any] | None = None) -> None:

@@ -36,7 +36,7 @@ INSTEAD = (
 class FailureReplay:
     """Replay of a session from its last finite state, to find the origin of a failure.
 
-    All ranks call its methods.
+    All methods are collective.
 
     Parameters
     ----------
@@ -50,7 +50,8 @@ class FailureReplay:
     Attributes
     ----------
     begin : callable or None
-        Function that sets the fields to their values at step 0, if known. It replaces a copy at step 0.
+        Function that sets the fields to their values at step 0, instead of a copy of this state; None if
+        unknown.
     why : str
         Reason why there is no copy; empty if there is one.
     """
@@ -189,14 +190,14 @@ class FailureReplay:
         return error.explained(f"terms that are not finite in that cell: {', '.join(bad)}" if bad else "")
 
     def _longer(self, error: HaloclineError, when: str) -> HaloclineError:
-        """Return the error with the terms of the present state, if there is memory to compute them."""
+        """Return the error with the terms of the current state, if there is memory to compute them."""
         try:
             return error.explained(self._told(when))
         except RunError:
             return error
 
     def _told(self, when: str) -> str:
-        """Return a text of the non-finite terms of the present state, or of its largest terms."""
+        """Return a text of the non-finite terms of the current state, or of its largest terms."""
         sizes = self._sizes(lambda e: greatest(magnitude(e)))
         bad = [term for term, size in sizes.items() if not math.isfinite(size)]
         if bad:

@@ -56,16 +56,16 @@ class Simulation(Fields):
     ----------
     grid : Grid
     function : callable or program
-        A plain function returns the time derivatives by field, ``{T: kappa * hc.laplacian(T)}``. Its
-        arguments are bound by name to fields, vectors, parameters, t and dt. A function decorated with
-        ``@hc.program`` defines a complete step.
+        Equations: a plain function that returns the time derivatives by field,
+        ``{T: kappa * hc.laplacian(T)}``, or a function decorated with ``@hc.program`` that defines a complete
+        step. The arguments of a plain function are bound by name to fields, vectors, parameters, t and dt.
     parameters : mapping of str to float
         Run-time parameters by name. ``sim.parameters["kappa"] = 0.2`` changes one for the next run, without
         recompilation.
     scheme : time integration scheme, optional
-        Scheme for a plain function, which requires one: ``hc.RK3()``, ``hc.Euler()``, ...
+        Scheme, such as ``hc.RK3()`` or ``hc.Euler()``; required for a plain function.
     dt : float, or callable, optional
-        Time step; a plain function requires one. A callable is traced like the equations and may reduce
+        Time step; required for a plain function. A callable is traced like the equations and may reduce
         fields, ``lambda u: 0.4 * hc.min(dx / abs(u))``.
     time_step : {"exact", "delayed"}
         Evaluation of a time step that reduces fields. "exact": each step reduces the fields at its start, and
@@ -80,10 +80,10 @@ class Simulation(Fields):
         ``hc.stop(condition, reason)`` in these statements ends the run.
     terms : callable, optional
         Terms of the time derivatives by field and name, ``{T: {"conduction": kappa * hc.laplacian(T)}}``. The
-        arguments are those of the equations. If `terms` is given, a run that meets a non-finite value reports
-        the first step that produced one, and the terms that caused it. For this report, all fields are copied
-        at each check, and at the start of a run if they were set or read since. The copy is stored in memory
-        up to 64 MiB per rank, otherwise in a temporary file.
+        arguments are those of the equations. If `terms` is given, a run that produces a non-finite value
+        reports the first step with such a value, and the terms that caused it. For this report, all fields
+        are copied at each check. A run also begins with a copy if fields were set or read since the last
+        check. The copy is stored in memory up to 64 MiB per rank, otherwise in a temporary file.
     communicator : mpi4py communicator, optional
         Communicator of the simulation; by default that of all ranks that the launcher started. The
         communicator must outlive the simulation.
@@ -298,7 +298,7 @@ class Simulation(Fields):
         return sums
 
     def _release_engines(self) -> None:
-        """Free all engines. Otherwise they would keep the memory of moved subdomains until the next run."""
+        """Free all engines, which would otherwise retain the memory of moved subdomains."""
         self._session.release()
         for prepared in self._programs.values():
             if isinstance(prepared, Prepared):
@@ -400,7 +400,7 @@ class Simulation(Fields):
     # --- running ---
 
     def restart(self, *, time: float = 0.0) -> None:
-        """Begin a new run with the present fields and parameters. All ranks call this method.
+        """Begin a new run with the current fields and parameters. All ranks call this method.
 
         The number of steps is reset to 0, `resumed` to None, and a delayed time step is exact in the next
         step. Scalars of the program keep their values. Output and checkpoints of the earlier run count as
@@ -437,14 +437,14 @@ class Simulation(Fields):
         path : str or path
             Folder of checkpoints, from which the newest is loaded, or a single checkpoint.
         change : collection of str
-            Parameters, possibly including "dt", that may differ from the checkpoint. Their present values
-            apply to the following steps.
+            Parameters, possibly including "dt", that may differ from the checkpoint. The values given at the
+            construction of the simulation apply to the following steps.
 
         Raises
         ------
         InputError
-            The checkpoint does not exist, is damaged, or belongs to another program. The simulation is
-            unchanged in this case, except by a damaged checkpoint.
+            The checkpoint does not exist, is damaged, or belongs to another program. Only a damaged
+            checkpoint may leave the simulation changed.
         """
         comm = self.domain.comm
         change = [as_name(name, "parameter name") for name in change]
@@ -474,7 +474,7 @@ class Simulation(Fields):
         checkpoint: Checkpoint | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Outcome:
-        """Advance the simulation to a time, by a number of steps, or by one step. All ranks call this method.
+        """Advance the simulation to a time or by a number of steps. All ranks call this method.
 
         Parameters
         ----------
@@ -501,9 +501,9 @@ class Simulation(Fields):
         Returns
         -------
         Outcome
-            Outcome of the run. Its `reason` is "completed", the reason of the ``hc.stop`` that ended the run,
-            or "no step". A run has no step if `steps` is 0, or if the time was reached before; the latter
-            causes a warning.
+            Outcome of the run, with the `reason` "completed", "no step", or the reason of the ``hc.stop``
+            that ended the run. A run has no step if `steps` is 0, or if the time was reached before; the
+            latter causes a warning.
 
         Raises
         ------
@@ -520,7 +520,7 @@ class Simulation(Fields):
             The process received SIGINT or SIGTERM. All ranks have ended after the same step, or after the
             same pass of a loop within a step.
         Stopped
-            The run ended early on request, and has written a checkpoint. This requires `checkpoint`.
+            With `checkpoint`, the run ended early on request, and has written a checkpoint.
         """
         if positional:
             number = ", ".join(map(shown, positional))
