@@ -1,7 +1,8 @@
-"""The worth of each part of the exchange: the same halos with one thing changed at a time.
+"""Ablation of the exchange: times of the same halos, with one option changed at a time.
 
 The transfer methods are those of C. Pearson et al., Node-Aware Stencil Communication for Heterogeneous
-Supercomputers (2020), Figs. 7 and 8, in the sets of Fig. 12: +remote, +colo, +peer, +kernel; and mailboxes.
+Supercomputers (2020), Figs. 7 and 8. The sets are those of Fig. 12 (+remote, +colo, +peer, +kernel), and
+mailboxes.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WHOLE = "Steps of heat with as many fields of this radius: an exchange alone has nothing to overlap with."
-OF_STEPS = ("halos of a program", "overlap", "communication")  # groups of which whole steps are timed
+OF_STEPS = ("halos of a program", "overlap", "communication")  # groups that time whole steps
 DECOMPOSITIONS = ("optimal", "bisection", "1d-x", "1d-y", "1d-z")
 
 
 def variants(fields: int, radius: int, ndim: int = 3) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the options of all variants that are timed, by group and name.
+    """Return the options of all timed variants, by group and name.
 
-    They are those of `halocline.study.measuring.exchange.Bench`, and for OF_STEPS those of
+    The options are those of `halocline.study.measuring.exchange.Bench`, and for the groups OF_STEPS those of
     `halocline.Execution`.
     """
     narrow = [radius] + [1] * (fields - 1)
@@ -71,47 +72,56 @@ def measure(
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
 ) -> list[Measurement]:
-    """Time all variants in turn, over and over; all ranks call this.
+    """Time all variants in turn, in several rounds; all ranks must call this function.
 
     Parameters
     ----------
     shape : sequence of int
-        Cells of the grid, which is periodic.
+        Number of cells along each axis of the grid, which is periodic.
     fields, radius, dtype, **execution
-        Of those things that a variant does not change; see `halocline.study.measuring.exchange.Bench`.
+        Options for all variants that do not change them; see `halocline.study.measuring.exchange.Bench`.
     repeats : int
-        Rounds, after one that is not counted.
+        Number of rounds, after one round that does not count.
     on_progress : callable, optional
-        Called with the number of rounds done.
+        Function that is called with the number of completed rounds.
 
     Returns
     -------
     list of dict
-        For each variant its `group` and `name`; `parts`, the subdomains along each axis; `messages` that the
-        busiest rank sends, None where unknown; `bytes_by_method`, the bytes into the subdomains of the
-        busiest rank, with "mpi not packed" apart from "mpi". `seconds` is the median time of one exchange on
-        the slowest rank, and `ratio` the seconds of the first variant of the group over these. `predicted`
-        is true where a model was run and no rank, and `whole` where a step with its kernels was timed.
+        Record of each variant, with these keys:
+
+        - `group`, `name`: group and name of the variant.
+        - `parts`: number of subdomains along each axis.
+        - `messages`: number of messages that the busiest rank sends; None if unknown.
+        - `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method. Bytes of "mpi
+          not packed" are separate from those of "mpi".
+        - `seconds`: median time of one exchange on the slowest rank.
+        - `ratio`: `seconds` of the first variant of the group, divided by `seconds` of this variant.
+        - `predicted`: True if the time comes from the model instead of a run.
+        - `whole`: True if whole steps with their kernels were timed.
 
     Raises
     ------
     InputError
+        An option is invalid.
     """
     REPEATS.check("repeats", repeats)
-    common = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
-    ready: dict[tuple[str, str], PassTimer] = {}
-    taken: set[tuple[str, ...]] = set()
+    common_options = {"fields": fields, "radius": radius, "dtype": dtype, **execution}
+    benches: dict[tuple[str, str], PassTimer] = {}
+    known_methods: set[tuple[str, ...]] = set()
     bench: PassTimer
     on_devices = chosen_devices(execution.get("device")).interface != "cpu"
     groups = variants(fields, radius, len(shape)).items()
-    for group, name, changed in ((group, *variant) for group, known in groups for variant in known.items()):
-        options = common | changed
-        named = options.get("methods", "").split(",")
+    for group, name, changed_options in (
+        (group, *variant) for group, known in groups for variant in known.items()
+    ):
+        options = common_options | changed_options
+        method_names = options.get("methods", "").split(",")
         if group == "transfer methods" and (
-            (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(named))
-            or ("peer" not in named and world().mpi is None)
+            (on_devices and not UNFIT_ON_DEVICES.keys().isdisjoint(method_names))
+            or ("peer" not in method_names and world().mpi is None)
         ):
-            continue  # a method of this set is not available here
+            continue  # a method of this set is unavailable
         try:
             bench = heat(shape, **options) if group in OF_STEPS else Bench(shape, **options)
         except InputError:
@@ -121,15 +131,15 @@ def measure(
         if group in OF_STEPS:
             bench.calibrate()
         methods = bench.prepared.plan.transfers.methods
-        if group == "transfer methods" and methods in taken:
-            continue  # another set has led to the same methods
-        taken.add(methods)
-        ready[group, name] = bench
-    for bench in ready.values():
+        if group == "transfer methods" and methods in known_methods:
+            continue  # another set has the same available methods
+        known_methods.add(methods)
+        benches[group, name] = bench
+    for bench in benches.values():
         bench.run()
     records: list[Measurement] = []
-    times = in_turn({variant: bench.run for variant, bench in ready.items()}, repeats, on_progress)
-    for (group, name), bench in ready.items():
+    times = in_turn({variant: bench.run for variant, bench in benches.items()}, repeats, on_progress)
+    for (group, name), bench in benches.items():
         parts, sent = bench.prepared.plan.decomposition.parts, moved(bench.prepared)
         records.append(_record(records, group, name, parts, statistics.median(times[group, name]), sent))
     return records
@@ -145,7 +155,15 @@ def _record(
     *,
     predicted: bool = False,
 ) -> Measurement:
-    """Return the record of a variant; `others` are those before it, and `sent` as `moved` returns it."""
+    """Return the record of a variant.
+
+    Parameters
+    ----------
+    others : sequence of dict
+        Records of the earlier variants.
+    sent : (int or None, dict)
+        Messages and bytes, as `moved` returns them.
+    """
     first = next((other["seconds"] for other in others if other["group"] == group), seconds)
     messages, bytes_by_method = sent
     return {
@@ -164,13 +182,13 @@ def _record(
 def place(
     machine: Machine, shape: Sequence[int], *, fields: int = 4, radius: int = 3, dtype: str = "float32"
 ) -> list[Measurement]:
-    """Predict the exchange on all devices of one node of a machine for each placement of its subdomains.
+    """Predict the time of an exchange on the devices of one node, for each placement of the subdomains.
 
     Parameters
     ----------
     machine : Machine
     shape : sequence of int
-        Cells of the grid, which is periodic.
+        Number of cells along each axis of the grid, which is periodic.
     fields, radius, dtype
         See `halocline.study.measuring.exchange.exchange_schedule`.
     """
@@ -194,11 +212,11 @@ def place(
     return records
 
 
-GROUP = itemgetter("group")  # of a variant
+GROUP = itemgetter("group")  # key of the group of a variant
 
 
 def _unit(measured: Measurement) -> str:
-    """Return the name of what takes the seconds of a record."""
+    """Return the name of the timed operation of a record."""
     return "a step" if measured["whole"] else "an exchange"
 
 
@@ -222,7 +240,7 @@ def table(found: Sequence[Measurement]) -> list[Table]:
 
 
 def plot(found: Sequence[Measurement]) -> Figure:
-    """Draw the time of every variant, group by group."""
+    """Return a figure of the time of every variant, with a panel for each group."""
     from matplotlib.figure import Figure
 
     from halocline.io.style import COLOURS, MUTED
@@ -243,14 +261,17 @@ def plot(found: Sequence[Measurement]) -> Figure:
 
 
 def verdicts(found: Sequence[Measurement]) -> list[str]:
-    """Return a sentence for each group: its fastest variant, and how much slower the others are."""
+    """Return a sentence for each group on its fastest variant, compared with the other variants."""
     sentences = []
     for group, members in grouped(found, GROUP).items():
         best = min(members, key=lambda m: m["seconds"])
-        how = f"is {'predicted to be ' * best['predicted']}fastest, {duration(best['seconds'])} {_unit(best)}"
-        others = [m["seconds"] for m in members if m is not best]
-        more = statistics.median(others) / best["seconds"] if others else 1.0
+        result = (
+            f"is {'predicted to be ' * best['predicted']}fastest, {duration(best['seconds'])} {_unit(best)}"
+        )
+        other_times = [m["seconds"] for m in members if m is not best]
+        ratio = statistics.median(other_times) / best["seconds"] if other_times else 1.0
         sentences.append(
-            f"{group.capitalize()}: {best['name']} {how}; the others take {more:.2f} times as long (median)."
+            f"{group.capitalize()}: {best['name']} {result}; the others take {ratio:.2f} times as long "
+            "(median)."
         )
     return sentences

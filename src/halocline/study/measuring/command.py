@@ -1,4 +1,4 @@
-"""Measurements: each a fresh `halocline run` with --json, so that a result is what the command gives."""
+"""Measurements by new processes of `halocline run --json`, so that results are those of the command."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from halocline.run.host.machine import this_machine
 from halocline.study.layout import Layout
 from halocline.study.measurement import Measurement, at_median
 
-OF_A_RUN = ("threads", "device", "trace")  # options of an execution that a study gives each run
-# options of every command that runs something, with their defaults
+OF_A_RUN = ("threads", "device", "trace")  # execution options that a study sets for each run
+# options of every command that runs a problem, with their defaults
 EXECUTION = {option.name: option.default for option in fields(Execution) if option.name not in OF_A_RUN}
 EXECUTION["gpudirect"] = "off"
 RUN: dict[str, Any] = {
@@ -37,12 +37,12 @@ MACHINE = (
     *("host", "system", "cpu", "cores", "hardware_threads", "numa_nodes", "simd_bits"),
     *("compiler", "compiler_version", "mpi_library", "mpi_version", "version", "commit"),
 )
-ENVIRONMENT = (  # bindings of threads, choices of networks, and of code
+ENVIRONMENT = (  # variables for thread binding, network and code generation
     *("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY"),
     *("FI_PROVIDER", "UCX_TLS", "UCX_NET_DEVICES"),
     *("CXX", "HALOCLINE_VECTORS"),
 )
-NESTED = (  # of a measurement, which a table leaves out
+NESTED = (  # entries of a measurement that a table omits
     *("machine", "environment", "times", "devices", "shape", "parts", "methods_used", "joules_of"),
     *("parameters", "series", "diagnostics", "checksums", "events", "varied", "base"),
     *("automatic", "automatic_for", "extrapolated", "instructions"),
@@ -51,23 +51,23 @@ NESTED = (  # of a measurement, which a table leaves out
 
 @dataclass(frozen=True)
 class Command:
-    """What is measured, but size, ranks and threads: a problem, and the options that all runs share.
+    """Measured command without size, ranks and threads: a problem, and the options that all runs share.
 
     Parameters
     ----------
     verb : {"run", "bench"}
     name : str
-        Of a case, or the path of a user's file.
+        Name of a case, or path of a user's file.
     options : mapping of str to value
-        Of the command, by their names with underscores; others have the values of DEFAULTS.
+        Options of the command, by their names with underscores. Other options have the values of DEFAULTS.
     settings : tuple of str
-        What --set takes, each: "nu=0.1".
+        Values of the option --set, such as "nu=0.1".
     device : str or None
-        What `halocline.Execution` takes; None: what the environment says.
+        Device as in `halocline.Execution`; None for the device that the environment sets.
     environment : mapping of str to str or None
-        Variables beside those of this process; None removes one.
+        Variables in addition to those of this process; None removes a variable.
     python : str
-        The interpreter that runs it, of an environment with another MPI, for example.
+        Python interpreter that runs the command, for example that of an environment with another MPI.
     """
 
     verb: str
@@ -85,51 +85,57 @@ class Command:
         return self.options.get(name, DEFAULTS[self.verb].get(name))
 
     def but(self, **options: Any) -> Command:
-        """Return the same command with other options, or with another value of these fields of its own:
-        "environment", "python" and "device"."""
-        own = {name: options.pop(name) for name in ("environment", "python", "device") if name in options}
-        return replace(self, options={**self.options, **options}, **own)
+        """Return a copy of the command with other options.
+
+        The names "environment", "python" and "device" replace the fields of the same names.
+        """
+        field_values = {
+            name: options.pop(name) for name in ("environment", "python", "device") if name in options
+        }
+        return replace(self, options={**self.options, **options}, **field_values)
 
     def check(self) -> None:
-        """Raise InputError for ways of communicating that exclude each other."""
-        given = {
+        """Raise InputError for options of communication that contradict each other."""
+        execution_options = {
             name: self.options[name] for name in ("communication", "halo", "packing") if name in self.options
         }
-        Execution(**given, gpudirect=self.gpudirect == "on")
+        Execution(**execution_options, gpudirect=self.gpudirect == "on")
 
     def words(self) -> dict[str, str]:
-        """Return its options as those of the command line, without those at their defaults.
+        """Return the options for the command line, without options at their defaults.
 
-        The options of a file are complete, as the file may have other defaults.
+        The options of a file are complete, because the file may have other defaults.
         """
         own_defaults = self.verb == "run" and is_file(self.name)
         defaults = DEFAULTS[self.verb]
-        given = {name: self.options[name] for name in (*defaults, *self.options) if name in self.options}
-        found = {
+        explicit_options = {
+            name: self.options[name] for name in (*defaults, *self.options) if name in self.options
+        }
+        command_options = {
             "--" + name.replace("_", "-"): f"{value}"
-            for name, value in given.items()
+            for name, value in explicit_options.items()
             if value is not None and (own_defaults or value != defaults.get(name))
         }
         if self.device is not None:
-            found["--device"] = self.device
+            command_options["--device"] = self.device
         elif not own_defaults and (chosen := str(chosen_devices(None))) != "cpu":
-            found["--device"] = chosen  # whoever repeats the command may have another environment
-        return found
+            command_options["--device"] = chosen  # the command may be repeated in another environment
+        return command_options
 
     def variables(self) -> dict[str, str]:
         """Return the environment of the command."""
-        found = {**os.environ, **self.environment}
-        return {name: value for name, value in found.items() if value is not None}
+        variables = {**os.environ, **self.environment}
+        return {name: value for name, value in variables.items() if value is not None}
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts for the record that the command does not report."""
+        """Return the entries of the record that the command does not report."""
         if self.verb == "bench":
             return {"case": self.name, "methods_asked": self.methods}
         python = {} if self.python == sys.executable else {"python": self.python}
         return {"settings": " ".join(self.settings), **python}
 
     def execution(self) -> dict[str, Any]:
-        """Return the execution options of a case, which records of older versions do not have."""
+        """Return the execution options of a case, which records of older versions lack."""
         if self.verb == "bench" or is_file(self.name):
             return {}
         names = [name for name in EXECUTION if name in ("decomposition", "patch", *self.options)]
@@ -150,64 +156,77 @@ def measure(
     ----------
     case : Command
     n : int, sequence of int or None
-        Along each axis; None for a file that has a size of its own.
+        Number of points or cells along each axis; None for a file with a fixed size.
     layout : Layout
     repeat : int
-        How often; all runs must give the same bits.
+        Number of runs. All runs must give the same bits.
     extra : mapping of str to str
-        Further options of the command, for the first run alone.
+        Further options of the command, for the first run only.
 
     Returns
     -------
     dict
-        The keys of the record, then the facts of the problem, `device` (what was chosen), `command`,
-        `started` (UTC), `times` (seconds of all runs), `machine` (halocline.run.host.machine.Machine) and
-        `environment`.
+        Entries of the record and facts of the problem, with these additional keys:
+
+        - `device`: chosen device.
+        - `command`: command line.
+        - `started`: start time (UTC).
+        - `times`: times of all runs, in seconds.
+        - `machine`: see `halocline.run.host.machine.Machine`.
+        - `environment`: variables in ENVIRONMENT.
 
     Raises
     ------
     InputError, RunError
-        What the command ended with.
+        The command failed. The error has the message of the command.
     """
     size = {} if n is None else {"--n": f"{n}" if isinstance(n, int) else ",".join(map(str, n))}
     options = {**size, **case.words(), **layout.options}
-    settings = [word for each in case.settings for word in ("--set", each)]
+    settings = [word for setting in case.settings for word in ("--set", setting)]
     words = [case.verb, case.name, *(word for item in options.items() for word in item), *settings]
     variables = [f"{name}={value}" for name, value in case.environment.items() if value is not None]
     command = shlex.join([*variables, "halocline", *words])
     started = datetime.now(UTC).isoformat(timespec="seconds")
     records = []
     for number in range(repeat):
-        more = [w for item in (extra or {}).items() for w in item] if number == 0 else []
-        records.append(_run(case, [*words, *more]))
+        extra_words = [w for item in (extra or {}).items() for w in item] if number == 0 else []
+        records.append(_run(case, [*words, *extra_words]))
         if len({r.get("checksum") for r in records}) > 1:
             raise RunError(f"{command}: two runs gave different bits; please report this as a bug")
     times = [r["seconds"] for r in records]
     record = at_median(records, times)
-    lacking = {name: value for name, value in case.execution().items() if name not in record}
+    missing_options = {name: value for name, value in case.execution().items() if name not in record}
     return {
         **common(record),
-        **lacking,
+        **missing_options,
         **case.facts(),
         "device": str(chosen_devices(case.device)),
         "command": command,
         "started": started,
         "times": times,
         "environment": {name: case.variables().get(name) for name in ENVIRONMENT},
-        "machine": record.get("machine") or this_machine().as_dict(),  # another MPI has its own
+        "machine": record.get("machine") or this_machine().as_dict(),  # as reported by a run with another MPI
     }
 
 
 def common(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with the keys of all records; that of an exchange or an older version lacks some."""
+    """Return a record with the keys that all records have.
+
+    Records of exchanges and of older versions lack some of these keys.
+    """
     places = {(place["device"], place["name"]) for place in record["devices"]}
     record = {"cores_or_devices": len(places) or record["ranks"] * record["threads"], **record}
     if "rate" not in record:
         return record
     cells = math.prod(record["shape"])
-    nothing = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
-    own = {"cells": cells, "steps": 1, "halo": "read", "ns_per_cell_step": 1e9 * record["seconds"] / cells}
-    return {**dict.fromkeys(nothing), **own, **record}
+    missing_keys = ("order", "scheme", "only", "checksum", "share_of_bound", "joules_per_cell_step", "ssspnt")
+    own_facts = {
+        "cells": cells,
+        "steps": 1,
+        "halo": "read",
+        "ns_per_cell_step": 1e9 * record["seconds"] / cells,
+    }
+    return {**dict.fromkeys(missing_keys), **own_facts, **record}
 
 
 def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
@@ -215,45 +234,45 @@ def _run(case: Command, words: Sequence[str]) -> dict[str, Any]:
         file = Path(folder, "record.json")
         command = [case.python, "-m", "halocline.cli", *words, "--json", str(file)]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                 env=case.variables(),
             )  # fmt: skip
         except OSError as error:
             raise InputError(f"{case.python} cannot be started as a Python: {error.strerror}") from None
-        if done.returncode == 0:
+        if process.returncode == 0:
             record: dict[str, Any] = json.loads(file.read_text())
             if "run" not in record:
                 return record
             if record["run"] is None:
                 raise InputError(f"{shlex.join(['halocline', *words])}: the file has run no problem")
             return {**record, **record.pop("run")}
-    if done.returncode in (130, -2):
+    if process.returncode in (130, -2):
         raise KeyboardInterrupt
-    if done.returncode in (Terminated.exit_status, -15):
+    if process.returncode in (Terminated.exit_status, -15):
         raise Terminated
-    raise failed(done, f"{shlex.join(['halocline', *words])}:")
+    raise failed(process, f"{shlex.join(['halocline', *words])}:")
 
 
 def failed(done: subprocess.CompletedProcess[str], what: str) -> InputError | RunError:
-    """Return the error of a command of Halocline that has failed, with its message."""
+    """Return the error for a failed command of Halocline, with the message of the command."""
     message = (done.stderr.strip() or f"exit status {done.returncode}").removeprefix("halocline: error: ")
     return (InputError if done.returncode == 2 else RunError)(f"{what}\n{message}")
 
 
 def as_csv(measurements: Iterable[Measurement]) -> str:
-    """Measurements as a table of comma-separated values, one line each, with the facts of the machine."""
+    """Return the measurements as comma-separated values, one per line, with the facts of the machine."""
     return as_rows([flat(m) for m in measurements])
 
 
 def devices_of(measurement: Measurement) -> str:
-    """Return the devices of a measurement in words; "" on the CPU."""
+    """Return the devices of a measurement as text; empty on the CPU."""
     places = _places(measurement)
     return summary(places) if places else ""
 
 
 def ran_on(measurement: Measurement) -> str:
-    """Return ranks, threads and devices of a measurement in words."""
+    """Return the ranks, threads and devices of a measurement as text."""
     return where(measurement["ranks"], measurement["threads"], _places(measurement))
 
 
@@ -262,7 +281,7 @@ def _places(measurement: Measurement) -> list[OnDevice]:
 
 
 def flat(measurement: Measurement) -> dict[str, Any]:
-    """Return a measurement without nesting; of the machine it has the facts that matter for a time."""
+    """Return a measurement without nested entries, with the facts of the machine that affect times."""
     row = {key: value for key, value in measurement.items() if key not in NESTED}
     for name in ("shape", "parts"):
         if name in measurement:

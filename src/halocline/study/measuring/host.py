@@ -1,4 +1,4 @@
-"""This host as a machine of the model: detected, and calibrated by what ranks measure (`paces`)."""
+"""Machine description of this host, as detected or as calibrated by measurements on ranks (`paces`)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from halocline.study.measuring.predict import Case
 from halocline.words import amount, counted, duration
 
 HOST = "host"
-FLOPS = 3.2e10  # operations a second of a core where none were measured: 16 a cycle of 2 GHz
+FLOPS = 3.2e10  # operations per second of a core without measurements: 16 per cycle at 2 GHz
 
 
 def calibration_file() -> Path:
-    """Where the calibration of this host is kept: in the folder of compiled kernels, by the host's name."""
+    """Return the path of the calibration of this host, in the folder of compiled kernels."""
     return cache_folder() / "machines" / f"{platform.node() or HOST}.toml"
 
 
 def machine_named(name: str) -> Machine:
-    """A machine by name or file; "host" is this one, as calibrated, else as detected.
+    """Return a machine by name or file; "host" is this host, as calibrated or else as detected.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def machine_named(name: str) -> Machine:
 
 
 def detected() -> Machine:
-    """This host by what the system reports, and the bandwidth of its memory measured now (0.1 s)."""
+    """Return this host as reported by the system, with a measured memory bandwidth (takes 0.1 s)."""
     facts = this_machine()
     bandwidth = triad_bandwidth(Communicator(), facts.cores, 4 * last_level_cache())
     return _machine(
@@ -79,8 +79,10 @@ def _machine(
     measured: Measured | None,
     **of_device: Any,
 ) -> Machine:
-    """Return one node of sockets, joined by a board; numbers are of all of them, `of_device` of one or of a
-    core."""
+    """Return the machine of one node, whose sockets are linked by a board.
+
+    All numbers are totals of the node, except `of_device`, which are numbers of one socket or core.
+    """
     facts, count = this_machine(), sockets()
     device = Device(
         kind="cpu",
@@ -111,119 +113,125 @@ def _machine(
     )
 
 
-# -- what ranks measure --------------------------------------------------------------------------------------
+# -- measurements on ranks -----------------------------------------------------------------------------------
 
 
 def on_ranks(ranks: int, task: Mapping[str, Any]) -> Any:
-    """Return the measurements of a task of `halocline.study.measuring.paces` on some ranks.
+    """Run a task of `halocline.study.measuring.paces` on several ranks, and return its result.
 
     Raises
     ------
     InputError, RunError
-        It fails there.
+        The task fails on the ranks.
     """
     words = ["-m", "halocline.study.measuring.paces", json.dumps(task)]
-    done = run_on_ranks(ranks, words, HALOCLINE_DEVICE="cpu")  # it is this host that is measured
-    if done.returncode:
-        raise failed(done, f"measuring on {counted(ranks, 'rank')} failed:")
-    return json.loads(done.stdout)
+    process = run_on_ranks(ranks, words, HALOCLINE_DEVICE="cpu")  # measures the host, not its devices
+    if process.returncode:
+        raise failed(process, f"measuring on {counted(ranks, 'rank')} failed:")
+    return json.loads(process.stdout)
 
 
 def calibrate(on_progress: Callable[[int], None] | None = None) -> Machine:
-    """Measure this host with one rank and with one for each core: some seconds for each.
+    """Measure this host with one rank and with one rank per core, and return it as a machine.
 
-    Kernels of known bytes, operations and sums, small enough for the cache and too large for it, are run by
-    each rank by itself, all at once. Exchanges and reductions are run between them.
+    Both measurements take some seconds. All ranks run kernels with known numbers of bytes, operations and
+    sums at the same time, without communication. The fields of the kernels are small enough for the cache or
+    too large for it. Exchanges and reductions between the ranks follow.
 
     Raises
     ------
     RunError
+        A measurement fails.
     """
     cores = this_machine().cores
-    found = []
+    rank_measurements = []
     for ranks in sorted({1, cores}):
-        found.append(on_ranks(ranks, {"do": HOST}))
+        rank_measurements.append(on_ranks(ranks, {"do": HOST}))
         if on_progress is not None:
-            on_progress(len(found))
-    return machine_of(found)
+            on_progress(len(rank_measurements))
+    return machine_of(rank_measurements)
 
 
 def machine_of(found: Sequence[Mapping[str, Any]]) -> Machine:
-    """The machine file that measurements on one rank, and on one for each core, make."""
+    """Return the machine that follows from measurements on one rank and on one rank per core."""
     paces = []
-    for each in found:
-        for where, limit in (("inside", float(each["cache"])), ("outside", math.inf)):
-            per_byte, per_flop, per_sum = roofline(each["kernels"][where])
+    for entry in found:
+        for cache_state, limit in (("inside", float(entry["cache"])), ("outside", math.inf)):
+            per_byte, per_flop, per_sum = roofline(entry["kernels"][cache_state])
             costs = {"bandwidth": 1 / per_byte, "per_flop": per_flop, "per_sum": per_sum}
-            paces.append(Throughput(ranks=each["ranks"], memory=limit, **costs))
-    one, most = found[0]["between"], found[-1]["between"]
-    ranks, begin = found[-1]["ranks"], one["begin"]
-    moved = 2 * RADIUS * SIDE * SIDE * 8  # bytes into each rank by a large exchange
-    packing = moved / max(one["copy"] - begin, 1e-9)
-    message = most.get("message") or begin
-    signal = most.get("signal") or (begin + message) / 2
-    colocated, large = most.get("large colocated"), most.get("large message")
-    latency = max(signal, 0.0)  # what begins a sweep passes meanwhile
-    # sender and receiver pay for a message; its way, where that is longer, takes the place of one of them
+            paces.append(Throughput(ranks=entry["ranks"], memory=limit, **costs))
+    single_rank, all_ranks = found[0]["between"], found[-1]["between"]
+    ranks, begin = found[-1]["ranks"], single_rank["begin"]
+    received_bytes = 2 * RADIUS * SIDE * SIDE * 8  # bytes into each rank in a large exchange
+    packing = received_bytes / max(single_rank["copy"] - begin, 1e-9)
+    message = all_ranks.get("message") or begin
+    signal = all_ranks.get("signal") or (begin + message) / 2
+    colocated, large = all_ranks.get("large colocated"), all_ranks.get("large message")
+    latency = max(signal, 0.0)  # without subtraction of `begin`, which passes at the same time
+    # a message costs the overheads of sender and receiver; a longer latency replaces one of the overheads
     overhead = max(0.0, message - begin) / 2
     if overhead < latency:
         overhead = max(0.0, message - begin - latency)
-    # packing and unpacking hide behind the messages of the other rank
-    through = 0.0 if large is None else large - begin
+    # packing and unpacking overlap with the messages of the other rank
+    transfer_time = 0.0 if large is None else large - begin
     hops = math.ceil(math.log2(ranks))
     alone, inside, outside = paces[1], paces[-2], paces[-1]
-    reached = ranks / outside.per_flop if outside.per_flop else FLOPS * ranks
-    flops = max(reached, found[-1].get("flops") or 0.0)
+    sustained = ranks / outside.per_flop if outside.per_flop else FLOPS * ranks
+    flops = max(sustained, found[-1].get("flops") or 0.0)
     return _machine(
-        f"Measured on {' and '.join(str(each['ranks']) for each in found)} ranks of this host.",
+        f"Measured on {' and '.join(str(entry['ranks']) for entry in found)} ranks of this host.",
         bandwidth=outside.bandwidth * ranks,
         flops=flops,
-        sustained=reached / flops,
+        sustained=sustained / flops,
         core_bandwidth=alone.bandwidth,
         cache_bandwidth=max(inside.bandwidth, outside.bandwidth),
         latency=latency,
-        messages=ranks * moved / max(through, ranks * moved / 1e12),
+        messages=ranks * received_bytes / max(transfer_time, ranks * received_bytes / 1e12),
         overhead=overhead,
         measured=Measured(
             begin=begin,
             packing=packing,
-            copying=packing if colocated is None else moved / max(colocated - max(begin, latency), 1e-9),
-            hop=max(most["sum"] - most["sum alone"], 0.0) / hops if hops else 0.0,
+            copying=packing
+            if colocated is None
+            else received_bytes / max(colocated - max(begin, latency), 1e-9),
+            hop=max(all_ranks["sum"] - all_ranks["sum alone"], 0.0) / hops if hops else 0.0,
             sweeps=tuple(paces),
         ),
     )
 
 
 def roofline(rows: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
-    """Seconds of a byte, an operation and a summand that come nearest to what kernels took, none negative:
-    the squares of relative errors are least."""
+    """Return the times of a byte, an operation and a summand that best fit the times of kernels.
+
+    The times are in seconds and not negative. The fit minimizes the sum of the squared relative errors.
+    """
     from scipy.optimize import nnls
 
-    each = np.array([[row["bytes"], row["flops"], row["sums"]] for row in rows])
+    work = np.array([[row["bytes"], row["flops"], row["sums"]] for row in rows])
     seconds = np.array([row["seconds"] for row in rows])
-    found, _ = nnls(each / seconds[:, None], np.ones(len(rows)))
-    least = 1e-3 * seconds.min() / each[:, 0].max()  # bytes are never free
-    return max(float(found[0]), float(least)), float(found[1]), float(found[2])
+    unit_times, _ = nnls(work / seconds[:, None], np.ones(len(rows)))
+    least = 1e-3 * seconds.min() / work[:, 0].max()  # the time of a byte is positive
+    return max(float(unit_times[0]), float(least)), float(unit_times[1]), float(unit_times[2])
 
 
 def as_toml(machine: Machine) -> str:
-    """A machine as the text of a file that `load_machine` takes."""
+    """Return a machine as the text of a file that `load_machine` reads."""
     return tomli_w.dumps(_rounded(machine.model_dump(exclude_none=True)))
 
 
 def _rounded(value: Any) -> Any:
-    """With six digits of each number, which is more than was measured."""
+    """Return a value with all numbers rounded to six digits, which exceed the accuracy of measurements."""
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(each) for each in value]
+        return [_rounded(item) for item in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def table(machine: Machine) -> Table:
-    """What a calibrated machine has measured of sweeps, and between ranks."""
-    found = machine.measured
-    assert found is not None
+    """Return a table of the measured costs of sweeps and messages of a calibrated machine."""
+    measured = machine.measured
+    assert measured is not None
     columns: dict[str, Callable[[Throughput], str]] = {
         "ranks": lambda pace: f"{pace.ranks}",
         "fields": lambda pace: "larger" if math.isinf(pace.memory) else f"to {amount(pace.memory)}",
@@ -233,38 +241,42 @@ def table(machine: Machine) -> Table:
     }
     network, device = machine.network, machine.device
     note = (
-        f"To begin a sweep: {duration(found.begin)}; to send or take a message: "
+        f"To begin a sweep: {duration(measured.begin)}; to send or take a message: "
         f"{duration(network.overhead)}\na word to a neighbour: {duration(device.latency)}; a reduction, each "
-        f"doubling of ranks: {duration(found.hop)}\npacking: {found.packing / 1e9:.1f} GB/s; copying from a "
-        f"neighbour: {found.copying / 1e9:.1f} GB/s; messages: {(device.messages or 0.0) / 1e9:.1f} GB/s"
+        f"doubling of ranks: {duration(measured.hop)}\npacking: {measured.packing / 1e9:.1f} GB/s; copying "
+        f"from a neighbour: {measured.copying / 1e9:.1f} GB/s; messages: {(device.messages or 0.0) / 1e9:.1f} "
+        "GB/s"
     )
-    return table_of("What sweeps of a rank take", found.sweeps, columns, left=0, note=note)
+    return table_of("What sweeps of a rank take", measured.sweeps, columns, left=0, note=note)
 
 
 # -- π -------------------------------------------------------------------------------------------------------
 
 
 def pace_of(case: Mapping[str, Any], made: Case, machine: Machine, ranks: int) -> float:
-    """How many times as long the sweeps of a case take as `machine` predicts: 1/π over that.
+    """Return the measured time of the sweeps of a case, 1/π, over the time that `machine` predicts.
 
-    π is measured on one device by running the case (J. Pekkilä et al. 2022, Section 3.1): here by each of so
-    many ranks by itself, all at once, since they share memory. What they exchange is left to the model.
+    J. Pekkilä et al. (2022), Section 3.1, measure π by running the case on one device. This function runs the
+    case on several ranks at the same time, because ranks share memory. Each rank runs it alone, without
+    exchanges, which are left to the model.
 
     Parameters
     ----------
     case : mapping
-        "case" names it, "n" is that of a rank; "settings", "dim", "order", "scheme" and "dtype" may follow.
+        Name of the case as "case" and size on a rank as "n". Further keys are "settings", "dim", "order",
+        "scheme" and "dtype".
     made : Case
-        Its schedule and shape.
+        Schedule and shape of the case.
     machine : Machine
         This host.
     ranks : int
+        Number of ranks that run at the same time.
     """
     schedule, shape = made
     seconds = on_ranks(ranks, {"do": "case", "case": dict(case), "alone": True})
     layout: Layout = lay_out(shape, 1, traffic=Traffic.of_schedule(schedule), periodic=schedule.periodic)
     memory = memory_of_node(schedule, layout)
-    # kernels are those for as much memory as one rank has, slowed by the others
+    # rates of kernels for the memory of one rank, with the slowdown by the other ranks
     rates = Rates.of(machine, ranks, memory=memory)
     expected = execute(schedule, layout, machine, rates=rates).seconds
     if not expected > 0:

@@ -1,4 +1,4 @@
-"""Instructions of the kernels that runs of a study have used."""
+"""Floating-point instructions of the kernels in the runs of a study."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from halocline.study.measurement import Measurement
 if TYPE_CHECKING:
     from halocline.study.study import Run
 
-OPTIONS = ("dim", "order", "scheme", "dtype")  # of a command, which change the source
+OPTIONS = ("dim", "order", "scheme", "dtype")  # options of a command that affect the source
 
 
 def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements with the floating-point instructions of a cell and step, as `instructions`.
+    """Return the measurements with `instructions`, the floating-point instructions per cell and step.
 
-    Each kernel library is that of its run: the problem, its differences and data type, the compiler and the
-    environment. There are none without a disassembler, and for a file without settings, whose program only a
-    run of the file makes.
+    Runs have different kernel libraries if their problem, differences, data type, compiler or environment
+    differ. The entry is None without a disassembler. It is also None for a file without settings, whose
+    program exists only during a run of the file.
     """
     has_disassembler = shutil.which(DISASSEMBLER) is not None
     sources: dict[Any, str | None] = {}
-    found = []
+    results = []
     for run, measurement in zip(runs, measurements, strict=True):
         key = run.at, run.command.settings, *(getattr(run.command, name) for name in OPTIONS)
         if key not in sources:
@@ -37,8 +37,8 @@ def with_instructions(runs: Sequence[Run], measurements: Sequence[Measurement]) 
         if source is not None and has_disassembler:
             with environment(run.command.environment):
                 counted = instructions_of(source, measurement["shape"][-1])
-        found.append({**measurement, "instructions": counted and asdict(counted)})
-    return found
+        results.append({**measurement, "instructions": counted and asdict(counted)})
+    return results
 
 
 def _source(run: Run) -> str | None:

@@ -1,8 +1,8 @@
-"""How much of the exchange is hidden behind computing, from runs of each alone.
+"""Share of the exchange that overlaps with computation, from times of each alone.
 
-The share that is hidden is 1 - (t_step - t_compute) / t_exchange: whole steps, the same without messages, and
-the same without kernels. Without messages halos hold what is old, without kernels nothing is computed: such
-runs have problems of their own, whose fields nobody sees.
+The hidden share of the exchange is 1 - (t_step - t_compute) / t_exchange. The times are those of whole steps,
+of steps without messages, and of steps without kernels. Steps without messages read outdated halos, and steps
+without kernels compute nothing. These runs therefore have separate problems, whose fields are discarded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from halocline.study.measuring.exchange import into_a_rank, moved
 from halocline.study.reporting.quantities import text
 from halocline.words import duration
 
-# by what crosses ranks; copies within a rank are the same in all
+# sets of transfer methods by the method between ranks; the methods within a rank are the same
 METHODS = {
     "colocated": "self,peer,colocated,mpi",
     "mpi": "self,peer,mpi",
@@ -44,24 +44,25 @@ def heat(
     dtype: str = "float64",
     **execution: Any,
 ) -> StepBench:
-    """Explicit steps of heat, as wide a stencil as the radius says.
+    """Return a benchmark of explicit steps of the heat equation, with a stencil of the given radius.
 
     Parameters
     ----------
     shape : sequence of int
-        Cells.
+        Number of cells along each axis.
     radius : int
-        Layers of halo.
+        Number of halo layers.
     fields : int
         Number of temperatures.
     dtype : str
         Precision of the temperatures.
     **execution
-        `communicator`, and see halocline.Execution.
+        `communicator`, and options of halocline.Execution.
 
     Raises
     ------
     InputError
+        An option is invalid.
     """
     Range(1, ORDER.most // 2).check("radius", radius)
     FIELDS.check("fields", fields)
@@ -87,33 +88,46 @@ def measure(
     on_progress: Callable[[int], None] | None = None,
     **execution: Any,
 ) -> list[Measurement]:
-    """Time whole steps and parts of them in turn, over and over, by all methods; all ranks call this.
+    """Time whole steps and their parts in turn, for each set of transfer methods.
+
+    All ranks must call this function.
 
     Parameters
     ----------
     make : callable
-        Takes options of `halocline.Execution`, and makes the problem: `heat` or `poisson` of some size.
+        Function that returns the problem for options of `halocline.Execution`: `heat` or `poisson` of a
+        given size.
     repeats : int
-        Rounds.
+        Number of rounds.
     on_progress : callable, optional
-        Called with the number of rounds done.
+        Function that is called with the number of completed rounds.
     **execution
-        Those options, but overlap.
+        Options of `halocline.Execution`, except overlap.
 
     Returns
     -------
     list of dict
-        For each set of transfer methods, by its `name` in METHODS: `parts`, the subdomains along each axis;
-        `ranks`; `threads` of a rank; `messages` that the busiest rank sends in a step; `bytes_by_method`, the
-        bytes into the subdomains of the busiest rank. All times are medians of seconds on the slowest rank:
-        `step`, with overlap; `waiting`, where all patches wait for all messages; `compute`, without messages;
-        `exchange`, without kernels; `neither`, without both. `share` and `share_waiting` are the part of the
-        exchange that is hidden with and without overlap. The exchange is the difference of `exchange` and
-        `neither`; shares are None where such differences vary by more than that.
+        Record of each set of transfer methods. Times are medians in seconds on the slowest rank. The keys
+        are:
+
+        - `name`: name of the set in METHODS.
+        - `parts`: number of subdomains along each axis.
+        - `ranks`, `threads`: number of ranks, and number of threads of a rank.
+        - `messages`: number of messages that the busiest rank sends in a step.
+        - `bytes_by_method`: bytes into the subdomains of the busiest rank, by transfer method.
+        - `step`: time of a step with overlap.
+        - `waiting`: time of a step without overlap, in which all patches wait for all messages.
+        - `compute`: time of a step without messages.
+        - `exchange`: time of a step without kernels.
+        - `neither`: time of a step without messages and kernels.
+        - `share`, `share_waiting`: hidden share of the exchange with overlap and without overlap. The time of
+          the exchange is `exchange` minus `neither`. The shares are None if the scatter of this difference is
+          larger than the difference.
 
     Raises
     ------
     InputError
+        An option is invalid.
     """
     REPEATS.check("repeats", repeats)
     by_transfers: dict[tuple[str, ...], tuple[str, StepBench]] = {}
@@ -123,7 +137,7 @@ def measure(
         bench = make(methods=methods, **execution)
         transfers = bench.prepared.plan.transfers.methods
         if name in transfers or not bench.prepared.domain.devices:
-            # where a method cannot be had, the one that is taken instead is timed once
+            # an unavailable method is replaced by another method, which is timed once
             by_transfers.setdefault(transfers, (name, bench))
     benches = dict(by_transfers.values())
     for bench in benches.values():
@@ -143,7 +157,7 @@ def measure(
 def _hidden(name: str, prepared: Prepared, times: dict[str, list[float]]) -> Measurement:
     """Return the record of one set of methods.
 
-    Neighbouring runs are subtracted from each other, because the speed of a machine drifts.
+    Differences are those of successive runs, because the speed of a machine drifts.
     """
 
     def beyond(more: str, less: str) -> float:
@@ -187,12 +201,12 @@ def table(found: Sequence[Measurement]) -> Table:
 
 def verdict(found: Sequence[Measurement]) -> list[str]:
     """Return a sentence for each set of methods."""
-    said = []
+    sentences = []
     for m in found:
         gain = m["waiting"] / m["step"]
         times = f"{gain:.2f} times as fast" if gain >= 1 else f"{1 / gain:.2f} times as slow"
         hidden = "the exchange is too short to measure what is hidden"
         if m["share"] is not None:
             hidden = f"{m['share']:.0%} of the exchange is hidden"
-        said.append(f"{m['name']}: {hidden}; steps are {times} with overlap.")
-    return said
+        sentences.append(f"{m['name']}: {hidden}; steps are {times} with overlap.")
+    return sentences

@@ -1,7 +1,6 @@
-"""What ranks measure of their host, for the model: each of its own, or together; run under mpiexec.
+"""Measurements of the host for the model, by each rank alone or by all ranks together, under mpiexec.
 
-`python -m halocline.study.measuring.paces TASK` takes a task as JSON, and the first rank prints what came of
-it.
+`python -m halocline.study.measuring.paces TASK` reads a task as JSON, and the first rank prints the result.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from halocline.run.tuning.patches import in_turn
 from halocline.solvers.schemes import Euler
 from halocline.study.measuring.exchange import Bench
 
-ROUNDS = 10  # of which the best counts: what disturbs makes them longer, never shorter
-ROUND = 0.02  # seconds of one, about
-SIDE, RADIUS = 128, 3  # of the large exchange: cells along an axis, layers
+ROUNDS = 10  # number of rounds; the fastest counts, because disturbances only lengthen a round.
+ROUND = 0.02  # approximate duration of a round, in seconds.
+SIDE, RADIUS = 128, 3  # number of cells along an axis and of halo layers, in the large exchange
 
 
 # -- sweeps of known bytes, operations and sums --------------------------------------------------------------
@@ -37,31 +36,31 @@ SIDE, RADIUS = 128, 3  # of the large exchange: cells along an axis, layers
 
 @program
 def scaled(u: Any, v: Any) -> None:
-    """16 bytes, an operation."""
+    """Scale a field: 16 bytes and one operation per cell."""
     v.set(0.5 * u)
 
 
 @program
 def triad(u: Any, v: Any, w: Any) -> None:
-    """24 bytes, two operations (McCalpin's)."""
+    """Compute McCalpin's triad: 24 bytes and two operations per cell."""
     u.set(v + 0.5 * w)
 
 
 @program
 def inner(u: Any, v: Any) -> None:
-    """16 bytes, a sum."""
+    """Compute an inner product: 16 bytes and one sum per cell."""
     scalar("s").set(total(u * v))
 
 
 @program
 def updated(u: Any, v: Any) -> None:
-    """24 bytes and a sum, as in conjugate gradients."""
+    """Update a field and sum its squares, as in conjugate gradients: 24 bytes and one sum per cell."""
     u.set(0.5 * u + 0.5 * v)
     scalar("s").set(total(u * u))
 
 
 def steps(order: int) -> Callable[..., Any]:
-    """Explicit diffusion: 16 bytes, and operations by the order and the axes."""
+    """Return explicit diffusion: 16 bytes per cell, and operations that depend on order and axes."""
 
     def diffusion(u: Any) -> Any:
         return {u: laplacian(u, order=order)}
@@ -69,7 +68,7 @@ def steps(order: int) -> Callable[..., Any]:
     return diffusion
 
 
-# function of the time derivatives or program, fields, axes
+# kernels by name: function of the time derivatives or program, names of the fields, number of axes
 KERNELS: dict[str, tuple[Any, str, int]] = {
     "scaled": (scaled, "uv", 2),
     "triad": (triad, "uvw", 2),
@@ -84,10 +83,10 @@ KERNELS: dict[str, tuple[Any, str, int]] = {
 
 
 def kernel_timer(name: str, memory: float) -> tuple[StepBench, Grid]:
-    """Return a timer of one of KERNELS on this rank alone, with about so many bytes of fields."""
+    """Return the timer and the grid of a kernel on this rank alone, with about `memory` bytes of fields."""
     function, names, dim = KERNELS[name]
     explicit = not isinstance(function, ProgramFunction)
-    fields = len(names) + explicit  # and a second buffer
+    fields = len(names) + explicit  # plus a second buffer
     edge = max(16, round((memory / 8 / fields) ** (1 / dim)) // 16 * 16)
     grid = Grid((edge,) * dim, periodic=True)
     for field in names:
@@ -98,7 +97,10 @@ def kernel_timer(name: str, memory: float) -> tuple[StepBench, Grid]:
 
 
 def best(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float]:
-    """Return the least seconds of a pass on the slowest rank, where all ranks run at once, in turn."""
+    """Return the minimum time of a pass of each timer on the slowest rank, in seconds.
+
+    The timers run in turn, each on all ranks at the same time.
+    """
 
     def together(timer: PassTimer) -> Callable[[], float]:
         timer.calibrate(ROUND)
@@ -114,7 +116,10 @@ def best(timers: Mapping[str, PassTimer], comm: Communicator) -> dict[str, float
 
 
 def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
-    """Every rank runs each kernel by itself at the same time, with about so many bytes of fields."""
+    """Return the time and the work of each kernel per cell, with about `memory` bytes of fields.
+
+    All ranks run a kernel at the same time, each rank by itself.
+    """
     timers = {name: kernel_timer(name, memory) for name in KERNELS}
     seconds = best({name: timer for name, (timer, _) in timers.items()}, comm)
     rows = []
@@ -122,7 +127,7 @@ def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
         sweeps = list(timer.prepared.schedule.pass_sweeps())
         rows.append(
             {
-                "seconds": seconds[name] / grid.size,  # of a cell
+                "seconds": seconds[name] / grid.size,  # per cell
                 "bytes": sum(sweep.bytes for sweep in sweeps),
                 "flops": sum(sweep.flops for sweep in sweeps),
                 "sums": sum(r.kind == "sum" for sweep in sweeps for r in sweep.reductions),
@@ -137,7 +142,7 @@ def kernels(memory: float, comm: Communicator) -> list[dict[str, float]]:
 def exchange(
     shape: Sequence[int], radius: int, method: str, comm: Communicator, wraps: bool
 ) -> PassTimer | None:
-    """Return a timer of exchanges along the first axis; None where the method is not taken here."""
+    """Return a timer of exchanges along the first axis; None if the method is unavailable."""
     bench = Bench(
         shape,
         radius=radius,
@@ -154,7 +159,7 @@ def exchange(
 
 
 def tiny(comm: Communicator) -> PassTimer:
-    """Return a timer of a sweep over sixteen cells a rank, with a sum over all ranks."""
+    """Return a timer of a sweep over sixteen cells per rank, with a sum over all ranks."""
     grid = Grid((16 * comm.size,))
     grid.field("u")
 
@@ -168,7 +173,7 @@ def tiny(comm: Communicator) -> PassTimer:
 
 
 def between(comm: Communicator) -> dict[str, float | None]:
-    """Return the seconds of small and large sweeps and exchanges; None for a method that is not taken."""
+    """Return the times of small and large sweeps and exchanges in seconds; None if unavailable."""
     alone, ranks = Communicator(), comm.size
     small, large = (16 * ranks, 16), (SIDE * ranks, SIDE, SIDE)
     timers: dict[str, PassTimer | None] = {
@@ -192,34 +197,34 @@ def between(comm: Communicator) -> dict[str, float | None]:
 
 
 def host(comm: Communicator) -> dict[str, Any]:
-    """All that is to be known of so many ranks."""
+    """Return all measurements of this host with the ranks of a communicator."""
     cache = last_level_cache()
     sizes = {"inside": cache / 6 / comm.size, "outside": 3.0 * cache}
     return {
         "cache": cache,
         "ranks": comm.size,
         "flops": multiply_add_peak(comm, 1),
-        "kernels": {where: kernels(memory, comm) for where, memory in sizes.items()},
+        "kernels": {cache_state: kernels(memory, comm) for cache_state, memory in sizes.items()},
         "between": between(comm),
     }
 
 
 def run(task: dict[str, Any], comm: Communicator) -> Any:
-    """Do a task: "host", or a case that each rank runs by itself ("alone") or all together."""
+    """Return the result of a task: "host", or a case on each rank by itself ("alone") or on all ranks."""
     if task["do"] == "host":
         return host(comm)
-    case, own = task["case"], Communicator() if task["alone"] else comm
+    case, task_comm = task["case"], Communicator() if task["alone"] else comm
     options = {name: case.get(name) for name in ("dim", "order", "scheme", "dtype", "method")}
     problem = problem_of(case["case"], [case["n"]], case.get("settings", ()), **options)
-    return best({"case": problem.bench(communicator=own, threads=1)}, comm)["case"]
+    return best({"case": problem.bench(communicator=task_comm, threads=1)}, comm)["case"]
 
 
 def main() -> None:
-    """Do the task of the command line."""
+    """Run the task of the command line, and print its result."""
     comm = world()
-    made = run(json.loads(sys.argv[1]), comm)
+    result = run(json.loads(sys.argv[1]), comm)
     if comm.rank == 0:
-        print(json.dumps(made))
+        print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a machine would make of a case: every rank's plan executed by the model, on more and more nodes."""
+"""Predicted scaling of a case on a machine: the model executes the plan of every rank."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ SCALINGS = ("strong", "weak")
 
 @dataclass(frozen=True)
 class Predicted:
-    """The predicted time of a pass on some nodes.
+    """Predicted time of a pass on a number of nodes.
 
     Attributes
     ----------
     nodes, ranks : int
     shape, parts : tuple of int
-        Of the grid, and subdomains along each axis.
+        Shape of the grid, and number of subdomains along each axis.
     seconds : float
-        Of one pass of the program's loop, by discrete-event execution.
+        Time of one pass of the program's loop by discrete-event execution, in seconds.
     formula : float
-        By the closed formula max(τ_W, τ_Q).
+        Time by the closed formula max(τ_W, τ_Q), in seconds.
     bound : str
-        What the formula says takes the time: "work", "between nodes" or "within the node".
+        Dominant term of the closed formula: "work", "between nodes" or "within the node".
     efficiency : float
-        Relative to the first of the study: speed-up over the ratio of ranks, or for weak scaling the ratio of
-        times.
+        Efficiency relative to the first number of nodes. It is the speed-up over the ratio of ranks, or for
+        weak scaling the ratio of times.
     cells_per_second : float
     spans : list of TraceEvent
-        What the ranks that were asked for did, on the last number of nodes.
+        Events of the traced ranks on the last number of nodes.
     """
 
     nodes: int
@@ -71,7 +71,7 @@ Case = tuple[Schedule, tuple[int, ...]]
 
 
 def prepared(name: str, n: int, *, halo: str = "read", **options: Any) -> Case:
-    """The schedule of a case with n points or cells along the first axis, and the shape of its grid.
+    """Return the schedule and the shape of a case with n points or cells along the first axis.
 
     Parameters
     ----------
@@ -105,46 +105,48 @@ def predict(
     pace: float = 1.0,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Predicted]:
-    """Predict a scaling study.
+    """Predict the times of a scaling study.
 
     Parameters
     ----------
     schedule : Schedule
     shape : sequence of int
-        Of the grid; for weak scaling that of the first number of nodes.
+        Shape of the grid; for weak scaling, the shape on the first number of nodes.
     machine : Machine
     nodes : sequence of int
-        How many nodes, in ascending order.
+        Numbers of nodes. The predictions are in ascending order.
     ranks_per_node : int, optional
-        One for each device by default.
+        Number of ranks on a node; by default one for each device.
     subdomains_per_rank : int
-        Each on a device of its own, as long as the node has some.
+        Number of subdomains of a rank. Each subdomain has a device of its own if the node has enough.
     threads : int, optional
-        Of a rank, where they limit what it draws from memory; as many as it has cores by default.
+        Number of threads of a rank, which may limit its memory bandwidth; by default the number of its
+        cores.
     scaling : {"strong", "weak"}
     strategy : str
-        Of the decomposition over nodes, and over the ranks of one.
+        Strategy of the decomposition over nodes, and over the ranks of a node.
     placement : {"aware", "trivial", "random"}
-        Which rank of a node takes which of its subdomains; see `halocline.plan.place`.
+        Assignment of the subdomains of a node to its ranks; see `halocline.plan.place`.
     methods : str or iterable of str, optional
-        The transfer methods that may be taken; see `halocline.plan.chosen_methods`.
+        Allowed transfer methods; see `halocline.plan.chosen_methods`.
     packing : str
-        Which messages by MPI are packed; see `halocline.plan.transfer.PACKING`.
+        Selection of the MPI messages that are packed; see `halocline.plan.transfer.PACKING`.
     overlap : bool or "auto"
-        "auto" takes whichever is faster, as a run does.
+        True for overlap of exchange and computation. "auto" selects the faster choice, as a run does.
     passes : int
-        How many to execute, the first of which is not counted.
+        Number of executed passes. The first pass does not count.
     traced : sequence of int
-        Ranks whose events on the last number of nodes are kept.
+        Ranks whose events on the last number of nodes are recorded.
     pace : float
-        How many times as long sweeps take as predicted from bytes and operations; see
+        Ratio of the actual time of sweeps to the time predicted from bytes and operations; see
         `halocline.study.measuring.host.pace_of`.
     on_progress : callable, optional
-        Called with how many of `nodes` are done.
+        Function that is called with the number of completed entries of `nodes`.
 
     Raises
     ------
     InputError
+        An option is invalid.
     """
     if scaling not in SCALINGS:
         raise unknown("scaling", scaling, SCALINGS)
@@ -179,32 +181,37 @@ def predict(
                 f"rank {rank} is to be traced, but on {counted(counts[-1], 'node')} there are 0 to {last - 1}"
             )
     traffic, periodic = Traffic.of_schedule(schedule), schedule.periodic
-    cutting: dict[str, Any] = {"strategy": strategy, "traffic": traffic, "periodic": periodic}
-    made: list[Predicted] = []
+    cut_options: dict[str, Any] = {"strategy": strategy, "traffic": traffic, "periodic": periodic}
+    predictions: list[Predicted] = []
     for count in counts:
         if scaling == "weak" and count % counts[0]:
             raise InputError(f"{count} nodes are no multiple of {counts[0]}: weak scaling needs whole grids")
-        whole = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
+        grid_shape = tuple(shape) if scaling == "strong" else grown(shape, count // counts[0])
         layout = lay_out(
-            whole,
+            grid_shape,
             count * per_node,
             ranks_per_node=per_node,
             subdomains_per_rank=subdomains_per_rank,
             thickness=least_thickness(schedule),
             placement=placement,
             distance=machine.distance(slots),
-            **cutting,
+            **cut_options,
         )
         cut = layout.decomposition
         memory = memory_of_node(schedule, layout)
         rates = Rates.of(machine, per_node, subdomains_per_rank, memory, threads).slowed(pace)
         ways = (True, False) if overlap == "auto" else (bool(overlap),)
-        shown = traced if count == counts[-1] else ()
-        options: dict[str, Any] = {"methods": methods, "packing": packing, "passes": passes, "traced": shown}
+        traced_ranks = traced if count == counts[-1] else ()
+        options: dict[str, Any] = {
+            "methods": methods,
+            "packing": packing,
+            "passes": passes,
+            "traced": traced_ranks,
+        }
         executed = partial(execute, schedule, layout, machine, rates=rates, **options)
-        found = min((executed(overlap=way) for way in ways), key=lambda prediction: prediction.seconds)
+        best = min((executed(overlap=way) for way in ways), key=lambda prediction: prediction.seconds)
         formula = step_time(
-            whole,
+            grid_shape,
             count,
             slots,
             per_cell=subdomains_per_rank
@@ -214,21 +221,21 @@ def predict(
             ),
             per_halo_cell=1.0 / machine.injection,
             per_halo_cell_within=1.0 / rates.packing,
-            **cutting,
+            **cut_options,
         )
-        first = made[0] if made else None
-        gain = 1.0 if first is None else first.seconds / found.seconds
+        first = predictions[0] if predictions else None
+        gain = 1.0 if first is None else first.seconds / best.seconds
         if first is not None and scaling == "strong":
             gain *= first.ranks / cut.count
-        made.append(
+        predictions.append(
             Predicted(
-                count, cut.count, whole, cut.parts, found.seconds, formula.seconds, formula.bound, gain,
-                prod(whole) / found.seconds, found.spans,
+                count, cut.count, grid_shape, cut.parts, best.seconds, formula.seconds, formula.bound, gain,
+                prod(grid_shape) / best.seconds, best.spans,
             )
         )  # fmt: skip
         if on_progress is not None:
-            on_progress(len(made))
-    return made
+            on_progress(len(predictions))
+    return predictions
 
 
 def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
@@ -253,11 +260,11 @@ def table(found: Sequence[Predicted], machine: Machine, scaling: str) -> Table:
 
 
 def verdict(found: Sequence[Predicted]) -> str:
-    """What the study shows, in a sentence."""
+    """Return the result of the study as a sentence."""
     if len(found) == 1:
         (only,) = found
-        there = counted(only.nodes, "node")
-        return f"{duration(only.seconds)} a pass on {there}; by the formula, {only.bound} counts most."
+        nodes = counted(only.nodes, "node")
+        return f"{duration(only.seconds)} a pass on {nodes}; by the formula, {only.bound} counts most."
     last, most = found[-1], [p for p in found if p.efficiency >= 0.8][-1]
     stays = f"Efficiency stays above 80% up to {counted(most.nodes, 'node')}"
     if most is last:
@@ -266,7 +273,7 @@ def verdict(found: Sequence[Predicted]) -> str:
 
 
 def plot(found: Sequence[Predicted], scaling: str) -> Figure:
-    """Time of a pass and efficiency over the number of nodes."""
+    """Return a figure of the time of a pass and the efficiency over the number of nodes."""
     from halocline.io.style import MUTED, doubling, logarithmic
     from halocline.study.reporting.plots import figure_of
 
