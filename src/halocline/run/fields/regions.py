@@ -94,10 +94,10 @@ class Region:
         lines = grid.positions(staggered)
         first, shape = zip(*(self.interval(grid, axis, line) for axis, line in enumerate(lines)), strict=True)
         parts = [line[f : f + n] for line, f, n in zip(lines, first, shape, strict=True)]
-        kept = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.fixed)
+        axes = tuple(axis for axis in range(grid.ndim) if AXES[axis] not in self.fixed)
         at = {name: float(parts[AXES.index(name)][0]) for name in self.fixed}
         selection = Selection(first, (1,) * grid.ndim, shape)
-        return Chosen(selection, kept, tuple(parts[axis] for axis in kept), at)
+        return Chosen(selection, axes, tuple(parts[axis] for axis in axes), at)
 
 
 @dataclass(frozen=True)

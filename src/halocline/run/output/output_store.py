@@ -425,12 +425,12 @@ class OutputStore(RunStore):
         described = self.contents.described(session.program)
         if self.contents.statistics is not None:
             described["window"] = how.window
-        present_time = datetime.now(UTC).isoformat(timespec="seconds")
+        current_time = datetime.now(UTC).isoformat(timespec="seconds")
         attributes = {
             "Conventions": "CF-1.11",
             "title": title,
             "source": f"Halocline {__version__}",
-            "history": f"{present_time}: {shlex.join(command)}",
+            "history": f"{current_time}: {shlex.join(command)}",
             "equations": equations.equations(session.program),
         }
         self._series = Series(

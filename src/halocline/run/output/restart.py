@@ -234,16 +234,16 @@ def check(saved: Saved, session: Session) -> None:
     saved_identity, grid = saved.facts["identity"], session.fields.grid
     # Earlier versions of Halocline compute the time by other statements.
     is_older = saved.facts["values"].keys().isdisjoint(STATE)
-    for part, present in session.identity.items():
-        saved_text, present_text = str(saved_identity.get(part)), present
+    for part, current_identity in session.identity.items():
+        saved_text, current_text = str(saved_identity.get(part)), current_identity
         if is_older:
-            saved_text, present_text = (
+            saved_text, current_text = (
                 equations.without_time(saved_text),
-                equations.without_time(present_text),
+                equations.without_time(current_text),
             )
-        if saved_text != present_text:
+        if saved_text != current_text:
             verb = "differs" if part == "grid" else "differ"
-            lines = "\n".join(_difference(saved_text, present_text))
+            lines = "\n".join(_difference(saved_text, current_text))
             raise OtherProgramError(
                 f"checkpoint {saved.folder} is of another program: its {part} {verb} (-: there, +: here)\n"
                 f"{lines}"
@@ -252,9 +252,9 @@ def check(saved: Saved, session: Session) -> None:
         field = grid.fields.get(name)
         if field is None or (field.dtype, field.location) != (described["dtype"], described["location"]):
             saved_text = f"{described['dtype']}, {described['location']}"
-            present_text = "none" if field is None else f"{field.dtype}, {field.location}"
+            current_text = "none" if field is None else f"{field.dtype}, {field.location}"
             raise InputError(
-                f"checkpoint {saved.folder} has a field {name!r} ({saved_text}); here it is {present_text}"
+                f"checkpoint {saved.folder} has a field {name!r} ({saved_text}); here it is {current_text}"
             )
 
 

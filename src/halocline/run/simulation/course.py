@@ -128,16 +128,16 @@ class Requests:
             Function that returns the due time of the next event on rank 0's monotonic clock; None for a run
             without such events. Called from another thread.
         """
-        watched = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
+        is_needed = self.checkpoints is not None or (self.comm.rank == 0 and next_pause() is not None)
         ask = partial(self._ask, next_pause)
-        return repeating(ask, "halocline-requests") if watched else nullcontext()
+        return repeating(ask, "halocline-requests") if is_needed else nullcontext()
 
     def _ask(self, next_pause: Callable[[], float | None]) -> None:
         engine = self.engine()
         pause = next_pause()
-        present = time.monotonic()
-        is_pause = pause is not None and pause <= present
-        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(present)))
+        clock_time = time.monotonic()
+        is_pause = pause is not None and pause <= clock_time
+        is_due = self._signal() or (self.comm.rank == 0 and (is_pause or self._why_stop(clock_time)))
         if engine is not None and is_due:
             engine.request_pause()
 
