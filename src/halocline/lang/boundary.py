@@ -138,20 +138,20 @@ class Ghost:
     def at_wall(self, value: Any) -> Expr:
         """Return `value`, a number, scalar or function of the coordinates, evaluated at the wall."""
         name = f"field {self.field.name!r}"
-        what = f"the boundary value of {name}"
+        subject = f"the boundary value of {name}"
         if callable(value) and not isinstance(value, Operators):
-            value = trace.trace_function(value, self.field.coordinates, what)
+            value = trace.trace_function(value, self.field.coordinates, subject)
         wall = at_target(graph.as_expr(value, "boundary value"), self.field.staggered, f"the wall of {name}")
-        graph.check_grid(wall, self.field.grid, what)
+        graph.check_grid(wall, self.field.grid, subject)
         if wall.op == "const" and not math.isfinite(wall.attribute):
-            raise InputError(f"{what} is {wall.attribute}; expected a finite number")
+            raise InputError(f"{subject} is {wall.attribute}; expected a finite number")
         for current in graph.walk((wall,)):
             if current.op in ("read", "stage"):
-                raise InputError(f"{what} reads a field; use hc.BoundaryKernel for that")
+                raise InputError(f"{subject} reads a field; use hc.BoundaryKernel for that")
             places = graph.walk(current.args) if current.op == "random" else ()
             if any(place.op == "index" and place.attribute[0] == self.axis for place in places):
                 raise InputError(
-                    f"{what} takes random numbers by the place across the wall, where no cell is: count "
+                    f"{subject} takes random numbers by the place across the wall, where no cell is: count "
                     "along the wall, grid.cell_number(axes=...)"
                 )
         return self._moved(wall, self._inward)
@@ -322,14 +322,14 @@ class BoundaryKernel(BoundaryCondition):
     function: Callable[..., Any]
 
     def ghost(self, at: Ghost) -> Expr:
-        what = f"the boundary kernel of field {at.field.name!r}"
-        count = arguments_taken(self.function, what, (1, 2), "(u) or (u, layer)")
+        subject = f"the boundary kernel of field {at.field.name!r}"
+        count = arguments_taken(self.function, subject, (1, 2), "(u) or (u, layer)")
         result = trace.call(self.function, *(Inward(at), at.layer)[:count])
         if result is None:
-            raise InputError(f"{what} {trace.RETURNS_NONE}")
+            raise InputError(f"{subject} {trace.RETURNS_NONE}")
         value = graph.as_expr(result, "boundary kernel's result")
         ghost = at_target(value, at.field.staggered, f"the wall of field {at.field.name!r}")
-        graph.check_grid(ghost, at.field.grid, what)
+        graph.check_grid(ghost, at.field.grid, subject)
         for leaf in graph.walk((ghost,)):
             if leaf.op == "read":
                 _check_inward(at, *leaf.attribute)

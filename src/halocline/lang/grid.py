@@ -1,4 +1,4 @@
-"""Grids and the fields on them."""
+"""Grids, and the fields and vectors on a grid."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CELLS = trace.OWN + "cells_"  # scalars: how many cells there are along an axis
-STATISTIC = "_statistic_"  # prefix of fields that hold statistics over time, in checkpoints too
+CELLS = trace.OWN + "cells_"  # prefix of the scalars for the numbers of cells along the axes
+STATISTIC = "_statistic_"  # prefix of the fields with statistics over time, also in checkpoints
 AMBIGUOUS_PRODUCT = "the product of two vectors is ambiguous: use hc.dot or hc.cross"
-# spacing and origin per axis, as every program knows them
+# Names of the scalars for the spacing and the origin along each axis, in every program.
 GRID_SCALARS = tuple(f"{kind}_{axis}" for kind in "ho" for axis in AXES)
 
 
 def _dtype(given: Any, what: str) -> str:
-    """Return the name of a precision; InputError for any other value."""
+    """Return the name of a precision, or raise InputError for any other value."""
     dtype = dtype_name(given)
     if dtype not in DTYPES:
         raise InputError(f"{what}: dtype {dtype!r} is unknown; expected one of {', '.join(DTYPES)}")
@@ -49,46 +49,48 @@ def _dtype(given: Any, what: str) -> str:
 
 
 def _wall(value: Any) -> str | None:
-    """Return a kind of walls, or None for any other value."""
+    """Return a kind of walls, "face" or "node", or None for any other value."""
     return str(value) if isinstance(value, str) and value in ("face", "node") else None
 
 
 class Grid(Sealed):
-    """A structured grid of one to three axes, x, y, z; the last axis is contiguous in memory.
+    """Structured grid of one to three axes, x, y and z. The last axis is contiguous in memory.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Number of cells (points that are computed) per axis.
+        Number of cells (computed points) per axis.
     extent : float, or sequence or mapping of float
-        Length of the domain per axis; axes that a mapping such as ``{"x": 2.0}`` leaves out have 1.
+        Length of the domain per axis. Axes that are missing in a mapping such as ``{"x": 2.0}`` have length
+        1.
     origin : float, or sequence or mapping of float
-        Coordinate of the lower end of the domain; axes that a mapping leaves out have 0.
+        Coordinate of the lower end of the domain per axis. Axes that are missing in a mapping have 0.
     periodic : bool, sequence or mapping of bool, or names of axes
-        Axes that wrap around: ``True`` for all, ``(True, False)``, ``{"x": True}``, ``"xz"`` or
-        ``("x", "z")``; the others have walls.
+        Axes that are periodic: ``True`` for all axes, ``(True, False)``, ``{"x": True}``, ``"xz"`` or ``("x",
+        "z")``. The other axes have walls.
     walls : {"face", "node"}, or sequence or mapping of them
-        Where the ends of axes that are not periodic lie, for all or per axis. "face": half a cell outside
-        the first and last point, x_i = origin + (i + 1/2) h with h = extent / n. "node": on a point just
-        outside, x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n; a
+        Positions of the walls, for all axes or per axis. "face": walls lie half a cell outside the first and
+        last point, so x_i = origin + (i + 1/2) h with h = extent / n. "node": walls lie on a point just
+        outside, so x_i = origin + (i + 1) h with h = extent / (n + 1). Periodic axes have h = extent / n. A
         mapping must not give them "node".
     stretch : mapping of axis to callable, optional
-        Maps of axes, by "x", "y", "z": from the coordinate that a point has on an even grid to where it is,
-        in the same interval, as ``{"x": lambda x: x - 0.1 * np.sin(2 * np.pi * x)}`` from 0 to 1. They must
-        be smooth, rise, and keep both ends. Differences are of second order there. Periodic axes have none.
+        Maps of stretched axes, by "x", "y" and "z". A map gives the position of a point from its coordinate
+        on an even grid, in the same interval. An example for the interval from 0 to 1 is ``{"x": lambda x: x
+        - 0.1 * np.sin(2 * np.pi * x)}``. Each map must be smooth, must increase, and must keep both ends.
+        Differences along stretched axes have order 2. Periodic axes cannot be stretched.
     active : array of bool, optional
-        The grid in blocks, as many along each axis as the array has entries there (sizes differ by at most
-        one cell): where it is False, nothing is computed, no memory is held, and every field is zero. What
-        is computed next to such a block reads these zeros; reductions leave its cells out. A point on a face
-        or edge belongs to the cell above it.
+        Active blocks of the grid, one entry per block. The sizes of the blocks along an axis differ by at
+        most one cell. In a block with the entry False, nothing is computed, no memory is allocated, and every
+        field is zero. Cells next to such a block read these zeros. Reductions omit the cells of the block. A
+        point on a face or edge belongs to the cell above it.
     dtype : {"float64", "float32"}, optional
-        Precision of the fields that name none; by default that of the option ``--dtype`` of a command, else
+        Precision of the fields that specify none. The default is the option ``--dtype`` of a command, or
         float64.
 
     Raises
     ------
     InputError
-        For a shape, extent or option that makes no grid.
+        The shape, the extent or another argument does not define a grid.
 
     Examples
     --------
@@ -113,13 +115,13 @@ class Grid(Sealed):
         if not 1 <= len(counts) <= 3:
             raise InputError(f"shape {shown(shape)} has {len(counts)} axes; a grid has 1, 2 or 3")
         for axis, n in enumerate(counts):
-            what = f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells"
+            subject = f"shape {shown(shape)}: axis {AXES[axis]} has {shown(n)} cells"
             if whole(n) is None:
-                raise InputError(f"{what}; expected a whole number")
+                raise InputError(f"{subject}; expected a whole number")
             if int(n) < 1:
-                raise InputError(f"{what}; at least 1 is needed")
+                raise InputError(f"{subject}; at least 1 is needed")
             if int(n) > POINTS.most:
-                raise InputError(f"{what}; at most {POINTS.most} can be numbered")
+                raise InputError(f"{subject}; at most {POINTS.most} can be numbered")
         self.shape: tuple[int, ...] = tuple(int(n) for n in counts)
         self.ndim = len(self.shape)
         self.extent = per_axis(extent, self.ndim, "extent", as_quantity, "a number", default=1.0)
@@ -134,7 +136,7 @@ class Grid(Sealed):
                     "expected a positive number"
                 )
         self.walls = per_axis(walls, self.ndim, "walls", _wall, "'face' or 'node'", default="face")
-        if isinstance(walls, Mapping):  # other forms give a value to periodic axes too
+        if isinstance(walls, Mapping):  # other forms include a value for periodic axes
             for axis, (wall, wraps) in enumerate(zip(self.walls, self.periodic, strict=True)):
                 if wraps and wall == "node":
                     raise InputError(
@@ -151,35 +153,35 @@ class Grid(Sealed):
         self.fields: dict[str, Field] = {}
         self.vectors: dict[str, Vector] = {}
         self._own: dict[Any, Field] = {}  # see Program.own_field
-        # spacing, origin and counts of cells are run-time scalars, so that one kernel serves every resolution
-        # the order of operations, and so where multiply-adds are, follows from digests: grids whose walls are
-        # alike keep the digests, and so the bits, that they always had
+        # The digest leaves out spacing, origin and numbers of cells. They are run-time scalars, so that one
+        # kernel serves every resolution. Digests determine the order of operations, and so the multiply-adds.
+        # With one kind of walls, the digest keeps its original form, so that results keep their bits.
         kinds: str | tuple[str, ...] = self.walls[0] if len({*self.walls}) == 1 else self.walls
         self.digest = blake2b(repr((self.ndim, self.periodic, kinds)).encode(), digest_size=8).digest()
         if any(self.maps):
-            self.coordinates()  # one that cannot be traced is an error now
+            self.coordinates()  # raises InputError if a map cannot be traced
 
     def __repr__(self) -> str:
-        def axes(these: Iterable[object]) -> str:
-            return "".join(a for a, each in zip(AXES, these, strict=False) if each)
+        def axes(flags: Iterable[object]) -> str:
+            return "".join(a for a, flag in zip(AXES, flags, strict=False) if flag)
 
         open_axes = [not p for p in self.periodic]
         points = [wall == "node" and is_open for wall, is_open in zip(self.walls, open_axes, strict=True)]
-        said = (
+        properties = (
             f"extent={self.extent}",
             f"periodic in {axes(self.periodic)}" if any(self.periodic) else "",
             f"walls on nodes in {axes(points)}" if any(points) else "",
             f"stretched in {axes(self.maps)}" if any(self.maps) else "",
             f"dtype={self.dtype!r}" if self.dtype != "float64" else "",
         )
-        return f"Grid({', '.join(filter(None, (str(self.shape), *said)))})"
+        return f"Grid({', '.join(filter(None, (str(self.shape), *properties)))})"
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        """Distance between neighbouring cells, per axis; along stretched ones the least."""
+        """Distance between neighbouring points per axis; along stretched axes, the minimum distance."""
         return tuple(
-            self.even_spacing(axis) if each is None else self._least_spacing(axis)
-            for axis, each in enumerate(self.maps)
+            self.even_spacing(axis) if function is None else self._least_spacing(axis)
+            for axis, function in enumerate(self.maps)
         )
 
     def _least_spacing(self, axis: int) -> float:
@@ -188,7 +190,7 @@ class Grid(Sealed):
         return float(np.diff(self.positions()[axis]).min(initial=self.extent[axis]))
 
     def even_spacing(self, axis: int | str) -> float:
-        """Return the distance between neighbouring points along an axis before it is stretched."""
+        """Return the distance between neighbouring points along an axis before the axis is stretched."""
         return self._even_spacings[axis_number(axis, self.ndim)]
 
     @property
@@ -198,7 +200,7 @@ class Grid(Sealed):
 
     @property
     def active_cells(self) -> int:
-        """Number of cells of blocks that are active at first; see `Simulation.activate`."""
+        """Number of cells in blocks that are active at the start; see `Simulation.activate`."""
         return self.size if self.blocks is None else self.blocks.cells
 
     def h(self, axis: int | str) -> Expr:
@@ -207,7 +209,7 @@ class Grid(Sealed):
         Parameters
         ----------
         axis : int or str
-            0, 1, 2 or "x", "y", "z", as far as the grid has them.
+            Axis of the grid: 0, 1, 2 or "x", "y", "z".
 
         Raises
         ------
@@ -229,7 +231,7 @@ class Grid(Sealed):
         Parameters
         ----------
         axis : int or str
-            0, 1, 2 or "x", "y", "z", as far as the grid has them.
+            Axis of the grid: 0, 1, 2 or "x", "y", "z".
 
         Raises
         ------
@@ -239,7 +241,7 @@ class Grid(Sealed):
         return trace.scalar(CELLS + AXES[axis_number(axis, self.ndim)])
 
     def scalar_values(self) -> dict[str, float]:
-        """The values of the scalars that every program on this grid has: h_x, o_x and so on."""
+        """Return the values of the scalars of every program on this grid, such as h_x and o_x, by name."""
         values: dict[str, float] = {}
         for axis in range(self.ndim):
             values[f"h_{AXES[axis]}"] = self._even_spacings[axis]
@@ -248,13 +250,14 @@ class Grid(Sealed):
         return values
 
     def coordinates(self, staggered: Sequence[bool] | None = None) -> tuple[Expr, ...]:
-        """The coordinates of the points as expressions, one per axis.
+        """Return the coordinates of the points as expressions, one per axis.
 
         Parameters
         ----------
         staggered : bool, sequence or mapping of bool, or names of axes, optional
-            Axes along which the points lie on lower faces. By default the points are those of the fields in
-            the same expression, or of the field that is set. Without such a field they are cell centres.
+            Axes along which the points lie on lower faces. By default, the points are those of the other
+            fields in the expression, or of the field that is set. Without such a field, the points are cell
+            centres.
         """
         faces = None if staggered is None else self._staggered(staggered)
         return tuple(self._coordinate_along(axis, faces) for axis in range(self.ndim))
@@ -275,7 +278,7 @@ class Grid(Sealed):
         return graph.located(coordinate_on(False), places, lambda at: coordinate_on(bool(at[axis])))
 
     def positions(self, staggered: Sequence[bool] | None = None) -> tuple[NDArray[np.float64], ...]:
-        """The coordinates of the points along each axis, as arrays; see `coordinates`."""
+        """Return the coordinates of the points along each axis as arrays; see `coordinates`."""
         import numpy as np
 
         staggered, lines = self._staggered(staggered), []
@@ -288,7 +291,7 @@ class Grid(Sealed):
         return tuple(lines)
 
     def _mapped(self, axis: int, even: Expr) -> Expr:
-        """Where a point is, from its coordinate on an even grid."""
+        """Return the position of a point from its coordinate on an even grid."""
         function = self.maps[axis]
         return even if function is None else traced(function, even, f"the map of axis {AXES[axis]}")
 
@@ -300,7 +303,7 @@ class Grid(Sealed):
     def _staggered(self, staggered: Any) -> tuple[bool, ...]:
         """Return the axes along which points lie on faces, one flag per axis."""
         if isinstance(staggered, tuple) and [*map(type, staggered)] == [bool] * self.ndim:
-            return staggered  # those of a field need no check
+            return staggered  # the flags of a field need no check
         return axis_flags(False if staggered is None else staggered, self.ndim, "staggered")
 
     def cell_number(
@@ -308,17 +311,17 @@ class Grid(Sealed):
     ) -> Expr:
         """Return the global number of each cell as an expression: 0, 1, ... in C order.
 
-        In the halo of a periodic axis it is that of the cell around. Beyond a wall there are no cells:
-        numbers there belong to others, or are negative.
+        In the halo of a periodic axis, the number is that of the cell at the opposite end. There are no cells
+        beyond a wall: the numbers there are negative or belong to other cells.
 
         Parameters
         ----------
         staggered : tuple of bool, optional
-            Number the points on these lower faces, of which there is one more at an upper wall. By default
-            the points are those of the fields in the same expression, or of the field that is set. Without
-            such a field they are cells.
+            Axes along which the numbered points lie on lower faces. At an upper wall there is one more such
+            point. By default, the points are those of the other fields in the expression, or of the field
+            that is set. Without such a field, the points are cell centres.
         axes : sequence of int or str, optional
-            Axes to count along. Cells that differ along other axes only have the same number.
+            Axes along which cells are counted. Cells that differ only along other axes have the same number.
         """
         expected = f"expected some of {tuple(range(self.ndim))}, in this order"
         names = range(self.ndim) if axes is None else axes
@@ -351,7 +354,7 @@ class Grid(Sealed):
         return graph.located(at(next(iter(places))), places, at)
 
     def _first(self, axis: int, staggered: Sequence[bool]) -> float:
-        """How many spacings the first point along an axis lies above the origin."""
+        """Return the distance from the origin to the first point along an axis, in spacings."""
         first = 0.5 if self.walls[axis] == "face" or self.periodic[axis] else 1.0
         return first - 0.5 if staggered[axis] else first
 
@@ -381,7 +384,8 @@ class Grid(Sealed):
         Parameters
         ----------
         bound : float
-            Bound in float64. In float32 it is larger by the ratio of the distances between numbers, 2^29.
+            Bound in float64. In float32, the result is larger by the ratio of the distances between numbers,
+            2^29.
 
         Examples
         --------
@@ -399,27 +403,27 @@ class Grid(Sealed):
         dtype: str | None = None,
         boundary: BoundaryCondition | Mapping[str, BoundaryCondition] | None = None,
     ) -> Field:
-        """A new scalar field on this grid.
+        """Return a new scalar field on this grid.
 
         Parameters
         ----------
         name : str
-            An identifier, unique on the grid; functions that are traced name it as an argument. It is
-            normalized (NFKC) as Python does with identifiers: "µ" becomes the Greek letter.
+            Identifier, unique on the grid. Traced functions have an argument with this name. As in Python,
+            the identifier is normalized (NFKC): "µ" becomes the Greek letter.
         location : str
-            "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". Index i of a point
-            on a face is that of the cell above it; on an axis that is not periodic there is one more, on the
-            upper wall.
+            "cell", "node", "face-x", "face-y", "face-z", "edge-x", "edge-y" or "edge-z". A point on a face
+            has the index of the cell above it. On an axis that is not periodic there is one more point, on
+            the upper wall.
         dtype : {"float64", "float32"}, optional
-            Precision; that of the grid by default.
+            Precision; by default the precision of the grid.
         boundary : BoundaryCondition or mapping, optional
-            For every side that is a wall: one condition, or a mapping from "x-", "x+", ... and "other" to
-            conditions.
+            Conditions of all sides that are walls: one condition, or a mapping from "x-", "x+", ... and
+            "other" to conditions.
 
         Raises
         ------
         InputError
-            For a name that is taken or no identifier, an unknown location, dtype or side.
+            The name is in use or is not an identifier, or the location, the dtype or a side is unknown.
         """
         return Field(self, name, location, dtype, boundary)
 
@@ -432,15 +436,20 @@ class Grid(Sealed):
         dtype: str | None = None,
         boundary: BoundaryCondition | Mapping[str, BoundaryCondition] | Sequence[Any] | None = None,
     ) -> Vector:
-        """A vector of fields, named name_x, name_y, name_z.
+        """Return a new vector of fields, named name_x, name_y and name_z.
 
         Parameters
         ----------
+        name : str
+            Identifier, unique on the grid.
         components : int, optional
-            As many as the grid has axes by default.
+            Number of components; by default the number of axes of the grid.
         location : str or sequence of str
-            "face" and "edge" put each component on the faces (edges) of its own axis.
-        boundary : as for `field`, or a sequence with one entry per component
+            See `field`. "face" and "edge" put each component on the faces or edges of its own axis.
+        dtype : {"float64", "float32"}, optional
+            See `field`.
+        boundary : BoundaryCondition, mapping or sequence, optional
+            See `field`, or a sequence with one entry per component.
         """
         count = whole(self.ndim if components is None else components)
         if count is None or not 1 <= count <= 3:
@@ -450,16 +459,18 @@ class Grid(Sealed):
         conditions: list[Any] = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * count
         if len(places) != count or len(conditions) != count:
             raise InputError(f"vector {name!r}: location and boundary need one entry per component ({count})")
-        made = Vector(
-            self.field(each, location=place, dtype=dtype, boundary=condition)
-            for each, place, condition in zip(component_names(name, count), places, conditions, strict=True)
+        vector = Vector(
+            self.field(component_name, location=place, dtype=dtype, boundary=condition)
+            for component_name, place, condition in zip(
+                component_names(name, count), places, conditions, strict=True
+            )
         )
-        made.name = name
-        self.vectors[name] = made
-        return made
+        vector.name = name
+        self.vectors[name] = vector
+        return vector
 
     def free_name(self, name: str) -> str:
-        """The name, with the first number behind it that makes it one which nothing has yet."""
+        """Return a name that is not in use: the given name, followed by a number if needed."""
         free, count = name, 1
         while self.named(free) is not None:
             count += 1
@@ -474,34 +485,34 @@ class Grid(Sealed):
         Parameters
         ----------
         name : str
-            Identifier in the name of the field, with a number where another field has the name.
+            Identifier in the name of the field. A number follows if the name is in use.
         location, dtype, boundary
             See `field`.
         """
         return Field(self, self.free_name(trace.OWN + name), location, dtype, boundary, internal=True)
 
     def own_field(self, name: str, key: Any, make: Callable[[str], Field]) -> Field:
-        """The field made for `key`: now, by ``make(free name)``, or before."""
+        """Return the field for `key`; the first request creates it with ``make(free name)``."""
         if key not in self._own:
             self._own[key] = make(self.free_name(name))
         return self._own[key]
 
     def is_own(self, field: Any) -> bool:
-        """Whether `field` was made by `own_field`, not by the user."""
-        return any(made is field for made in self._own.values())
+        """Return True if `own_field` created a field, and False for a field of the user."""
+        return any(own_field is field for own_field in self._own.values())
 
     def named(self, name: str) -> Field | Vector | None:
-        """The field or vector of that name, if there is one."""
+        """Return the field or vector with a name, or None if there is none."""
         name = as_name(name, "name")
-        found = self.fields.get(name)
-        return self.vectors.get(name) if found is None else found
+        field = self.fields.get(name)
+        return self.vectors.get(name) if field is None else field
 
 
 class Field(Sealed, Assignable):
-    """One value per point of a grid. Made by `Grid.field`.
+    """Values on a grid, one per point; created by `Grid.field`.
 
-    In an equation a field stands for its value at the cell; ``u[1, 0]`` is the value at the next cell along
-    x.
+    In an equation, a field represents its value in the cell, and ``u[1, 0]`` is the value in the next cell
+    along x.
     """
 
     def __init__(
@@ -520,12 +531,12 @@ class Field(Sealed, Assignable):
                 f"field name {name!r}: names that begin with {STATISTIC!r} are reserved for statistics over "
                 "time; expected another one"
             )
-        taken = grid.named(name)
-        if taken is not None:
-            why = "names are unique on a grid"
-            if grid.is_own(taken):
-                why += "; it is one that a solver or stage made for itself: make your fields before those"
-            raise InputError(f"the grid already has a field named {name!r}; {why}")
+        existing = grid.named(name)
+        if existing is not None:
+            cause = "names are unique on a grid"
+            if grid.is_own(existing):
+                cause += "; it is one that a solver or stage made for itself: make your fields before those"
+            raise InputError(f"the grid already has a field named {name!r}; {cause}")
         self.has_default_dtype = dtype is None and grid.has_default_dtype
         dtype = grid.dtype if dtype is None else _dtype(dtype, f"field {name!r}")
         self.grid, self.name, self.location, self.dtype = grid, name, location, dtype
@@ -550,44 +561,44 @@ class Field(Sealed, Assignable):
         trace.current("field.set(...)").assign({self: value})
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
-        """New fields on the same grid, of the same location, dtype and boundary conditions.
+        """Return new fields on the same grid, with the same location, dtype and boundary conditions.
 
-        Within a program they are the program's own: the next trace of the same program gets the same
-        ones.
+        Within a program, the new fields belong to the program: the next trace of the same program returns the
+        same fields.
 
         Parameters
         ----------
         names : str
-            Separated by blanks; one name gives one field, several a tuple.
+            Names, separated by blanks. One name gives a field, and several names give a tuple of fields.
         homogeneous : bool
-            With the values and derivatives at the walls set to zero, as for corrections and residuals.
+            True to set the values and derivatives at the walls to zero, as for corrections and residuals.
         """
         boundary = {side: (c.homogeneous() if homogeneous else c) for side, c in self.boundary.items()}
 
         def make(free: str) -> Field:
             return Field(self.grid, free, self.location, self.dtype, boundary or None)
 
-        program, made = trace.active(), []
+        program, results = trace.active(), []
         for name in names.split():
             if program is None:
-                made.append(make(self.grid.free_name(name)))
+                results.append(make(self.grid.free_name(name)))
             else:
-                made.append(program.own_field(self.grid, name, (self.name, homogeneous), make))
-        return made[0] if len(made) == 1 else tuple(made)
+                results.append(program.own_field(self.grid, name, (self.name, homogeneous), make))
+        return results[0] if len(results) == 1 else tuple(results)
 
     @property
     def coordinates(self) -> tuple[Expr, ...]:
-        """The coordinates of this field's points, as expressions."""
+        """Coordinates of the points of this field, as expressions."""
         return self.grid.coordinates(self.staggered)
 
     @property
     def positions(self) -> tuple[NDArray[np.float64], ...]:
-        """The coordinates of this field's points along each axis, as arrays."""
+        """Coordinates of the points of this field along each axis, as arrays."""
         return self.grid.positions(self.staggered)
 
     @property
     def points(self) -> tuple[int, ...]:
-        """How many points there are along each axis of the whole grid."""
+        """Number of points along each axis of the whole grid."""
         return self.grid.points(self.staggered)
 
 
@@ -602,9 +613,10 @@ def _applying(operation: Callable[[Any], Any]) -> Callable[[Vector], Vector]:
 
 
 class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
-    """A few fields or expressions that belong together, with arithmetic by component.
+    """Tuple of fields or expressions, with arithmetic by component.
 
-    A shorter vector is continued with zeros, so that one text serves grids of one to three axes.
+    If two vectors have different lengths, the shorter one is continued with zeros. The same code then serves
+    grids of one to three axes.
     """
 
     name: str = ""
@@ -645,7 +657,7 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     __abs__ = _applying(operator.abs)
     __invert__ = _applying(operator.invert)
 
-    # comparisons of tuples would stop at the first components that differ
+    # Comparisons of tuples would end at the first pair of different components.
 
     __lt__ = _combining(operator.lt)  # type: ignore[assignment]
     __le__ = _combining(operator.le)  # type: ignore[assignment]
@@ -653,7 +665,9 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     __ge__ = _combining(operator.ge)  # type: ignore[assignment]
 
     def __eq__(self, other: Any) -> Any:
-        """Compare each component with a number or field; two vectors compare as tuples, as keys need it."""
+        """Compare each component with a number or field, or two vectors as tuples, as dictionary keys
+        require.
+        """
         if isinstance(other, Operators) or as_real(other) is not None:
             return self._combine(other, operator.eq)
         return tuple.__eq__(self, other)
@@ -669,7 +683,7 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
     __or__ = __ror__ = _combining(operator.or_)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Apply a function of NumPy to each component; arrays have one number for each."""
+        """Apply a function of NumPy to each component; an array has one number for each component."""
         if ufunc.__name__ == "multiply" and all(map(is_sequence, inputs)):
             raise InputError(AMBIGUOUS_PRODUCT)
 
@@ -688,7 +702,7 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         )
 
     def shifted(self, *offset: int) -> Vector:
-        """Every component read at a neighbour."""
+        """Return the vector with every component read at a neighbour."""
         return Vector(a[offset] for a in self)
 
     def set(self, value: Any) -> None:
@@ -696,13 +710,13 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         trace.current("vector.set(...)").assign({self: value})
 
     def like(self, names: str, *, homogeneous: bool = False) -> Any:
-        """New vectors of the same kind; see Field.like."""
-        made = []
+        """Return new vectors of the same kind; see `Field.like`."""
+        results = []
         for name in names.split():
             fresh = Vector(c.like(f"{name}_{AXES[i]}", homogeneous=homogeneous) for i, c in enumerate(self))
             fresh.name = name
-            made.append(fresh)
-        return made[0] if len(made) == 1 else tuple(made)
+            results.append(fresh)
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 def _assigned_name(vector: Vector) -> str | None:
@@ -716,9 +730,9 @@ graph.reject_in_place(Vector, _assigned_name)
 
 
 def by_component(function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function of operands that also takes vectors, and then returns the Vector of its results.
+    """Return a function that also accepts vectors as operands, and then returns the Vector of its results.
 
-    Operands that are no vector count for each component. Keyword arguments are passed on as they are.
+    An operand that is not a vector is used for every component. Keyword arguments are passed on unchanged.
     """
 
     @wraps(function)
@@ -733,7 +747,7 @@ def by_component(function: Callable[P, R]) -> Callable[P, R]:
         rows = (x if isinstance(x, (tuple, list)) else (x,) * count for x in operands)
         return Vector(function(*row, **options) for row in zip(*rows, strict=True))
 
-    return _apply  # the name of an operator is that of a function without an underscore
+    return _apply  # `operand_of_call` ignores functions with an underscore
 
 
 def component_values(value: Any, count: int, what: str) -> list[Any]:
@@ -742,7 +756,7 @@ def component_values(value: Any, count: int, what: str) -> list[Any]:
     Parameters
     ----------
     value
-        A number, which counts for each component; or a sequence or array of one value for each.
+        A number for all components, or a sequence or array with one value for each.
     count : int
         Number of components.
     what : str
@@ -751,7 +765,7 @@ def component_values(value: Any, count: int, what: str) -> list[Any]:
     Raises
     ------
     InputError
-        Another number of values, or a single value that is no number.
+        The number of values is wrong, or a single value is not a number.
     """
     if as_real(value) is not None:
         return [value] * count
@@ -772,28 +786,39 @@ def component_names(name: str, count: int) -> list[str]:
 
 
 def pad(vector: Sequence[Any], count: int) -> Iterator[Any]:
-    """The entries of a vector, continued with zeros."""
+    """Yield the entries of a vector, continued with zeros."""
     yield from vector
     for _ in range(count - len(vector)):
         yield 0.0
 
 
 def chosen(kind: str, value: Any, known: Sequence[str]) -> str:
-    """Return a value that is one of a few words, and raise InputError for any other value."""
+    """Return a value that is one of the known words, or raise InputError."""
     if not isinstance(value, str) or value not in known:
         raise unknown(kind, value, known)
     return value
 
 
 def unknown(kind: str, name: Any, known: Sequence[str], listed: Sequence[str] | None = None) -> InputError:
-    """The error for a name that is not known, with the nearest one that is; `listed` is how they are
-    printed."""
+    """Return the error for an unknown name, with the nearest known name.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the name.
+    name : object
+        Unknown name.
+    known : sequence of str
+        Known names.
+    listed : sequence of str, optional
+        Known names in the form for the message; by default `known`.
+    """
     names = ", ".join(known if listed is None else listed) or "none"
     return InputError(f"{kind} {shown(name)} is unknown{near(name, known)}; known: {names}")
 
 
 def check_options(given: Iterable[str], *functions: Callable[..., Any]) -> None:
-    """Raise InputError for the first option that none of these functions has."""
+    """Raise InputError for the first option that none of the functions has."""
     known = [name for function in functions for name in function.__kwdefaults__ or ()]
     for name in given:
         if name not in known:

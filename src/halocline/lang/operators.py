@@ -1,11 +1,12 @@
-"""Difference operators of any even order, and vector calculus built from them.
+"""Difference operators of any even order, and operators of vector calculus.
 
 Derivatives and differences of a vector are formed by component.
 
 Central differences give the result of each operator at the location of its operand. Staggered differences
 also give a first derivative half a cell away along its axis, and a mixed derivative half a cell away along
 both axes. The other operands, or the field that is set, select the location; see halocline.lang.location. An
-operand without a location is taken as one in cells where all its fields lie in cells, and rejected otherwise.
+operand without a location is treated as an operand in cells if all its fields lie in cells. Otherwise the
+operator raises InputError.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from halocline.words import shown
 
 
 def first_coefficients(order: int) -> tuple[Fraction, ...]:
-    """Weights c_k of (f(k) - f(-k)) / h, k = 1 .. order/2, of the central first derivative.
+    """Return the weights of the central first derivative.
 
-    c_k = (-1)^(k+1) (m!)^2 / (k (m-k)! (m+k)!), m = order / 2 (Fornberg 1988, Math. Comp. 51, 699).
+    The weights are the factors c_k of (f(k) - f(-k)) / h, k = 1 .. order/2. With m = order / 2 (Fornberg
+    1988, Math. Comp. 51, 699): c_k = (-1)^(k+1) (m!)^2 / (k (m-k)! (m+k)!).
     """
     m = trace.check_order(order) // 2
     return weights(range(-m, m + 1), derivative=1)[m + 1 :]
 
 
 def second_coefficients(order: int) -> tuple[Fraction, ...]:
-    """Weights d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2, of the central second
-    derivative.
+    """Return the weights of the central second derivative.
 
-    d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
+    The weights are the factors d_0 of f(0) and d_k of f(k) + f(-k), k = 1 .. order/2, over h^2. With m =
+    order / 2: d_k = 2 (-1)^(k+1) (m!)^2 / (k^2 (m-k)! (m+k)!), d_0 = -2 sum_k d_k.
     """
     m = trace.check_order(order) // 2
     return weights(range(-m, m + 1), derivative=2)[m:]
@@ -52,28 +54,28 @@ def second_coefficients(order: int) -> tuple[Fraction, ...]:
 def staggered_coefficients(order: int) -> tuple[Fraction, ...]:
     """Return the weights of the staggered first derivative.
 
-    They are the factors c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2. With m = order / 2
+    The weights are the factors c_k of (f(k - 1/2) - f(1/2 - k)) / h, k = 1 .. order/2. With m = order / 2
     (Fornberg 1988): c_k = (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-2) (m-k)! (m+k-1)! (2k-1)^2).
     """
     return weights(_halfway(order), derivative=1)[order // 2 :]
 
 
 def interpolation_coefficients(order: int) -> tuple[Fraction, ...]:
-    """Return Lagrange's weights of the value halfway between two points.
+    """Return the Lagrange weights of the value halfway between two points.
 
-    They are the factors of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
+    The weights are the factors of f(k - 1/2) + f(1/2 - k), k = 1 .. order/2, with m = order / 2:
     (-1)^(k+1) ((2m-1)!!)^2 / (2^(2m-1) (m-k)! (m+k-1)! (2k-1)).
     """
     return weights(_halfway(order))[order // 2 :]
 
 
 def _halfway(order: int) -> tuple[Fraction, ...]:
-    """Return the points on both sides of a place halfway between two of them."""
+    """Return the points on both sides of a place halfway between two points."""
     m = trace.check_order(order) // 2
     return tuple(k - Fraction(1, 2) for k in range(1 - m, m + 1))
 
 
-# Function of a node without a location and of its place, which returns the result of an operator.
+# Function that returns the result of an operator from a node without a location and the place of the node.
 Formula = Callable[[Expr, Place], Expr]
 
 
@@ -136,12 +138,12 @@ def _grid(expression: Expr, what: str) -> Grid:
 
 
 def _total(terms: Iterable[Expr]) -> Expr:
-    """Return the sum of some terms, in their order."""
+    """Return the sum of terms, in the given order."""
     return sum(terms, graph.constant(0.0))
 
 
 def _at(e: Expr, *steps: tuple[int, int]) -> Expr:
-    """Return an expression at a neighbour, which is a number of steps away along some axes."""
+    """Return an expression at a neighbour: for each pair (axis, step), `step` cells further along `axis`."""
     offset = [0] * _grid(e, "a shift").ndim
     for axis, step in steps:
         offset[axis] += step
@@ -151,16 +153,16 @@ def _at(e: Expr, *steps: tuple[int, int]) -> Expr:
 def shift(f: Any, axis: int | str, by: int = 1) -> Any:
     """Return the value `by` cells further along an axis; of a vector, by component.
 
-    Use it in place of ``f[1, 0]`` in formulas that serve every axis and grids of one to three axes. The shift
-    is an explicit offset, even for ``by=0``: locations are not checked.
+    In a formula that serves every axis and grids of one to three axes, this function replaces ``f[1, 0]``.
+    The shift is an explicit offset, even for ``by=0``: locations are not checked.
 
     Parameters
     ----------
     f : field, stage, expression, number, or a vector of them
     axis : int or str
-        Along an axis that the grid lacks, the result is the value itself.
+        Axis of the shift. Along an axis that the grid lacks, the result is the value itself.
     by : int
-        Negative values look backward.
+        Number of cells; a negative number shifts backward.
     """
     if isinstance(f, (tuple, list)):
         return Vector(shift(c, axis, by) for c in f)
@@ -184,9 +186,9 @@ def derivative(
     ----------
     f : field, stage or expression
     axis, axis2 : int or str
-        Along an axis that the grid lacks the derivative is zero.
+        Axes of the derivative. Along an axis that the grid lacks, the derivative is zero.
     order : int, optional
-        Even order of accuracy; by default that of the simulation, else 2.
+        Even order of accuracy; by default the order of the simulation, or 2.
 
     Raises
     ------
@@ -195,10 +197,10 @@ def derivative(
 
     Notes
     -----
-    The first derivative at the points of `f` is a central difference. Half a cell away along the axis it is a
-    staggered difference: on the faces across the axis for a field in cells, and in cells for a field on these
-    faces. The field that is set, or the other operands, select the location. Otherwise the location is the
-    one that is staggered along fewer axes.
+    The first derivative at the points of `f` is a central difference. Half a cell away along the axis, the
+    first derivative is a staggered difference: on the faces across the axis for a field in cells, and in
+    cells for a field on these faces. The field that is set, or the other operands, select the location. By
+    default, the location is the one that is staggered along fewer axes.
 
     The mixed derivative is bidiagonal: it reads only the diagonals of the plane,
     f_xy = 1 / (4 h_x h_y) sum_k d_k [f(k, k) + f(-k, -k) - f(k, -k) - f(-k, k)] with the weights d_k of the
@@ -263,7 +265,7 @@ def _between(e: Expr, place: Place, *, grid: Grid, axis: int, order: int) -> Exp
 
 
 def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> Any:
-    """Interpolate to another location.
+    """Return a value interpolated to another location.
 
     Parameters
     ----------
@@ -272,13 +274,13 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
         "cell", "node", "face-x", "edge-z", ...; for a vector, one location for each component. "face" and
         "edge" put each component on the faces or edges of its axis.
     order : int, optional
-        Even order of accuracy; by default that of the simulation, else 2. Order 2 is the mean of two points
-        along each axis. Stretched axes accept order 2 only.
+        Even order of accuracy; by default the order of the simulation, or 2. Order 2 is the mean of two
+        points along each axis. Stretched axes accept order 2 only.
 
     Returns
     -------
     Expr or Vector
-        A derivative is not interpolated where a staggered difference gives it at the location.
+        Value at the location. A derivative is formed there directly if a staggered difference is possible.
 
     Raises
     ------
@@ -326,7 +328,7 @@ def to(f: Any, location: str | Sequence[str], *, order: int | None = None) -> An
 
 
 def _check_stretched(grid: Grid, axis: int, order: int) -> None:
-    """Raise InputError where an order is not available along a stretched axis."""
+    """Raise InputError if an order is not available along a stretched axis."""
     if order != 2:
         check_even(grid, axis, f"a difference of order {order}", "order 2: weights of others differ by point")
 
@@ -398,8 +400,8 @@ def _mixed(e: Expr, place: Place, *, grid: Grid, a: int, b: int, order: int) -> 
         difference = _first(e, place, grid=grid, axis=a, order=order)
         return _first(difference, place, grid=grid, axis=b, order=order)
     scale = 0.25 / (grid.h(a) * grid.h(b))
-    # differences across the later axis of differences across the earlier one: along a row these are shifts of
-    # one another, and those of the first derivative (compile/passes/lanes.py)
+    # The order of the differences follows from compile/passes/lanes.py: along a row, these differences are
+    # shifts of one another, and of those of the first derivative.
     a, b = min(a, b), max(a, b)
     total = graph.constant(0.0)
     for k, weight in enumerate(second_coefficients(order)[1:], 1):
@@ -428,8 +430,8 @@ def laplacian(f: Any, *, order: int | None = None) -> Any:
 def grad(f: Operand, *, order: int | None = None) -> Vector:
     """Return the gradient: one component per axis of the grid.
 
-    The gradient of a field in cells lies in cells. It lies on faces where it is combined with a vector on
-    faces, or where a vector on faces is set to it.
+    The gradient of a field in cells lies in cells by default. In an expression with a vector on faces, or if
+    a vector on faces is set to it, the gradient lies on faces.
     """
     e = graph.as_expr(f, "the operand of grad")
     return Vector(derivative(e, a, order=order) for a in range(_grid(e, "grad").ndim))
@@ -438,7 +440,7 @@ def grad(f: Operand, *, order: int | None = None) -> Vector:
 def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
     """Return the divergence of a vector.
 
-    It lies in cells where each component lies on the faces of its axis.
+    The divergence lies in cells if each component lies on the faces of its axis.
     """
     return _total(
         derivative(component, axis, order=order) for axis, component in enumerate(_vector(v, "div"))
@@ -446,9 +448,9 @@ def div(v: Sequence[Operand], *, order: int | None = None) -> Expr:
 
 
 def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
-    """Return the gradient of the divergence: sum_j d_i d_j v_j, always three components.
+    """Return the gradient of the divergence, sum_j d_i d_j v_j, as three components.
 
-    It is formed by second and mixed derivatives, at the locations of the components of `v`.
+    The result is formed from second and mixed derivatives, at the locations of the components of `v`.
     """
     components = list(pad(_vector(v, "grad_div"), 3))
     return Vector(
@@ -459,10 +461,10 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 @by_component
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
-    """Return the central difference of an even count: `count` first differences one after the other.
+    """Return the central difference of an even count: `count` successive first differences.
 
-    It is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes it is the
-    difference of neighbouring points too.
+    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes, it is
+    also formed from neighbouring points, without regard to their distances.
     """
     e, a = graph.as_expr(f), axis_number(axis)
     even = whole(count)
@@ -486,12 +488,12 @@ def difference(f: Operand, axis: int | str, count: int) -> Expr:
 
 
 def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
-    """What makes central advection lean upwind: -u·grad f plus this is of one order less, and damps what a
-    grid cannot resolve.
+    """Return the upwind correction of central advection, which damps features that the grid cannot resolve.
 
-    sum_i |u_i| / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) times the difference of count 2m, with m = order / 2:
-    the difference from m points upwind to m - 1 downwind; for the sixth order the fifth-order upwinding of
-    the Pencil Code. Of a vector `f` it is formed by component.
+    The advection term -u·grad f plus this correction is an upwind scheme of one order less. The correction is
+    sum_i ``|u_i|`` / h_i  m! (m-1)! / (2m)!  (-1)^(m+1) times the difference of count 2m, with m = order / 2.
+    The scheme reads the points from m points upwind to m - 1 points downwind. With order 6, it is the
+    fifth-order upwinding of the Pencil Code. For a vector `f`, the correction is formed by component.
     """
     if isinstance(f, (tuple, list)):
         return Vector(upwinding(c, u, order=order) for c in f)
@@ -507,7 +509,9 @@ def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
 
 
 def hyperdiffusion(f: Any) -> Any:
-    """The sum of the sixth derivatives along all axes, each from seven points; of a vector, by component."""
+    """Return the sum of the sixth derivatives along all axes, each from seven points; of a vector, by
+    component.
+    """
     if isinstance(f, (tuple, list)):
         return Vector(hyperdiffusion(c) for c in f)
     e = graph.as_expr(f)
@@ -522,8 +526,8 @@ def hyperdiffusion(f: Any) -> Any:
 def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
     """Return the curl of a vector, always three components.
 
-    The curl of a vector on faces lies on edges, and the curl of a vector on edges lies on faces. Otherwise
-    the curl lies at the location of the vector.
+    The curl of a vector on faces lies on edges, and the curl of a vector on edges lies on faces. Other curls
+    lie at the location of the vector.
     """
     x, y, z = pad(_vector(v, "curl"), 3)
 
@@ -534,21 +538,24 @@ def curl(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 
 
 def cross(a: Sequence[Operand], b: Sequence[Operand]) -> Vector:
-    """The cross product, three components."""
+    """Return the cross product of two vectors, always three components."""
     ax, ay, az = (graph.as_expr(c) for c in pad(_vector(a, "cross"), 3))
     bx, by, bz = (graph.as_expr(c) for c in pad(_vector(b, "cross"), 3))
     return Vector((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
 
 
 def inner(a: Sequence[Operand], b: Sequence[Operand]) -> Expr:
-    """The pointwise product of two vectors, summed over components."""
+    """Return the pointwise product of two vectors, summed over components."""
     count = max(len(_vector(a, "dot")), len(_vector(b, "dot")))
     pairs = zip(pad(a, count), pad(b, count), strict=True)
     return _total(graph.as_expr(p) * graph.as_expr(q) for p, q in pairs)
 
 
 def traceless_strain(u: Sequence[Operand], *, order: int | None = None) -> tuple[Vector, Vector, Vector]:
-    """S_ij = (d_j u_i + d_i u_j) / 2 - delta_ij div(u) / 3, three rows of three."""
+    """Return the traceless rate-of-strain tensor of a velocity, as three rows of three components.
+
+    The entries are S_ij = (d_j u_i + d_i u_j) / 2 - delta_ij div(u) / 3.
+    """
     v = list(pad(_vector(u, "traceless_strain"), 3))
     third = div(u, order=order) * (1.0 / 3.0)
 

@@ -1,4 +1,4 @@
-"""Origins of statements: lines of the user's files, and words for what the framework records itself."""
+"""Origins of statements: lines of user files, and labels of statements that the framework records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 PACKAGE = __name__.partition(".")[0]
 LANGUAGE = __name__.rpartition(".")[0]
 STEPPING = f"{LANGUAGE}.stepping"  # records statements of its own
-CASES = "cases"  # package of problem files, which are written as a user writes them
+CASES = "cases"  # package of problem files, which count as user files
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Line:
     Attributes
     ----------
     file : str
-        Path of the user's file; empty where the framework records the statement.
+        Path of the user file; empty if the framework records the statement.
     number : int
-        Line in that file, from 1.
+        Line number in the file, from 1.
     words : str
-        Label in place of the text of the line: an entry of a mapping, or words for what the framework does.
+        Label that replaces the text of the line: an entry of a mapping, or a description by the framework.
     """
 
     file: str
@@ -44,12 +44,12 @@ class Line:
 
     @property
     def text(self) -> str:
-        """Text of the statement, or words for what it does; empty where there is no source text."""
+        """Label or source text of the statement; empty if there is no source text."""
         return self.words or linecache.getline(self.file, self.number).strip()
 
     @property
     def label(self) -> str:
-        """Text of the statement, followed by the name of the user's file and the line."""
+        """Text of the statement, followed by the name of the user file and the line number."""
         place = f"{PurePath(self.file).name}:{self.number}" if self.file else ""
         return f"{self.text}  ({place})" if self.text and place else self.text or place
 
@@ -66,7 +66,7 @@ def is_framework(module: Any) -> bool:
 
 
 def calling_frames() -> Iterator[FrameType]:
-    """Yield the frames of the language, innermost first, and the frame that calls it."""
+    """Yield the frames of the language, innermost first, and then the frame that calls the language."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame
@@ -75,8 +75,8 @@ def calling_frames() -> Iterator[FrameType]:
 
 
 def calling_line() -> Line | None:
-    """Return the line that calls the language; None where the framework calls it."""
-    for frame in calling_frames():  # a list of them would be a cycle, which keeps fields in memory
+    """Return the user line that calls the language, or None if the framework calls it."""
+    for frame in calling_frames():  # a list of frames is a reference cycle, which keeps fields in memory
         caller = frame
     if is_framework(caller.f_globals.get("__name__", "")):
         return None
@@ -94,41 +94,41 @@ def plain_function(function: Any) -> FunctionType | None:
 
 
 def returned_lines(function: Any, count: int = 1) -> list[Line] | None:
-    """Return the origins of the values that a function of the user returns.
+    """Return the origins of the values that a user function returns.
 
     Parameters
     ----------
     function : callable
     count : int
-        Number of entries of the mapping that it returned.
+        Number of entries of the mapping that the function returned.
 
     Returns
     -------
     list of Line or None
-        An origin for each entry. They differ where a return statement holds a mapping with `count` entries;
-        otherwise each is the last return statement, or the first line of a function without source text.
-        None for a function of the framework, or without code.
+        Origin of each entry. If a return statement contains a mapping with `count` entries, the origins are
+        these entries. Otherwise, each origin is the last return statement, or the first line of a function
+        without source text. None for a function of the framework, or a function without code.
     """
     plain = plain_function(function)
     if plain is None or is_framework(plain.__globals__.get("__name__", "")):
         return None
     code = plain.__code__
     lines = [Line(code.co_filename, code.co_firstlineno)] * count
-    for number, returned in _returned_values(code):
+    for number, value_text in _returned_values(code):
         is_lambda = code.co_name == "<lambda>"
-        statement = Line(code.co_filename, number, " ".join(returned.split()) if is_lambda else "")
-        lines = _entries(statement, returned, count) or [statement] * count
+        statement = Line(code.co_filename, number, " ".join(value_text.split()) if is_lambda else "")
+        lines = _entries(statement, value_text, count) or [statement] * count
     return lines
 
 
 def _returned_values(code: CodeType) -> Iterator[tuple[int, str]]:
-    """Yield the line and the source text of each value that a code object returns, in the order of its code.
+    """Yield the line number and the source text of each value that a code object returns, in code order.
 
-    The text is empty where there is no source.
+    The text is empty if there is no source.
     """
     rows = linecache.getlines(code.co_filename)
     for value, following in pairwise(dis.get_instructions(code)):
-        place = value.positions  # columns count bytes
+        place = value.positions  # column offsets count bytes
         if not following.opname.startswith("RETURN_VALUE") or place is None or place.lineno is None:
             continue
         text = [row.encode() for row in rows[place.lineno - 1 : place.end_lineno]]
@@ -139,7 +139,7 @@ def _returned_values(code: CodeType) -> Iterator[tuple[int, str]]:
 
 
 def _entries(statement: Line, returned: str, count: int) -> list[Line] | None:
-    """Return the entries of a mapping that a statement returns; None for another number of entries."""
+    """Return the entries of a mapping that a statement returns; None if their number is not `count`."""
     try:
         value = ast.parse(returned, mode="eval").body
     except SyntaxError:

@@ -1,11 +1,12 @@
-"""Reductions: numbers over the whole grid, usable in the scalar statements of a program.
+"""Reductions: numbers over the whole grid, for the scalar statements of a program.
 
-They run over all points at the location of the expression. Along an axis with staggered points there is one
-more point, at the upper wall. An expression that reads at explicit offsets is reduced over cells. Along an
-axis where all its fields are staggered and read in place, it is reduced over their points.
+A reduction covers all points at the location of the expression. Along an axis with staggered points there is
+one more point, at the upper wall. An expression that reads at explicit offsets is reduced over cells. There
+is one exception: along an axis where all its fields are staggered and read without an offset, the expression
+is reduced over their points.
 
 Reductions of a vector are formed by component, except `norm`, and `dot` of two vectors: ``hc.max(v)`` is a
-Vector of scalars. The greatest length is ``hc.max(hc.sqrt(hc.dot(v, v)))``.
+Vector of scalars. The maximum length is ``hc.max(hc.sqrt(hc.dot(v, v)))``.
 
 Sums are order-independent (docs/decisions/0001): their bits do not depend on ranks, threads or patches.
 """
@@ -27,7 +28,7 @@ from halocline.lang.location import have_common_place
 from halocline.lang.operators import inner
 from halocline.lang.values import as_quantity
 
-ROUNDING = 1e-12  # share of a spacing within which a coordinate counts as that of a point
+ROUNDING = 1e-12  # tolerance for the coordinate of a point, as a share of the spacing
 
 
 def _operand(value: Any, what: str) -> Expr:
@@ -39,14 +40,15 @@ def _operand(value: Any, what: str) -> Expr:
 
 @by_component
 def sum(f: Operand) -> Expr:
-    """The sum over all cells."""
+    """Return the sum over all cells."""
     return reduction("sum", _operand(f, "sum"))
 
 
 def dot(a: Any, b: Any) -> Expr:
-    """Of two fields or expressions: the sum over all cells of their product, a scalar.
+    """Return the dot product of two fields or expressions, or of two vectors.
 
-    Of two vectors: their product at each cell, summed over components, an expression.
+    For two fields or expressions, the result is a scalar: the sum of their product over all cells. For two
+    vectors, the result is an expression: their product in each cell, summed over components.
     """
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         return inner(a, b)
@@ -54,18 +56,18 @@ def dot(a: Any, b: Any) -> Expr:
 
 
 def norm(f: Any) -> Expr:
-    """Return the Euclidean norm over all points, and components.
+    """Return the Euclidean norm over all points and components.
 
     Parameters
     ----------
     f : field, stage, expression, or a vector of them and of numbers
-        Components with a common location are summed over its points; a number counts at each of them.
-        Otherwise each component is summed over the points of its own location.
+        Components with a common location are summed over its points; a number counts at each of these points.
+        Otherwise, each component is summed over the points of its own location.
 
     Raises
     ------
     InputError
-        No component varies from cell to cell, or a number is beside components at several locations.
+        No component varies from cell to cell, or a number is combined with components at several locations.
     """
     components = [as_expr(c) for c in f] if isinstance(f, (tuple, list)) else [as_expr(f)]
     if have_common_place(components):
@@ -84,19 +86,19 @@ def norm(f: Any) -> Expr:
 
 @by_component
 def min(f: Operand, *others: Operand) -> Expr:
-    """With one argument the least value over all cells; with several the least of them by cell."""
+    """Return the minimum over all cells; with several arguments, their minimum in each cell."""
     return minimum(f, *others) if others else reduction("min", _operand(f, "min"))
 
 
 @by_component
 def max(f: Operand, *others: Operand) -> Expr:
-    """With one argument the greatest value over all cells; with several the greatest of them by cell."""
+    """Return the maximum over all cells; with several arguments, their maximum in each cell."""
     return maximum(f, *others) if others else reduction("max", _operand(f, "max"))
 
 
 @by_component
 def count(condition: Operand) -> Expr:
-    """In how many cells a condition holds."""
+    """Return the number of cells in which a condition holds."""
     c = _operand(condition, "count")
     if not c.condition:
         raise InputError(f"count needs a condition such as u > 0, got {c!r}")
@@ -105,17 +107,17 @@ def count(condition: Operand) -> Expr:
 
 @by_component
 def first(condition: Operand) -> Expr:
-    """The number of the first point where a condition holds, counted in C order over the whole grid; infinity
-    where it holds nowhere.
+    """Return the number of the first point at which a condition holds, or infinity if there is none.
 
-    There is one point more than cells along a walled axis that the condition's fields are staggered along.
-    ``numpy.unravel_index(int(number), points)`` gives its index back.
+    Points are numbered in C order over the whole grid. If the fields of the condition are staggered along a
+    walled axis, there is one point more than cells along this axis. ``numpy.unravel_index(int(number),
+    points)`` returns the index of the point.
     """
     c = _operand(condition, "first")
     if not c.condition:
         raise InputError(f"first needs a condition such as u < 0, got {c!r}")
     grid = c.grid
-    assert grid is not None  # it varies
+    assert grid is not None  # an expression that varies has a grid
     return reduction("min", where(c, grid.cell_number(place_of(c)), math.inf))
 
 
@@ -133,16 +135,16 @@ def value(
     ----------
     f : field, stage or expression, or a vector of them, by component
     at : sequence of int, or int on a grid of one axis
-        Global index of a point of `f`; negative entries count from the upper end.
+        Global index of a point of `f`. Negative entries count from the upper end.
     x, y, z : float
         Coordinates of the point, one for each axis of the grid, inside its extent. The value is interpolated
-        linearly between the nearest points at the location of `f`. Between a wall and the point beside it,
-        the line through the two points nearest to the wall is continued; periodic axes wrap around.
+        linearly between the nearest points at the location of `f`. Between a wall and the nearest point, the
+        value is extrapolated linearly from the two points nearest to the wall. Periodic axes wrap around.
 
     Raises
     ------
     InputError
-        An index is not whole or has no point, or a coordinate is missing or outside the grid.
+        An index is not an integer or has no point, or a coordinate is missing or outside the grid.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def value(
 
 
 def _index(at: Any, points: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of a point as whole numbers from 0."""
+    """Return the index of a point as integers from 0."""
     indices = tuple(at) if is_sequence(at) else (at,)
     entries = [i for i in map(whole, indices) if i is not None]
     if len(entries) < len(indices):
@@ -209,7 +211,7 @@ def _weights(grid: Grid, place: Sequence[bool], axis: int, coordinate: Any) -> l
         below, above, start, gap = last, 0, line[-1], line[0] + length - line[-1]
         at += length if at < line[0] else 0.0
     else:
-        below = sorted((0, bisect_right(line, at) - 1, last - 1))[1]  # a line has two points or more
+        below = sorted((0, bisect_right(line, at) - 1, last - 1))[1]  # here the axis has at least two points
         above, start, gap = below + 1, line[below], line[below + 1] - line[below]
     share = (at - start) / gap
     share = float(round(share)) if abs(share - round(share)) < ROUNDING else share

@@ -1,7 +1,8 @@
-"""What is being traced now: the program under construction and the versions of its fields.
+"""State of tracing: the program that is being recorded, and the versions of its fields.
 
-An expression remembers which assignment of a field it reads. So `e = u + 1; u.set(...); v.set(e)` means
-what it means in NumPy, and where that value is gone the compiler can say so.
+For each field that it reads, an expression stores the number of the assignment. Therefore, `e = u + 1;
+u.set(...); v.set(e)` has the same meaning as in NumPy. If the earlier value no longer exists, the compiler
+can report this.
 """
 
 from __future__ import annotations
@@ -38,18 +39,24 @@ _order: ContextVar[int] = ContextVar("order", default=2)
 
 
 def version(thing: Any) -> int:
-    """The version of a field or scalar in the program that is being traced; see Program.version."""
+    """Return the version of a field or scalar in the program that is being traced; see `Program.version`."""
     program = _program.get()
     return 0 if program is None else program.version(thing)
 
 
 def active() -> Program | None:
-    """The program that is being traced, if one is."""
+    """Return the program that is being traced, or None if there is none."""
     return _program.get()
 
 
 def current(what: str) -> Program:
-    """The program that is being traced."""
+    """Return the program that is being traced; raise InputError if there is none.
+
+    Parameters
+    ----------
+    what : str
+        Statement that requires a program, for the message.
+    """
     program = _program.get()
     if program is None:
         raise InputError(
@@ -69,7 +76,7 @@ def setting(variable: ContextVar[V], value: V) -> Iterator[V]:
 
 
 def tracing(program: Program) -> AbstractContextManager[Program]:
-    """Make `program` the one that statements are added to."""
+    """Set the program to which statements are added."""
     return setting(_program, program)  # type: ignore[arg-type]
 
 
@@ -79,9 +86,9 @@ def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     Raises
     ------
     InputError
-        The function raises an error that is not a HaloclineError. The cause of the InputError is that error,
-        with the line of the user in its traceback. Or the function draws random numbers of Python or NumPy,
-        which would be constants.
+        The function raises an error that is not a HaloclineError. The original error, with the user line in
+        its traceback, is the cause of the InputError. Or the function draws random numbers of Python or
+        NumPy, which would become constants.
     """
     with _without_draws(function):
         return attempt(function, *arguments, **named)
@@ -98,7 +105,7 @@ def attempt(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
 
 
 def _line_of(error: Exception) -> str:
-    """Return the place in the user's text where an error was raised, as " at file:line"."""
+    """Return the user line at which an error was raised, as " at file:line"."""
     step, place = error.__traceback__, ""
     while step is not None:
         code, module = step.tb_frame.f_code, str(step.tb_frame.f_globals.get("__name__"))
@@ -111,7 +118,7 @@ def _line_of(error: Exception) -> str:
 
 @contextmanager
 def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
-    """Raise InputError where a random number generator that a function can reach changes its state."""
+    """Raise InputError if a random number generator that a function can reach changes its state."""
     states = _generator_states(function)
     before = [state() for state in states]
     yield
@@ -125,11 +132,11 @@ def _without_draws(function: Callable[..., Any]) -> Iterator[None]:
 def _generator_states(function: Callable[..., Any]) -> list[Callable[[], Any]]:
     """Return functions that return the states of random number generators.
 
-    They are the generators of Python and NumPy, and those that `function` can reach.
+    The generators are those of Python and NumPy, and all others that `function` can reach.
     """
     objects = captured(function)
     if "numpy" in sys.modules and objects:
-        importlib.import_module("numpy.random")  # its import draws random numbers
+        importlib.import_module("numpy.random")  # the import itself draws random numbers
     states: list[Callable[[], Any]] = []
     python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     kinds: tuple[type, ...] = ()
@@ -143,7 +150,7 @@ def _generator_states(function: Callable[..., Any]) -> list[Callable[[], Any]]:
 
 
 def _pickled(state: Any) -> bytes:
-    """Return the bytes of a state; empty for a generator without a state, such as ``random.SystemRandom``."""
+    """Return a state as bytes; empty for a generator without a state, such as ``random.SystemRandom``."""
     import pickle
 
     try:
@@ -155,7 +162,7 @@ def _pickled(state: Any) -> bytes:
 def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what: str) -> Expr | Exception:
     """Return the expression of a function of the coordinates, or the error that prevents tracing.
 
-    A second call finds functions whose value depends on more than their arguments.
+    The function is called twice, to detect values that depend on more than the arguments.
 
     Parameters
     ----------
@@ -167,9 +174,9 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     Raises
     ------
     InputError
-        The function takes other arguments, returns None, or returns another value in the second call. Or it
-        draws random numbers, combines the values of several points, or raises an error that tracing does not
-        cause.
+        The function takes other arguments, returns None, or returns another value in the second call. The
+        function draws random numbers, combines the values of several points, or raises an error that tracing
+        does not cause.
     """
     count = len(coordinates)
     arguments_taken(function, what, (count,), f"the {count} coordinates" if count > 1 else "the coordinate")
@@ -196,7 +203,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
 
 
 def _same(a: Expr, b: Expr) -> bool:
-    """Return True where two expressions have the same formula and can be formed at the same locations."""
+    """Return True if two expressions have the same formula and can be formed at the same locations."""
     places = [None if e.placement is None else e.placement.places for e in (a, b)]
     return bare(a).digest == bare(b).digest and places[0] == places[1]
 
@@ -207,7 +214,7 @@ def trace_function(function: Callable[..., Any], coordinates: Sequence[Expr], wh
     Raises
     ------
     InputError
-        `try_function` raises it, or the function cannot be traced.
+        `try_function` raises InputError, or the function cannot be traced.
     """
     result = try_function(function, coordinates, what)
     if isinstance(result, InputError):
@@ -229,28 +236,28 @@ OTHER_VALUES = (
 
 
 def scalar(name: str, at: int = 0) -> Expr:
-    """A run-time number of the program, the same in every cell."""
+    """Return a run-time number of the program, the same in every cell."""
     return node("scalar", (), (name, at), key=(name, at), label=f"{name}|{at}".encode())
 
 
 def default_order() -> int:
-    """Order of accuracy of differences where none is given."""
+    """Return the default order of accuracy of differences."""
     return _order.get()
 
 
 def order(accuracy: int) -> AbstractContextManager[int]:
-    """Set the order of accuracy of all differences traced inside the block.
+    """Set the order of accuracy of all differences that are traced in a with block.
 
     Parameters
     ----------
     accuracy : int
-        Even: 2, 4, 6, ...
+        Even order: 2, 4, 6, ...
     """
     return setting(_order, check_order(accuracy))
 
 
 def check_order(accuracy: Any) -> int:
-    """Return an order of central differences as an int, and raise InputError for any other value."""
+    """Return an order of central differences as an int, or raise InputError for any other value."""
     order = whole(accuracy)
     if order is None or not ORDER.least <= order <= ORDER.most or order % 2:
         raise InputError(

@@ -19,12 +19,12 @@ REAL_KINDS = "biuf"  # kinds of NumPy dtypes
 
 
 def as_name(value: Any, what: str) -> str:
-    """Return a name in the form that Python gives identifiers, NFKC: "\u00b5" becomes "\u03bc".
+    """Return a name in the normal form of Python identifiers, NFKC: "\u00b5" becomes "\u03bc".
 
     Parameters
     ----------
     value
-        Name that the user gave.
+        Name from the user.
     what : str
         Kind of the name, for the message.
 
@@ -39,12 +39,12 @@ def as_name(value: Any, what: str) -> str:
 
 
 def by_name(given: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return a mapping with its keys as names; see `as_name`.
+    """Return a mapping with names as keys; see `as_name`.
 
     Raises
     ------
     InputError
-        Two keys are the same name.
+        Two keys give the same name.
     """
     values: dict[str, Any] = {}
     for key, value in given.items():
@@ -72,7 +72,7 @@ def plain(value: Any) -> Any:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value that JSON has no form for as one that it has; the argument `default` of `json.dumps`.
+    """Return the JSON form of a value that the json module does not support; the `default` of `json.dumps`.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def as_real(value: Any) -> float | None:
 def as_quantity(value: Any) -> float | None:
     """Return a real number as a float, or None for any other value, including bool.
 
-    It is `as_real` for coordinates, times and tolerances.
+    Coordinates, times and tolerances use this function instead of `as_real`.
     """
     is_flag = isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
     return None if is_flag else as_real(value)
@@ -117,7 +117,7 @@ def as_number(value: Any, what: str) -> float:
     Raises
     ------
     InputError
-        The value is another one, or a bool. `what` is its name in the message.
+        The value is not a real number, or is a bool. `what` is its name in the message.
     """
     number = as_quantity(value)
     if number is None:
@@ -131,7 +131,7 @@ def as_texts(value: Any, what: str) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        The value is no sequence, or has an entry other than text. `what` is its name in the message.
+        The value is not a sequence, or has an entry other than text. `what` is its name in the message.
     """
     if not is_sequence(value) or not all(isinstance(text, str) for text in value):
         raise InputError(f"{what} is {shown(value)}; expected texts, such as ('u', 'v')")
@@ -139,12 +139,12 @@ def as_texts(value: Any, what: str) -> tuple[str, ...]:
 
 
 def identifier(value: Any, what: str, example: str) -> str:
-    """Return a name that Python accepts as an identifier, in the form that `as_name` gives.
+    """Return a name that is a Python identifier, in the form of `as_name`.
 
     Raises
     ------
     InputError
-        The value is another one. `what` is its name in the message.
+        The value is not an identifier. `what` is its name in the message.
     """
     if not isinstance(value, str) or not value.isidentifier():
         raise InputError(f"{what} {shown(value)} is not an identifier such as {example}")
@@ -157,7 +157,7 @@ def real_array(value: Any, what: str) -> NDArray[Any]:
     Parameters
     ----------
     value
-        An array, or anything that NumPy makes an array of.
+        An array, or an object that NumPy converts to an array.
     what : str
         Subject of the message, such as "field 'u' is given".
 

@@ -1,4 +1,4 @@
-"""Exact weights of differences and interpolations."""
+"""Exact weights of differences and interpolations, as fractions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def weights(
     Parameters
     ----------
     points : sequence of int or Fraction
-        A tuple or range.
+        Positions of the points, as a tuple or range.
     at : int or Fraction
-        Place of the derivative.
+        Position of the derivative.
     derivative : int
         Order of the derivative; 0 for the value of the polynomial.
 
@@ -28,15 +28,15 @@ def weights(
     tuple of Fraction
         One weight for each point.
     """
-    found = []
-    for own in points:
-        series = [
-            Fraction(1),
-            *[Fraction(0)] * derivative,
-        ]  # Taylor series at the place of Lagrange's polynomial
+    result = []
+    for point in points:
+        # Taylor series, about `at`, of the Lagrange polynomial of the point
+        series = [Fraction(1), *[Fraction(0)] * derivative]
         for other in points:
-            if other != own:
-                raised = [Fraction(0), *series[:-1]]
-                series = [(r - (other - at) * s) / (own - other) for r, s in zip(raised, series, strict=True)]
-        found.append(factorial(derivative) * series[derivative])
-    return tuple(found)
+            if other != point:
+                shifted = [Fraction(0), *series[:-1]]
+                series = [
+                    (r - (other - at) * s) / (point - other) for r, s in zip(shifted, series, strict=True)
+                ]
+        result.append(factorial(derivative) * series[derivative])
+    return tuple(result)
