@@ -1,4 +1,4 @@
-"""Who owns which cells, which message goes where, which patches exist: pure data from pure functions."""
+"""Plans of ranks: subdomains, messages and patches, as plain data computed by pure functions."""
 
 from halocline.plan.decompose import decompose
 from halocline.plan.levels import decompose_levels, flow

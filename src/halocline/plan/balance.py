@@ -1,8 +1,8 @@
-"""Balances: chains of subdomains, cut where ranks take equally long.
+"""Load balancing: cuts of a chain of subdomains into shares of equal time.
 
-A. Pinar and C. Aykanat, Fast optimal load balancing algorithms for 1D partitioning, J. Parallel Distrib.
-Comput. 64 (2004), 974: subdomains along a curve are a chain of tasks, of which each rank takes consecutive
-ones.
+The method follows A. Pinar and C. Aykanat, Fast optimal load balancing algorithms for 1D partitioning, J.
+Parallel Distrib. Comput. 64 (2004), 974. Subdomains along a curve are a chain of tasks. Each rank takes
+consecutive tasks of the chain.
 """
 
 from __future__ import annotations
@@ -14,30 +14,33 @@ from halocline.plan.decompose import Decomposition, bisected
 
 
 def chain(decomposition: Decomposition) -> Decomposition:
-    """Return the same subdomains, numbered along a Z-order curve: that of a recursive bisection."""
+    """Return the same subdomains, numbered along the Z-order curve of a recursive bisection."""
     order = bisected(decomposition.shape, decomposition.parts)
     return replace(decomposition, strategy="bisection", order=order)
 
 
 def shares(weights: Sequence[float], before: float, total: float, ranks: int) -> list[int]:
-    """Return the rank of each of some consecutive tasks of a chain.
+    """Return the rank of each of a sequence of consecutive tasks of a chain.
 
-    A task goes to the rank in whose part of the total weight its middle lies. This is a heuristic and not the
-    best cut of the chain. The weight of a rank is at most the mean plus that of one task: its first and last
-    task reach into the parts of others by at most half of themselves.
+    Each rank has an equal interval of the total weight. A task is assigned to the rank whose interval
+    contains the middle of the task. This heuristic does not give the optimal cut. Only the first and the last
+    task of a rank can exceed its interval, each by at most half of its weight. The weight of a rank is
+    therefore at most the mean plus the weight of one task.
 
     Parameters
     ----------
     weights : sequence of float
         Weights of the tasks, at least 0.
-    before, total : float
-        Weight of the tasks before these in the chain, and of all tasks, which is above 0.
+    before : float
+        Total weight of the earlier tasks of the chain.
+    total : float
+        Total weight of the chain, above 0.
     ranks : int
         Number of ranks.
     """
-    found = []
+    task_ranks = []
     for weight in weights:
         middle = (before + 0.5 * weight) / total
-        found.append(min(int(middle * ranks), ranks - 1))
+        task_ranks.append(min(int(middle * ranks), ranks - 1))
         before += weight
-    return found
+    return task_ranks

@@ -10,16 +10,16 @@ Layers = Sequence[tuple[int, int]]
 
 
 def three(values: Sequence[int], fill: int = 0) -> list[int]:
-    """Per-axis numbers of a grid of one to three axes as three: missing axes come first."""
+    """Return per-axis numbers on three axes: values for missing axes are inserted in front."""
     return [fill] * (3 - len(values)) + [int(v) for v in values]
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The cells from `lo` up to, but not including, `hi`.
+    """Box of cells, from `lo` up to, but not including, `hi`.
 
-    In the indices of a subdomain cell (0, 0, 0) is its first interior cell; halo cells have negative
-    indices or indices beyond the subdomain's shape.
+    In the indices of a subdomain, cell (0, 0, 0) is the first interior cell. Halo cells have negative indices
+    or indices beyond the shape of the subdomain.
     """
 
     lo: tuple[int, ...]
@@ -27,7 +27,7 @@ class Box:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Cells along each axis."""
+        """Number of cells along each axis."""
         return tuple(max(0, h - l) for l, h in zip(self.lo, self.hi, strict=True))
 
     @property
@@ -37,36 +37,36 @@ class Box:
 
     @property
     def on_three_axes(self) -> tuple[list[int], list[int]]:
-        """`lo` and `hi` on three axes: those that the grid lacks come first, with one cell."""
+        """Bounds `lo` and `hi` on three axes: missing axes come first and have one cell."""
         return three(self.lo), three(self.hi, 1)
 
     def __bool__(self) -> bool:
-        """True where the box has at least one cell."""
+        """Return True if the box has at least one cell."""
         return all(l < h for l, h in zip(self.lo, self.hi, strict=True))
 
     def __contains__(self, cell: Sequence[int]) -> bool:
         return all(l <= i < h for l, i, h in zip(self.lo, cell, self.hi, strict=True))
 
     def __le__(self, other: Box) -> bool:
-        """True where every cell of this box lies in `other`."""
+        """Return True if every cell of this box lies in `other`."""
         return not self or self == self.intersect(other)
 
     def intersect(self, other: Box) -> Box:
-        """The cells of both; perhaps empty."""
+        """Return the intersection of two boxes; it may be empty."""
         return Box(
             tuple(map(max, self.lo, other.lo)),
             tuple(map(min, self.hi, other.hi)),
         )
 
     def shift(self, offset: Sequence[int]) -> Box:
-        """The box moved by `offset` cells."""
+        """Return the box moved by `offset` cells."""
         return Box(
             tuple(l + o for l, o in zip(self.lo, offset, strict=True)),
             tuple(h + o for h, o in zip(self.hi, offset, strict=True)),
         )
 
     def grow(self, layers: Layers) -> Box:
-        """The box with `layers` (below, above) added along each axis."""
+        """Return the box with `layers` (below, above) added along each axis."""
         return Box(
             tuple(l - below for l, (below, _) in zip(self.lo, layers, strict=True)),
             tuple(h + above for h, (_, above) in zip(self.hi, layers, strict=True)),

@@ -1,39 +1,39 @@
-"""Patch shapes that are worth a measurement."""
+"""Candidate patch shapes for autotuning."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil, prod
 
-FEWEST_CELLS = 256  # of a patch: below, what a kernel call costs shows
-EDGES = (32, 40, 50)  # the best cubes of Mendygral et al. (2017), Fig. 5
+FEWEST_CELLS = 256  # minimum cells of a patch: the overhead of a kernel call is noticeable in smaller patches
+EDGES = (32, 40, 50)  # edges of the best cubes of Mendygral et al. (2017), Fig. 5
 
 
 def candidates(shape: Sequence[int], threads: int) -> tuple[tuple[int, ...], ...]:
-    """Patch shapes to try beside those that the caches ask for.
+    """Return patch shapes to measure in addition to the shapes that suit the caches.
 
-    Slabs and bars with whole rows, so tall that each thread has one, four or sixteen; rows that are cut; and
-    in three dimensions the cubes that were best for others.
+    The candidates are slabs and bars with whole rows, with one, four or sixteen of them per thread. Further
+    candidates have shortened rows. In three dimensions, the cubes of `EDGES` are also included.
 
     Parameters
     ----------
     shape : sequence of int
-        Cells of a subdomain.
+        Cells of a subdomain along each axis.
     threads : int
-        That share it.
+        Threads that share the subdomain.
 
     Returns
     -------
     tuple of tuple of int
-        At most 21 shapes, without repetition; none larger than the subdomain, none that leaves a thread
-        without a patch.
+        At most 21 different shapes. No shape is larger than the subdomain. Each shape gives at least one
+        patch per thread.
     """
-    found = dict.fromkeys(
+    patch_shapes = dict.fromkeys(
         tuple(min(edge, n) for edge, n in zip(patch, shape, strict=True)) for patch in _shapes(shape, threads)
     )
     return tuple(
         patch
-        for patch in found
+        for patch in patch_shapes
         if prod(patch) >= min(FEWEST_CELLS, prod(shape))
         and prod(ceil(n / edge) for n, edge in zip(shape, patch, strict=True)) >= threads
     )

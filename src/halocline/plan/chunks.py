@@ -1,5 +1,8 @@
-"""How an array is stored: in chunks that do not depend on how the grid is cut, each put together and written
-by one rank. Pure functions of one rank, at a cost that does not depend on the number of ranks."""
+"""Storage of arrays in chunks that do not depend on the decomposition.
+
+One rank assembles and writes each chunk. The functions are pure functions of one rank. Their cost does not
+depend on the number of ranks.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from operator import add
 from halocline.plan.box import Box
 from halocline.plan.decompose import Decomposition
 
-CHUNK_BYTES = 4 << 20  # at most; small enough that many ranks share the writing of one field
+CHUNK_BYTES = 4 << 20  # upper limit; small enough that many ranks share the writing of one field
 
 Index = tuple[int, ...]
 
 
 def chunk_shape(shape: Sequence[int], itemsize: int, most: int = CHUNK_BYTES) -> Index:
-    """The shape of chunks of an array: its longest axis is halved, and halved again, until a chunk has no
-    more than `most` bytes.
+    """Return the shape of the chunks of an array.
+
+    The longest axis is halved repeatedly until a chunk has at most `most` bytes.
 
     Examples
     --------
@@ -37,47 +41,48 @@ def chunk_shape(shape: Sequence[int], itemsize: int, most: int = CHUNK_BYTES) ->
 
 @dataclass(frozen=True)
 class ChunkGrid:
-    """The chunks of an array, the last along an axis perhaps smaller.
+    """Chunks of an array; the last chunk along an axis may be smaller.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the array.
+        Shape of the array.
     chunk : tuple of int
+        Shape of a chunk.
     """
 
     shape: Index
     chunk: Index
 
     def box(self, chunk: Index) -> Box:
-        """The elements of a chunk."""
+        """Return the elements of a chunk."""
         lo = tuple(i * c for i, c in zip(chunk, self.chunk, strict=True))
         return Box(lo, tuple(map(min, map(add, lo, self.chunk), self.shape)))
 
     def over(self, box: Box) -> Iterator[Index]:
-        """The chunks that share elements with a box, in order."""
+        """Return the chunks that share elements with a box, in row-major order."""
         if not box:
             return iter(())
         ends = zip(box.lo, box.hi, self.chunk, strict=True)
         return product(*(range(l // c, -(-h // c)) for l, h, c in ends))
 
     def starting_in(self, box: Box) -> Iterator[Index]:
-        """The chunks whose first element is in a box, in order."""
+        """Return the chunks whose first element lies in a box, in row-major order."""
         return (chunk for chunk in self.over(box) if self.box(chunk).lo in box)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Points of a field that make up an array.
+    """Selection of points of a field that forms an array.
 
     Parameters
     ----------
     first : tuple of int
-        The point that is the first element.
+        Point of the first element.
     stride : tuple of int
-        Points from one element to the next, along each axis.
+        Distance in points between adjacent elements, along each axis.
     shape : tuple of int
-        Elements along each axis.
+        Number of elements along each axis.
     """
 
     first: Index
@@ -85,7 +90,7 @@ class Selection:
     shape: Index
 
     def elements(self, points: Box) -> Box:
-        """The elements that lie in a box of points; perhaps none."""
+        """Return the elements that lie in a box of points; the result may be empty."""
         low, high = (
             tuple(-((f - p) // s) for p, f, s in zip(ends, self.first, self.stride, strict=True))
             for ends in (points.lo, points.hi)
@@ -93,23 +98,24 @@ class Selection:
         return Box(low, high).intersect(Box((0,) * len(low), self.shape))
 
     def point(self, element: Index) -> Index:
-        """The point that an element is."""
+        """Return the point of an element."""
         return tuple(f + e * s for e, f, s in zip(element, self.first, self.stride, strict=True))
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a subdomain has of a chunk.
+    """Part of a chunk that one subdomain owns.
 
     Attributes
     ----------
     chunk : tuple of int
+        Index of the chunk.
     subdomain : int
-        The subdomain that has the part.
+        Subdomain that owns the part.
     holder : int
-        The subdomain with the first element of the chunk: its rank puts the chunk together.
+        Subdomain with the first element of the chunk. The rank of the holder assembles the chunk.
     box : Box
-        Elements of the array.
+        Elements of the array in the part.
     """
 
     chunk: Index
@@ -125,7 +131,7 @@ def plan_chunks(
     points: Sequence[int],
     selection: Selection,
 ) -> tuple[list[Part], list[Part]]:
-    """Return the parts of chunks that a rank has, and those of the chunks that it puts together.
+    """Return the parts of chunks that a rank owns, and the parts of the chunks that it assembles.
 
     Parameters
     ----------
@@ -133,61 +139,63 @@ def plan_chunks(
     subdomains : sequence of int
         Subdomains of the rank.
     grid : ChunkGrid
-        Of the array.
+        Chunks of the array.
     points : sequence of int
-        Of the field along each axis: as many as cells, or one more on an upper wall.
+        Points of the field along each axis: the number of cells, or one more with an upper wall.
     selection : Selection
-        Of the array.
+        Points that form the array.
 
     Returns
     -------
     own : list of Part
-        Parts that the subdomains of this rank have, by chunk.
+        Parts in the subdomains of this rank, by chunk.
     parts : list of Part
-        Parts of the chunks whose first element this rank has, by chunk.
+        Parts of the chunks whose first element this rank owns, by chunk.
     """
     chunks: list[Index] = []
-    own: list[Part] = []
+    owned_parts: list[Part] = []
     for number in subdomains:
-        mine = selection.elements(_points(cut, number, points))
-        chunks += grid.starting_in(mine)
-        for chunk in grid.over(mine):
+        owned_elements = selection.elements(_points(cut, number, points))
+        chunks += grid.starting_in(owned_elements)
+        for chunk in grid.over(owned_elements):
             box = grid.box(chunk)
-            own.append(Part(chunk, number, _holder(cut, selection.point(box.lo)), box.intersect(mine)))
-    own.sort(key=lambda part: (part.chunk, part.subdomain))
+            owned_parts.append(
+                Part(chunk, number, _holder(cut, selection.point(box.lo)), box.intersect(owned_elements))
+            )
+    owned_parts.sort(key=lambda part: (part.chunk, part.subdomain))
     parts = []
     for chunk in chunks:
         box = grid.box(chunk)
         last = tuple(h - 1 for h in box.hi)
         for number in _holders(cut, selection.point(box.lo), selection.point(last)):
-            theirs = selection.elements(_points(cut, number, points)).intersect(box)
-            if theirs:  # strides may step over a subdomain
-                parts.append(Part(chunk, number, _holder(cut, selection.point(box.lo)), theirs))
+            held_elements = selection.elements(_points(cut, number, points)).intersect(box)
+            if held_elements:  # strides may step over a subdomain
+                parts.append(Part(chunk, number, _holder(cut, selection.point(box.lo)), held_elements))
     parts.sort(key=lambda part: (part.chunk, part.subdomain))
-    return own, parts
+    return owned_parts, parts
 
 
 def _points(cut: Decomposition, number: int, points: Sequence[int]) -> Box:
-    """The points of a field in a subdomain."""
+    """Return the points of a field in a subdomain."""
     box = cut.box(number)
     ends = zip(box.hi, cut.shape, points, strict=True)
     return Box(box.lo, tuple(most if h == cells else h for h, cells, most in ends))
 
 
 def _place(cut: Decomposition, axis: int, point: int) -> int:
-    """Along an axis, the place of the subdomain that has a point."""
+    """Return the coordinate along an axis of the subdomain that contains a point."""
     cell = min(point, cut.shape[axis] - 1)
     return ((cell + 1) * cut.parts[axis] - 1) // cut.shape[axis]
 
 
 def _holder(cut: Decomposition, point: Index) -> int:
-    """Return the subdomain that has a point."""
+    """Return the subdomain that contains a point."""
     (number,) = _holders(cut, point, point)
     return number
 
 
 def _holders(cut: Decomposition, first: Index, last: Index) -> Iterator[int]:
-    """The subdomains that have points from one to another."""
+    """Yield the subdomains that contain points of the box from `first` to `last`, both included."""
     places = (
         range(_place(cut, axis, l), _place(cut, axis, h) + 1)
         for axis, (l, h) in enumerate(zip(first, last, strict=True))

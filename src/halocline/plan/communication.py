@@ -1,7 +1,7 @@
-"""Named ways of communicating, to be compared with each other.
+"""Named communication schemes for comparisons.
 
-They are the versions of the buoyancy-driven cavity code of Virginia Tech (Sections 4.5 and 4.7). Each has one
-thing more than the one before.
+The schemes are the versions of the buoyancy-driven cavity code of Virginia Tech (Sections 4.5 and 4.7). Each
+scheme adds one optimisation to the previous one.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Communication:
-    """What halos consist of, and how they are exchanged.
+    """Content of the halos and method of their exchange.
 
     Attributes
     ----------
     about : str
+        Description of the scheme.
     halo : {"read", "faces", "edges", "uniform"}
-        What is exchanged; see `halocline.Execution`.
+        Halo segments to exchange; see `halocline.Execution`.
     packing : str
-        Which messages are packed, of `halocline.plan.transfer.PACKING`.
+        Messages to pack; a key of `halocline.plan.transfer.PACKING`.
     overlap : bool
-        Whether patches that need no message run before all have come.
+        True if patches that need no message run before all messages have arrived.
     """
 
     about: str

@@ -1,8 +1,8 @@
-"""Decompositions: how a grid is cut into one subdomain per rank.
+"""Decompositions of a grid into one subdomain per rank.
 
-The cuts of an axis go through the whole grid, so that a subdomain has one neighbour per direction.
-Nothing here is kept per rank: a rank's coordinates, box and neighbours are computed when asked for,
-and a decomposition into a million subdomains is as small as one into two.
+The cuts of an axis cross the whole grid, so that a subdomain has one neighbour per direction. A decomposition
+stores no data per rank: coordinates, boxes and neighbours are computed on request. The size of a
+decomposition therefore does not depend on the number of subdomains.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ Order = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Decomposition:
-    """A grid cut into subdomains whose sizes along an axis differ by at most one.
+    """Grid cut into subdomains whose sizes along an axis differ by at most one cell.
 
     Parameters
     ----------
     shape : tuple of int
-        Cells of the grid.
+        Cells of the grid along each axis.
     parts : tuple of int
         Subdomains along each axis.
     periodic : tuple of bool
+        True for each periodic axis.
     strategy : str
-        How the parts were chosen.
+        Strategy that selected the parts.
     order : tuple of (axis, factor)
-        A rank's number in the mixed radix of the factors, the first the most significant, gives one
-        digit per entry; the digits of an axis, in this order, make up its coordinate. This is row-wise
-        order, Z-order or the order of a recursive bisection, depending on the entries.
+        Mixed-radix numbering of the ranks. Each entry gives one digit of the rank number, the first entry the
+        most significant. The digits of an axis, in this order, form the coordinate along the axis. Depending
+        on the entries, this is row-wise order, Z-order or the order of a recursive bisection.
     cost : int
-        What the exchange of the worst-placed subdomain moves (`halocline.plan.traffic.exchange_cost`).
+        Exchange cost of the worst-placed subdomain (`halocline.plan.traffic.exchange_cost`).
     """
 
     shape: tuple[int, ...]
@@ -68,7 +69,7 @@ class Decomposition:
         return prod(self.parts)
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
-        """Where the subdomain of `rank` lies among the parts of each axis."""
+        """Return the position of the subdomain of `rank` among the parts of each axis."""
         if not 0 <= rank < self.count:
             raise IndexError(f"rank {rank} of {self.count}")
         coordinates, scale = [0] * self.ndim, [1] * self.ndim
@@ -79,7 +80,7 @@ class Decomposition:
         return tuple(coordinates)
 
     def rank_of(self, coordinates: Sequence[int]) -> int:
-        """The rank whose subdomain lies at `coordinates`."""
+        """Return the rank whose subdomain lies at `coordinates`."""
         if not all(0 <= c < p for c, p in zip(coordinates, self.parts, strict=True)):
             raise IndexError(f"coordinates {tuple(coordinates)} of {self.parts} subdomains")
         rest, rank, place = list(coordinates), 0, 1
@@ -90,15 +91,15 @@ class Decomposition:
         return rank
 
     def box(self, rank: int) -> Box:
-        """The cells of the grid that `rank` owns, in global indices."""
+        """Return the cells of the grid that `rank` owns, in global indices."""
         place = tuple(zip(self.coordinates(rank), self.shape, self.parts, strict=True))
         lo = tuple(c * n // p for c, n, p in place)
         return Box(lo, tuple((c + 1) * n // p for c, n, p in place))
 
     def neighbour(self, rank: int, direction: Direction) -> int | None:
-        """The rank next to `rank` in `direction`; None where a wall lies between.
+        """Return the rank next to `rank` in `direction`; None behind a wall.
 
-        Along a periodic axis this wraps around, to `rank` itself where one subdomain spans the axis.
+        A periodic axis wraps around. If one subdomain spans the axis, the neighbour is `rank` itself.
         """
         coordinates = []
         for c, d, p, wraps in zip(self.coordinates(rank), direction, self.parts, self.periodic, strict=True):
@@ -119,49 +120,52 @@ def decompose(
     periodic: bool | Sequence[bool] = True,
     level: str = "node",
 ) -> Decomposition:
-    """Cuts a grid into `count` subdomains.
+    """Return a decomposition of a grid into `count` subdomains.
 
     Parameters
     ----------
     shape : sequence of int
-        Cells along each of one to three axes; the last is contiguous in memory, the first has the
-        slowest stride.
+        Cells along each of one to three axes. The last axis is contiguous in memory; the first axis has the
+        largest stride.
     count : int
         Number of subdomains (ranks).
     strategy : str, or sequence or mapping of int
         ``optimal``
-            The parts of least cost. Where costs are equal: the smallest largest subdomain, then the
-            fewest cuts of the last axis, then of the one before it, so that contiguous rows stay whole.
-            Neighbouring ranks are close in the grid: each prefix of the rank's digits is a block.
+            Parts of minimum cost. For equal costs, the criteria are in this order: the smallest maximum
+            subdomain, the fewest cuts of the last axis, the fewest cuts of the axis before it. Contiguous
+            rows therefore stay whole. Consecutive ranks are close in the grid: each prefix of the digits of a
+            rank is a block.
         ``bisection``
-            The prime factors of the count, largest first, each cut the axis that is longest
-            (Pearson et al. 2020, Fig. 4); of equally long ones the first.
+            The prime factors of the count, largest first, each cut the longest axis (Pearson et al. 2020,
+            Fig. 4). Of axes of equal length, the first is cut.
         ``morton``
-            The axes are halved in turn, the first first; ranks in Z-order: the binary digits abcdef of a
-            rank are the coordinates cf, be, ad (Astaroth, Section 3.3). The count is a power of two.
+            The axes are halved in turn, starting with the first axis. Ranks are in Z-order: the binary digits
+            abcdef of a rank are the coordinates cf, be, ad (Astaroth, Section 3.3). The count must be a power
+            of two.
         ``row``
-            The parts of `optimal`, ranks row by row (the last axis runs fastest).
+            Parts of `optimal`, with ranks in row-major order (the last axis varies fastest).
         ``1d``, ``1d-x``, ``1d-y``, ``1d-z``
-            One axis is cut: the named one, or the one of slowest stride (x).
+            One axis is cut: the named axis, or the axis of largest stride (x).
         ``2d``, ``3d``
-            The first two (three) axes are cut as evenly as the count allows, the slowest stride most.
+            The first two (three) axes are cut as evenly as the count allows. The axis of largest stride has
+            the most cuts.
         ``"4x2x1"``, ``(4, 2, 1)`` or ``{"x": 4, "y": 2}``
-            These parts, row by row; axes that a mapping leaves out are not cut.
+            The given parts, in row-major order. Axes that a mapping omits are not cut.
     radius : int, or sequence or mapping of int or (lower, upper)
-        Layers of halo in the cost, all segments of them; the thickness that a subdomain needs.
+        Halo layers that the cost counts, with all segments. They also set the default of `thickness`.
     traffic : Traffic, optional
-        What is really exchanged, instead of `radius`: see `Traffic.of_schedule`.
+        Actual exchange volume, used instead of `radius`; see `Traffic.of_schedule`.
     thickness : int, or sequence or mapping of int, optional
-        The least number of cells of a subdomain along an axis that is cut or periodic.
+        Minimum number of cells of a subdomain along an axis that is cut or periodic.
     periodic : bool, sequence or mapping of bool, or names of axes
-        Axes that wrap around; at the level of devices those whose ends face other nodes.
+        Periodic axes. At the device level: axes whose ends face other nodes.
     level : str
-        ``node`` or ``device``: which cost counts, see `halocline.plan.traffic.exchange_cost`.
+        ``node`` or ``device``: the cost function, see `halocline.plan.traffic.exchange_cost`.
 
     Raises
     ------
     InputError
-        Wrong arguments, or a count that the axes cannot be cut into.
+        An argument is invalid, or the axes cannot be cut into `count` subdomains.
     """
     ndim = ranges.AXES.check("number of axes", len(shape))
     cells = tuple(
@@ -186,7 +190,7 @@ def decompose(
 
 @dataclass(frozen=True)
 class _Problem:
-    """A grid to be cut: how many subdomains, and how thin they may be along an axis that has halos."""
+    """Grid to be cut, with the number of subdomains and their minimum thickness along axes with halos."""
 
     shape: tuple[int, ...]
     count: int
@@ -200,11 +204,11 @@ class _Problem:
 
     @property
     def limits(self) -> Parts:
-        """The most subdomains along each axis."""
+        """Maximum number of subdomains along each axis."""
         return tuple(max(1, n // t) for n, t in zip(self.shape, self.thickness, strict=True))
 
     def check(self, axis: int, parts: int) -> None:
-        """Raises InputError where `axis` cannot be cut into `parts`."""
+        """Raise InputError if `axis` cannot be cut into `parts`."""
         if parts == 1 and not self.periodic[axis]:
             return
         n, least, name = self.shape[axis], self.thickness[axis], AXES[axis]
@@ -215,19 +219,19 @@ class _Problem:
                 f"axis {name} has {_cells(n)}, but what is read across its periodic ends reaches "
                 f"{_cells(least)}: make the axis at least {_cells(least)} long"
             )
-        why = " each (what is read from neighbours reaches that far)" if least > 1 else ""
+        reason = " each (what is read from neighbours reaches that far)" if least > 1 else ""
         raise InputError(
             f"axis {name} with {_cells(n)} cannot be cut into {parts} subdomains of at least "
-            f"{_cells(least)}{why}: at most {max(1, n // least)} fit, "
+            f"{_cells(least)}{reason}: at most {max(1, n // least)} fit, "
             f"or make the axis at least {_cells(parts * least)} long"
         )
 
     def factorisations(self) -> Iterator[Parts]:
-        """Every way to write the count as a product of parts that the axes can be cut into."""
+        """Return all factorisations of the count into parts that fit the axes."""
         return _factorisations(self.count, self.limits)
 
     def impossible(self) -> InputError:
-        """What to say where no factorisation fits."""
+        """Return the error for a count without a factorisation that fits."""
         limits = self.limits
         fitting = min(self.count, prod(limits))
         while next(_factorisations(fitting, limits), None) is None:
@@ -282,7 +286,7 @@ def _choose(
 
 
 def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
-    """The parts of least cost; ties go to less work, then to whole rows."""
+    """Return the parts of minimum cost; ties prefer less work, then whole rows."""
 
     def rank(parts: Parts) -> tuple[int, int, Parts]:
         work = prod([-(-n // p) for n, p in zip(problem.shape, parts, strict=True)])
@@ -295,7 +299,7 @@ def _optimal(problem: _Problem, cost: Callable[[Parts], int]) -> Parts:
 
 
 def _bisection(problem: _Problem) -> tuple[Parts, Order]:
-    """Cuts the longest axis by each prime factor of the count, largest first."""
+    """Cut the longest axis by each prime factor of the count, largest first."""
     shape, limits = problem.shape, problem.limits
     parts, order = [1] * len(shape), []
     for factor in reversed(prime_factors(problem.count)):
@@ -315,24 +319,24 @@ def _bisection(problem: _Problem) -> tuple[Parts, Order]:
 
 
 def bisected(shape: tuple[int, ...], parts: Parts) -> Order:
-    """Return the order of a recursive bisection of a grid of this shape that ends in `parts`."""
-    left = [prime_factors(p) for p in parts]
+    """Return the order of a recursive bisection of a grid of this shape with the result `parts`."""
+    remaining = [prime_factors(p) for p in parts]
     cut, order = [1] * len(parts), []
-    while any(left):
-        axis = _longest(shape, cut, [axis for axis, factors in enumerate(left) if factors])
-        factor = left[axis].pop()
+    while any(remaining):
+        axis = _longest(shape, cut, [axis for axis, factors in enumerate(remaining) if factors])
+        factor = remaining[axis].pop()
         cut[axis] *= factor
         order.append((axis, factor))
     return tuple(order)
 
 
 def _longest(shape: Sequence[int], parts: Sequence[int], axes: Sequence[int]) -> int:
-    """The axis along which subdomains are longest; the first of equal ones."""
+    """Return the axis along which subdomains are longest; the first of equal axes."""
     return max(axes, key=lambda axis: Fraction(shape[axis], parts[axis]))
 
 
 def _morton(problem: _Problem) -> tuple[Parts, Order]:
-    """Halves the axes in turn; the last bit of a rank belongs to the first axis."""
+    """Halve the axes in turn; the last bit of a rank belongs to the first axis."""
     ndim, bits = len(problem.shape), problem.count.bit_length() - 1
     if problem.count != 1 << bits:
         raise InputError(
@@ -355,7 +359,7 @@ def _one_axis(problem: _Problem, axis: int) -> tuple[Parts, Order]:
 
 
 def _even(problem: _Problem, axes: int) -> tuple[Parts, Order]:
-    """Cuts the first `axes` axes as evenly as possible, earlier ones more."""
+    """Cut the first `axes` axes as evenly as possible; earlier axes have more parts."""
     ndim = len(problem.shape)
     if axes > ndim:
         raise InputError(
@@ -376,7 +380,7 @@ def _even(problem: _Problem, axes: int) -> tuple[Parts, Order]:
 
 
 def _given(problem: _Problem, parts: Parts) -> tuple[Parts, Order]:
-    """Checks parts that the user named."""
+    """Check parts that the user specifies."""
     text = "x".join(map(str, parts))
     if len(parts) != len(problem.shape):
         raise InputError(
@@ -401,7 +405,7 @@ def _row_wise(parts: Parts) -> Order:
 
 
 def prime_factors(number: int) -> list[int]:
-    """The prime factors of a positive number, in ascending order."""
+    """Return the prime factors of a positive number, in ascending order."""
     factors, divisor = [], 2
     while divisor * divisor <= number:
         while number % divisor == 0:
@@ -412,7 +416,7 @@ def prime_factors(number: int) -> list[int]:
 
 
 def _factorisations(number: int, limits: Sequence[int]) -> Iterator[Parts]:
-    """Every tuple of divisors with product `number` and entries up to `limits`."""
+    """Return an iterator over all tuples of divisors with product `number` and entries up to `limits`."""
     small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
     divisors = small + [number // d for d in reversed(small) if d * d != number]
 
@@ -421,11 +425,11 @@ def _factorisations(number: int, limits: Sequence[int]) -> Iterator[Parts]:
             if rest <= limits[0]:
                 yield (rest,)
             return
-        room = prod(limits[1:])
+        largest_rest = prod(limits[1:])
         for d in divisors:
             if d > limits[0]:
                 break
-            if rest % d == 0 and rest // d <= room:
+            if rest % d == 0 and rest // d <= largest_rest:
                 for parts in split(rest // d, limits[1:]):
                     yield (d, *parts)
 

@@ -1,4 +1,4 @@
-"""Devices: which ones a user chose, which rank of a node drives which, and which takes which subdomain."""
+"""Selection of devices, and their assignment to the ranks of a node and to subdomains."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ EXPECTED = "expected cpu, cuda or opencl, with the numbers of devices if not all
 
 @dataclass(frozen=True)
 class DeviceChoice:
-    """What a user chose to compute on.
+    """Devices that a user selects for a run.
 
     Attributes
     ----------
     interface : {"cpu", "cuda", "opencl"}
     indices : tuple of int
-        Devices by the numbers that each process counts them with, in the order of their subdomains. Empty:
-        all that it sees; of OpenCL all of the first one's platform.
+        Device numbers in the numbering of each process, in the order of their subdomains. Empty: all visible
+        devices, with OpenCL all visible devices of the platform of the first one.
     """
 
     interface: str = "cpu"
@@ -28,12 +28,12 @@ class DeviceChoice:
 
     @classmethod
     def parse(cls, text: str) -> DeviceChoice:
-        """The choice that a text such as "cpu", "cuda" or "opencl:0,1" makes.
+        """Return the selection in a text such as "cpu", "cuda" or "opencl:0,1".
 
         Raises
         ------
         InputError
-            There is no such interface, or what follows the colon are no numbers of devices.
+            The interface is unknown, or the part after the colon is no list of device numbers.
         """
         if not isinstance(text, str):
             raise InputError(f"device {text!r} is no text; {EXPECTED}")
@@ -64,37 +64,38 @@ class DeviceChoice:
         return self.interface + (":" + ",".join(map(str, self.indices)) if self.indices else "")
 
     def among(self, platforms: Sequence[str], why: str = "") -> tuple[int, ...]:
-        """The numbers of the chosen devices, where a process sees some of the interface.
+        """Return the numbers of the selected devices among the visible devices of the interface.
 
         Parameters
         ----------
         platforms : sequence of str
-            Of each of them. Devices of different ones reach none of each other's memory.
+            Platform of each visible device. Devices of different platforms cannot access each other's memory.
         why : str
-            Why there are none.
+            Reason for an empty `platforms`.
 
         Raises
         ------
         InputError
-            It sees none, or not all that are named, or these are of different platforms.
+            No device is visible, a selected device is not visible, or the selected devices have different
+            platforms.
         """
-        seen = len(platforms)
+        device_count = len(platforms)
         if self.interface == "cpu":
             return ()
-        if seen == 0:
-            said = f" ({why})" if why else ""
+        if device_count == 0:
+            reason = f" ({why})" if why else ""
             raise InputError(
-                f"device {str(self)!r}: there is none{said}; see `halocline doctor`, or take cpu"
+                f"device {str(self)!r}: there is none{reason}; see `halocline doctor`, or take cpu"
             )
-        missing = [index for index in self.indices if index >= seen]
+        missing = [index for index in self.indices if index >= device_count]
         if missing:
-            indices = "only 0" if seen == 1 else f"those from 0 to {seen - 1}"
+            indices = "only 0" if device_count == 1 else f"those from 0 to {device_count - 1}"
             raise InputError(
                 f"device {str(self)!r}: there is no {self.interface}:{missing[0]}; expected {indices}, as "
                 "`halocline doctor` lists them"
             )
         if not self.indices:
-            return tuple(n for n in range(seen) if platforms[n] == platforms[0])
+            return tuple(n for n in range(device_count) if platforms[n] == platforms[0])
         first = self.indices[0]
         other = next((n for n in self.indices if platforms[n] != platforms[first]), None)
         if other is not None:
@@ -106,19 +107,20 @@ class DeviceChoice:
         return self.indices
 
 
-# -- which rank drives which ---------------------------------------------------------------------------------
+# -- assignment of devices to ranks --------------------------------------------------------------------------
 
 
 def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, ...], ...]:
-    """The devices that each rank of a node drives.
+    """Return the devices of each rank of a node.
 
-    Where there are as many devices as ranks, or more, each rank has a block of them, one subdomain on each.
-    Where there are more ranks, neighbouring ranks share a device, with a subdomain each.
+    With at least as many devices as ranks, each rank has a block of devices with one subdomain per device.
+    With more ranks than devices, neighbouring ranks share a device, and each rank has one subdomain.
 
     Raises
     ------
     InputError
-        No devices, or more of them than ranks, but no multiple: ranks have equally many subdomains.
+        There are no devices, or the number of devices exceeds the number of ranks and is no multiple of it.
+        All ranks have the same number of subdomains.
 
     Examples
     --------
@@ -133,34 +135,37 @@ def share_devices(devices_of_node: int, ranks_of_node: int) -> tuple[tuple[int, 
             raise InputError(f"{number} {name} on a node; expected 1 or more")
     if ranks > devices:
         return tuple((rank * devices // ranks,) for rank in range(ranks))
-    each = devices // ranks
+    devices_per_rank = devices // ranks
     if devices % ranks:
         fit = ", ".join(str(n) for n in range(1, devices) if devices % n == 0)
         raise InputError(
             f"{devices} devices of a node cannot be shared out evenly over its {ranks} ranks; choose {fit} "
-            f"or {devices} ranks on a node, or name {each * ranks} of the devices"
+            f"or {devices} ranks on a node, or name {devices_per_rank * ranks} of the devices"
         )
-    return tuple(tuple(range(rank * each, rank * each + each)) for rank in range(ranks))
+    return tuple(
+        tuple(range(rank * devices_per_rank, rank * devices_per_rank + devices_per_rank))
+        for rank in range(ranks)
+    )
 
 
 def deal_devices(chosen: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
-    """The devices that each rank of a node drives, where a launcher may have hidden some from it.
+    """Return the devices of each rank of a node if a launcher may hide devices from ranks.
 
     Parameters
     ----------
     chosen : sequence of sequence of str
-        For each rank of the node the identities of the devices that it sees and the user chose.
+        For each rank of the node, the identities of the visible devices that the user selects.
 
     Returns
     -------
     tuple of tuple of int
-        For each rank places in its own sequence. Ranks that see the same devices share them out
-        (`share_devices`); ranks that see each their own keep them.
+        For each rank, positions in its own sequence. Ranks with the same visible devices share them
+        (`share_devices`). Ranks with disjoint visible devices keep their own.
 
     Raises
     ------
     InputError
-        Devices cannot be shared out evenly, or some ranks see some of the same.
+        Devices cannot be shared evenly, or the visible devices of two ranks overlap only in part.
 
     Examples
     --------
@@ -169,20 +174,21 @@ def deal_devices(chosen: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]
     >>> deal_devices([["A"], ["B"]])
     ((0,), (0,))
     """
-    if not chosen or len({tuple(sorted(own)) for own in chosen}) == 1:
-        shared = share_devices(len(chosen[0]) if chosen else 0, len(chosen))
-        # each rank may count them in an order of its own
-        places = [dict(zip(_by_name(chosen[0]), _by_name(own), strict=True)) for own in chosen]
+    if not chosen or len({tuple(sorted(identities)) for identities in chosen}) == 1:
+        device_shares = share_devices(len(chosen[0]) if chosen else 0, len(chosen))
+        # ranks may number the same devices in different orders
+        places = [dict(zip(_by_name(chosen[0]), _by_name(identities), strict=True)) for identities in chosen]
         return tuple(
-            tuple(place[device] for device in own) for place, own in zip(places, shared, strict=True)
+            tuple(place[device] for device in identities)
+            for place, identities in zip(places, device_shares, strict=True)
         )
-    every = [identity for own in chosen for identity in set(own)]
+    every = [identity for identities in chosen for identity in set(identities)]
     if len(every) > len(set(every)):
         raise InputError(
             "some ranks of a node see some of the same devices, but not all of them; let the launcher show "
             "each rank all devices of the node, or each its own (CUDA_VISIBLE_DEVICES)"
         )
-    counts = sorted(len(own) for own in chosen)
+    counts = sorted(len(identities) for identities in chosen)
     if counts[0] == 0 or counts[0] != counts[-1]:
         raise InputError(
             f"ranks of a node see from {counts[0]} to {counts[-1]} devices; expected as many on each: let "
@@ -195,26 +201,28 @@ def _by_name(identities: Sequence[str]) -> list[int]:
     return sorted(range(len(identities)), key=identities.__getitem__)
 
 
-# -- which takes which subdomain -----------------------------------------------------------------------------
+# -- assignment of subdomains to devices ---------------------------------------------------------------------
 
 
 def distance_between(
     bandwidth: Sequence[Sequence[float]], slots: Sequence[int] | None = None
 ) -> list[list[float]]:
-    """Seconds per byte between the slots of a node, as `halocline.plan.lay_out` and `place` take them.
+    """Return the distance in seconds per byte between the slots of a node.
+
+    The functions `halocline.plan.lay_out` and `place` accept the result.
 
     Parameters
     ----------
     bandwidth : matrix
-        Bytes a second from device a of a node to device b; what is on the diagonal does not matter.
+        Bytes per second from device a of a node to device b. The diagonal is ignored.
     slots : sequence of int, optional
-        The device of each slot: the devices of the node's ranks one after the other. Each device one slot
-        where not given. Two slots on one device are at no distance.
+        Device of each slot, rank by rank. By default, each device has one slot. The distance between two
+        slots of one device is 0.
 
     Raises
     ------
     InputError
-        No square matrix, or a bandwidth that is not positive.
+        The matrix is not square, or a bandwidth is not positive.
     """
     count = len(bandwidth)
     for a, row in enumerate(bandwidth):

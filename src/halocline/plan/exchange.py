@@ -1,4 +1,4 @@
-"""The messages and copies that fill halos from neighbours before a sweep."""
+"""Messages and copies that fill halos from neighbours before a sweep."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from halocline.plan.box import Box
 from halocline.plan.subdomain import Subdomain
 from halocline.plan.transfer import Transfers
 
-TAGS = 27  # per exchange, one for each direction in three dimensions
+TAGS = 27  # per exchange: one tag for each direction in three dimensions
 
 
 @dataclass(frozen=True)
 class Message:
-    """What one subdomain sends to another in one direction, as one message.
+    """Message from one subdomain to another in one direction.
 
     Parameters
     ----------
     peer : int
-        The subdomain at the other end.
+        Subdomain at the other end.
     tag : int
-        The same at both ends, another for every direction and exchange: two subdomains along a periodic
-        axis are neighbours twice, and know by the tag which side a message is for.
+        MPI tag, equal at both ends and different for every direction and exchange. Two subdomains may be
+        neighbours on both sides of a periodic axis. The tag then identifies the side.
     direction : tuple of int
-        Where the peer lies, seen from this subdomain; 0 along axes that one subdomain spans.
+        Direction of the peer, relative to this subdomain; 0 along axes that one subdomain spans.
     parts : tuple of (field, box)
-        What is sent or received, in this order; boxes in this subdomain's own indices. They have equal
-        shapes at both ends.
+        Sent or received boxes, in message order and in the indices of this subdomain. Their shapes are equal
+        at both ends.
     sources : tuple of Box
-        Of a received message: the same parts in the sender's indices.
+        For a received message: the same boxes in the indices of the sender.
     bytes : int
+        Size of the message.
     method : str
-        See `halocline.plan.transfer.METHODS`.
+        Transfer method, a key of `halocline.plan.transfer.METHODS`.
     packed : bool
-        False where MPI takes the cells out of the field; see `halocline.plan.transfer.PACKING`.
+        False if MPI reads the cells directly from the field; see `halocline.plan.transfer.PACKING`.
     """
 
     peer: int
@@ -51,14 +52,17 @@ class Message:
 
     @property
     def code(self) -> int:
-        """The direction in which the message leaves its sender, as a number below 27."""
+        """Direction of the message, relative to its sender, as a number below 27."""
         return self.tag % TAGS
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A halo segment of `field` that this rank copies: from the subdomain `subdomain`, perhaps around a
-    periodic axis from the one that it is for. `source` is in that one's indices."""
+    """Copy of a halo segment of `field` within this rank.
+
+    The cells come from `subdomain`, which may be the target subdomain itself across a periodic axis. The box
+    `source` is in the indices of `subdomain`.
+    """
 
     field: int
     source: Box
@@ -69,7 +73,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Everything that is sent, received and copied for one subdomain before a sweep."""
+    """All messages and copies of one subdomain before a sweep."""
 
     sends: tuple[Message, ...] = ()
     receives: tuple[Message, ...] = ()
@@ -81,28 +85,28 @@ def exchange(
 ) -> Exchange:
     """Plan the exchange of one subdomain before a sweep.
 
-    Inactive cells of blocks are not sent, and subdomains without an active cell receive nothing: their halos
-    are not read, and all others hold zeros there.
+    Inactive cells of blocks are not sent. Subdomains without an active cell receive nothing: no kernel reads
+    their halos. All other subdomains hold zeros in inactive halo cells.
 
     Parameters
     ----------
     schedule : Schedule
-        Has the fields, and the blocks of the grid.
+        Schedule with the fields and the blocks of the grid.
     number : int
-        Number of the sweep, which distinguishes this exchange from the others of the schedule.
+        Number of the sweep in the schedule. It distinguishes the tags of different exchanges.
     sweep : Sweep
-        Its `exchange` has the halo segments to fill, the same on all subdomains.
+        Sweep whose `exchange` contains the halo segments to fill, the same on all subdomains.
     transfers : Transfers
     wrapped : bool
-        True where the kernel wraps the rows of the fields in `Sweep.wraps` around itself: their ends need no
-        copy.
+        True if the kernel wraps the rows of the fields in `Sweep.wraps` periodically. The ends of these rows
+        need no copy.
     """
-    own, fields, blocks = subdomain.number, schedule.fields, schedule.blocks
+    this_subdomain, fields, blocks = subdomain.number, schedule.fields, schedule.blocks
     wraps = sweep.wraps if wrapped else ()
 
     def neighbour(direction: Direction) -> int | None:
         peer = subdomain.neighbour(direction)
-        if peer is None or peer == own or Subdomain(subdomain.decomposition, peer).active(blocks):
+        if peer is None or peer == this_subdomain or Subdomain(subdomain.decomposition, peer).active(blocks):
             return peer
         return None
 
@@ -111,7 +115,8 @@ def exchange(
     sends: dict[Direction, list[tuple[int, Box]]] = {}
     receives: dict[Direction, list[tuple[int, Box, Box]]] = {}
     copies = []
-    # directions of messages with parts along the last axis: one to this subdomain itself has no direction
+    # directions of messages with parts along the last axis; a message to this subdomain itself has no
+    # direction
     along_last: set[Direction] = set()
     for number_of_field, footprint in sorted(sweep.exchange.items()):
         field = fields[number_of_field]
@@ -122,20 +127,22 @@ def exchange(
             peer = neighbour(direction)
             along_rows = number_of_field in wraps and not any(direction[:-1])
             if peer is not None and not along_rows:
-                there = Subdomain(subdomain.decomposition, peer) if peer != own else subdomain
+                peer_subdomain = (
+                    Subdomain(subdomain.decomposition, peer) if peer != this_subdomain else subdomain
+                )
                 segment = subdomain.segment(points, direction, width)
-                whole = there.source(there.owned(field), direction, width)
-                for source in there.pieces(whole, blocks):
+                whole = peer_subdomain.source(peer_subdomain.owned(field), direction, width)
+                for source in peer_subdomain.pieces(whole, blocks):
                     target = source.shift(tuple(map(sub, segment.lo, whole.lo)))
-                    if transfers.copied(own, peer):
+                    if transfers.copied(this_subdomain, peer):
                         size = target.size * ITEMSIZE[field.dtype]
                         copies.append(Copy(number_of_field, source, target, peer, size))
                     else:
                         along_last |= lengthwise
                         receives.setdefault(towards, []).append((number_of_field, target, source))
-            # the neighbour opposite receives from here what this subdomain receives from `direction`
+            # the neighbour opposite to `direction` receives the mirrored segment
             peer = neighbour(_opposite(direction))
-            if peer is not None and not along_rows and not transfers.copied(own, peer):
+            if peer is not None and not along_rows and not transfers.copied(this_subdomain, peer):
                 for source in subdomain.pieces(subdomain.source(points, direction, width), blocks):
                     along_last |= lengthwise
                     sends.setdefault(_opposite(towards), []).append((number_of_field, source))
@@ -147,7 +154,7 @@ def exchange(
         assert peer is not None
         size = sum(box.size * ITEMSIZE[fields[f].dtype] for f, box in parts)
         code = sum((d + 1) * 3**axis for axis, d in enumerate(sent))  # below 27, in any dimension
-        tag, method = number * TAGS + code, transfers.method(own, peer)
+        tag, method = number * TAGS + code, transfers.method(this_subdomain, peer)
         packed = transfers.packed(method, sent in along_last)
         return Message(peer, tag, towards, tuple(parts), tuple(sources), size, method, packed)
 

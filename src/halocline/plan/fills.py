@@ -1,4 +1,4 @@
-"""Where boundary conditions are applied: the ghost cells of a subdomain beyond the walls it touches."""
+"""Boxes of boundary fills: the ghost cells of a subdomain beyond the walls that it touches."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from halocline.plan.transfer import Transfers
 
 @dataclass(frozen=True)
 class Rim:
-    """A part of a fill that lies over halo segments which come by message, or reads them along the wall.
+    """Part of a fill that depends on messages.
 
-    Bit i of `needs` is set where it reads what the i-th received message of the sweep brings.
+    A rim covers halo segments that arrive by message, or reads them along the wall. Bit i of `needs` is set
+    if the rim reads cells of the i-th received message of the sweep.
     """
 
     box: Box
@@ -28,12 +29,12 @@ class Rim:
 
 @dataclass(frozen=True)
 class FillBoxes:
-    """Where the fill numbered `fill` of a sweep runs on this rank.
+    """Boxes of one fill of a sweep on this rank; `fill` is the number of the fill.
 
-    `core` depends on no message. Rims follow the cores, both in the order of the sweep's fills: a fill
-    reads ghost cells that fills before it wrote.
+    The `core` depends on no message. All cores run before the rims. Both follow the order of the fills of the
+    sweep, because a fill reads ghost cells that earlier fills wrote.
 
-    Boxes are in the points of the fill's field: the kernel runs over exactly these indices.
+    Boxes are in the points of the field of the fill: the kernel runs over exactly these indices.
     """
 
     fill: int
@@ -49,19 +50,26 @@ def fill_boxes(
     transfers: Transfers,
     blocks: Blocks | None = None,
 ) -> tuple[FillBoxes, ...]:
-    """The boxes of every fill whose wall this subdomain touches; several for a fill where inactive blocks lie
-    between, whose ghost cells nobody reads.
+    """Return the boxes of all fills whose wall this subdomain touches.
 
-    Along the other axes a fill covers the owned points, and as many layers beyond as `Fill.corners` asks:
-    over halo cells of another subdomain (a rim), over halo cells that were copied within this one (core),
-    over ghost cells that fills of the axes that it covers have written (core). Other ghost cells are left to
-    their own fill, which covers this one's. Where it reads along the wall, owned points beside another
-    subdomain belong to rims too, and so does a core that reads rims.
+    A fill has several entries if inactive blocks interrupt the wall. No kernel reads the ghost cells of these
+    blocks.
+
+    Along the other axes, a fill covers the owned points and the layers of `Fill.corners` beyond them. These
+    layers are of three kinds:
+
+    - halo cells of another subdomain form a rim
+    - halo cells that are copied within this subdomain belong to the core
+    - ghost cells that the fills of the axes in `Fill.covers` write belong to the core
+
+    The fill of another axis sets all other ghost cells, and covers the ghost cells of this fill. If a fill
+    reads along the wall, owned points next to another subdomain also belong to rims. A core that reads rims
+    becomes a rim.
     """
     if not subdomain.active(blocks):
         return ()
-    found: list[FillBoxes] = []
-    late: list[tuple[Fill, Box]] = []  # rims so far
+    fill_plans: list[FillBoxes] = []
+    late: list[tuple[Fill, Box]] = []  # rims of the previous fills
     for number, fill in enumerate(fills):
         if not subdomain.walls[fill.axis][fill.side > 0]:
             continue
@@ -69,9 +77,9 @@ def fill_boxes(
             if any(_reads(boxes.core, fill, other, box) for other, box in late):
                 core = Rim(boxes.core, _needs(boxes.core, fill, receives))
                 boxes = FillBoxes(number, _nowhere(boxes.core), (core, *boxes.rims))
-            found.append(boxes)
-        late += [(fill, rim.box) for boxes in found if boxes.fill == number for rim in boxes.rims]
-    return tuple(found)
+            fill_plans.append(boxes)
+        late += [(fill, rim.box) for boxes in fill_plans if boxes.fill == number for rim in boxes.rims]
+    return tuple(fill_plans)
 
 
 def _boxes(
@@ -96,8 +104,8 @@ def _boxes(
     if blocks is None:
         yield FillBoxes(number, boxes[0], over)
         return
-    near = blocks.near(_reach(fill, fills), subdomain.decomposition.periodic)
-    for core in subdomain.pieces(boxes[0], near) if boxes[0] else ():
+    nearby_blocks = blocks.near(_reach(fill, fills), subdomain.decomposition.periodic)
+    for core in subdomain.pieces(boxes[0], nearby_blocks) if boxes[0] else ():
         yield FillBoxes(number, core, ())
     if over:
         yield FillBoxes(number, _nowhere(owned), over)
@@ -106,15 +114,17 @@ def _boxes(
 def _intervals(
     subdomain: Subdomain, fill: Fill, axis: int, n: int, transfers: Transfers
 ) -> list[tuple[int, int]]:
-    """What a fill covers along another axis of `n` points: the interval without messages, perhaps empty,
-    then those of rims."""
+    """Return the intervals that a fill covers along another axis of `n` points.
+
+    The first interval depends on no message and may be empty. The intervals of rims follow.
+    """
     alone = subdomain.decomposition.parts[axis] == 1 and transfers.copied(*[subdomain.number] * 2)
     (lower, upper), (below, above) = fill.corners[axis], fill.along[axis]
-    there = [axis in fill.covers if wall else alone for wall in subdomain.walls[axis]]
-    comes = [not wall and not alone for wall in subdomain.walls[axis]]
-    start = min(below, n) if comes[0] else -lower if there[0] else 0
-    stop = max(n - above, start) if comes[1] else n + upper if there[1] else n
-    rims = [(-lower, start)] * comes[0] + [(stop, n + upper)] * comes[1]
+    is_covered = [axis in fill.covers if wall else alone for wall in subdomain.walls[axis]]
+    is_received = [not wall and not alone for wall in subdomain.walls[axis]]
+    start = min(below, n) if is_received[0] else -lower if is_covered[0] else 0
+    stop = max(n - above, start) if is_received[1] else n + upper if is_covered[1] else n
+    rims = [(-lower, start)] * is_received[0] + [(stop, n + upper)] * is_received[1]
     return [(start, stop), *(rim for rim in rims if rim[0] < rim[1])]
 
 
@@ -123,15 +133,17 @@ def _nowhere(like: Box) -> Box:
 
 
 def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
-    """How far from a ghost cell, along each axis, what reads it may lie: patches, across the wall and along
-    it, and fills of other axes, from their walls inward."""
+    """Return the maximum distance between a ghost cell of a fill and the cells that depend on it, per axis.
+
+    The dependent cells are those of patches, across and along the wall, and those of fills of other axes.
+    """
     reach = [max(layers) for layers in fill.corners]
     for other in fills:
         if other.axis != fill.axis:
             reach[other.axis] = max(reach[other.axis], max(fill.corners[other.axis]) + other.reach)
     reach[fill.axis] = fill.depth
     for other in fills:
-        # its ghosts are read so far along the wall, and across it
+        # ghost cells of the other fill are read over this distance, along the wall and across it
         if any(map(any, other.along)):
             more = [max(layers) for layers in other.corners]
             more[other.axis] = max(other.depth, other.reach)
@@ -140,25 +152,25 @@ def _reach(fill: Fill, fills: tuple[Fill, ...]) -> list[int]:
 
 
 def _reads(box: Box, fill: Fill, other: Fill, there: Box) -> bool:
-    """Whether a fill that runs over a box reads ghosts of another one in a box."""
+    """Return True if a fill that runs over a box reads ghost cells of another fill in the box `there`."""
     if not box or other.axis == fill.axis or other.field not in fill.operands:
         return False
     return bool(_read(box, fill).intersect(there))
 
 
 def _read(box: Box, fill: Fill) -> Box:
-    """The cells of a rim, of those inward from the wall, and of those along it that the fill reads."""
+    """Return the cells that the fill of a box reads, including cells inward from the wall and along it."""
     inward = (0, fill.reach) if fill.side < 0 else (fill.reach, 0)
     return box.grow([inward if axis == fill.axis else fill.along[axis] for axis in range(len(box.lo))])
 
 
 def _needs(box: Box, fill: Fill, receives: tuple[Message, ...]) -> int:
-    """The messages that bring what a rim reads."""
+    """Return the messages with cells that a rim reads, as bits."""
     return needs(receives, dict.fromkeys(fill.operands, _read(box, fill)))
 
 
 def needs(receives: tuple[Message, ...], read: Mapping[int, Box]) -> int:
-    """The messages, as bits, that bring any cell of the box that is read of each field."""
+    """Return the messages, as bits, that contain cells of the box that is read of each field."""
     mask = 0
     for i, message in enumerate(receives):
         if any(field in read and box.intersect(read[field]) for field, box in message.parts):

@@ -1,4 +1,4 @@
-"""Whether subdomains are thick enough for what a schedule reads."""
+"""Check that subdomains are thick enough for the reads of a schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from halocline.plan.decompose import Decomposition
 
 @dataclass(frozen=True)
 class Need:
-    """`field` needs a subdomain to be `cells` thick along `axis`, for the reason `why`."""
+    """Minimum thickness of a subdomain: `cells` along `axis` for `field`, for the reason `why`."""
 
     field: int
     axis: int
@@ -22,7 +22,7 @@ class Need:
 
 
 def least_thickness(schedule: Schedule) -> tuple[int, ...]:
-    """The least cells of a subdomain along each axis that is cut or periodic."""
+    """Return the minimum number of cells of a subdomain along each axis that is cut or periodic."""
     needs = list(_needs(schedule))
     return tuple(
         max((need.cells for need in needs if need.axis == axis), default=1) for axis in range(schedule.ndim)
@@ -30,11 +30,10 @@ def least_thickness(schedule: Schedule) -> tuple[int, ...]:
 
 
 def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
-    """Raises InputError, the same on every rank, where a subdomain is too thin for the schedule, or the value
-    at a point is asked for where nothing is computed.
+    """Raise InputError if a subdomain is too thin for the schedule, or a probed point is inactive.
 
-    A neighbour sends what it owns, so that its subdomain must be as thick as the halo is wide; a
-    boundary condition reads what its subdomain owns.
+    All ranks raise the same error. A neighbour sends cells that it owns, so that its subdomain must have at
+    least the thickness of the halo. A boundary condition reads cells that its subdomain owns.
     """
     for sweep in schedule.sweeps():
         for cell in (reduction.cell for reduction in sweep.reductions):
@@ -53,7 +52,7 @@ def check_fit(schedule: Schedule, decomposition: Decomposition) -> None:
         cells, parts = decomposition.shape[axis], decomposition.parts[axis]
         alone = parts == 1
         if alone and not decomposition.periodic[axis] and need.why == HALO:
-            continue  # nothing is exchanged there
+            continue  # no exchange along this axis
         thickness = cells // parts + (alone and not decomposition.periodic[axis] and field.staggered[axis])
         if thickness >= need.cells:
             continue
@@ -72,7 +71,9 @@ REACH = "has a boundary condition that reads"
 
 
 def _needs(schedule: Schedule) -> Iterator[Need]:
-    """Yield the layers that sweeps read or compute of neighbours, and those that boundary conditions read."""
+    """Yield the layers that sweeps read or compute of neighbours, and the layers that boundary conditions
+    read.
+    """
     for sweep in schedule.sweeps():
         for field, footprint in (*sweep.reads.items(), *sweep.exchange.items()):
             for axis, layers in enumerate(footprint.layers(schedule.ndim)):

@@ -1,7 +1,7 @@
-"""Growth of a grid with the ranks of a weak scaling study (the cavity code, Section 4.3).
+"""Growth of a grid with the ranks of a weak-scaling study (the cavity code, Section 4.3).
 
-With growth 1 each rank has a cube where the grid of one is a cube and ranks are in Z-order, as for Fig. 13 of
-Pekkilä et al. 2022, which does not say how grids grow.
+With growth 1, each rank has a cube if the grid of one rank is a cube and ranks are in Z-order. The grids
+resemble those of Fig. 13 of Pekkilä et al. 2022; that paper does not describe the growth.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from halocline.plan.decompose import decompose
 
 
 def grown(shape: Sequence[int], factor: int) -> tuple[int, ...]:
-    """The grid for `factor` times as many ranks: axes doubled in turn, the slowest-stride axis first (growth
-    1); what is odd of the factor lengthens the axis whose turn it is."""
-    made, axis = list(shape), 0
+    """Return the grid for `factor` times as many ranks (growth 1).
+
+    The axes are doubled in turn, starting with the axis of largest stride. An odd remaining factor multiplies
+    the next axis in turn.
+    """
+    lengths, axis = list(shape), 0
     while factor > 1:
         by = 2 if factor % 2 == 0 else factor
-        made[axis % len(made)] *= by
+        lengths[axis % len(lengths)] *= by
         factor //= by
         axis += 1
-    return tuple(made)
+    return tuple(lengths)
 
 
 def grown_as_cut(shape: Sequence[int], ranks: int, strategy: str) -> tuple[int, ...]:
-    """The grid for so many ranks, longer along the axes that it is cut along (growth 2)."""
+    """Return the grid for a number of ranks, extended along the axes that are cut (growth 2)."""
     parts = decompose(tuple(shape), ranks, strategy=strategy).parts
     return tuple(n * count for n, count in zip(shape, parts, strict=True))

@@ -1,4 +1,4 @@
-"""What a subdomain on a device does in a sweep, kernel by kernel: over which cells, in which groups."""
+"""Kernel launches of a subdomain on a device in a sweep: cells and thread blocks."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from halocline.compile.strategy import LARGEST_GROUP, march_axis
 from halocline.plan.box import Box
 from halocline.plan.rank import SubdomainPlan, SweepPlan
 
-MOST_PARTIALS = 8192  # groups that reduce, about: one group merges what they leave
-LONGEST_MARCH = 128  # cells of a thread that reduces
-MARCH = 16  # cells of a thread, where nothing asks for more
-MANY_GROUPS = 8192  # where as many are left threads march further
-CELLS_A_PLANE = 8  # of a march, for each plane that is read before it; measured: docs/performance.md
-MOST_GROUPS = 65535  # of CUDA, along all axes but the contiguous one
-ROW_THREADS = 64  # of a group, along the contiguous axis, where there are rows for several
+MOST_PARTIALS = 8192  # approximate limit of thread blocks that reduce; one block merges their results.
+LONGEST_MARCH = 128  # cells per thread of a kernel that reduces.
+MARCH = 16  # default number of cells per thread.
+MANY_GROUPS = 8192  # threads stream through more cells while at least this number of thread blocks remains.
+CELLS_A_PLANE = 8  # streamed cells for each plane that is read in advance; measured: docs/performance.md.
+MOST_GROUPS = 65535  # limit of CUDA along all axes but the contiguous one.
+ROW_THREADS = 64  # threads of a thread block along the contiguous axis, if several rows are available
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel over one box.
+    """Launch of a kernel over one box.
 
     Parameters
     ----------
     kernel : DeviceKernel
     cells : Box
-        Those that it runs over.
+        Cells that the kernel computes.
     patch : Box
-        Which they belong to: scratch arrays cover it.
+        Patch of these cells; scratch arrays cover the patch.
     top : tuple of int
-        As in the table of patches.
+        Upper-wall flags, as in the table of `Patches`.
     groups, group : tuple of three int
-        Groups and the threads of each, along the contiguous axis first.
+        Number of thread blocks, and threads per block, along each axis; the contiguous axis comes first.
     march : int
-        Cells of each thread along the slowest axis.
+        Cells of each thread along the axis of largest stride (2.5D streaming).
     first_group : int
-        The number of its first group among those of all launches of the kernel in the sweep.
+        Number of the first thread block of the launch among all launches of the kernel in the sweep.
     """
 
     kernel: DeviceKernel
@@ -53,15 +53,15 @@ class Launch:
 
     @property
     def number_of_groups(self) -> int:
-        """All groups."""
+        """Total number of thread blocks."""
         return self.groups[0] * self.groups[1] * self.groups[2]
 
 
 @dataclass(frozen=True)
 class Item:
-    """Launches that run once what they need has come: those of a patch, or of a box in the halo.
+    """Launches of a patch or of a box in the halo, which run after their dependencies are complete.
 
-    `needs` and `rims` as in `SweepPlan`; `halo` is true for a box in the halo.
+    For `needs` and `rims` see `SweepPlan`. The flag `halo` is True for a box in the halo.
     """
 
     needs: int
@@ -77,12 +77,12 @@ class SweepLaunches:
     Parameters
     ----------
     fills : tuple of Launch
-        Boundary conditions before the patches.
+        Boundary conditions that run before the patches.
     rims : tuple of Launch
-        The same where they wait for messages.
+        Boundary conditions that wait for messages.
     items : tuple of Item
     partials : tuple of (kernel, groups)
-        Each kernel that reduces, and how many groups all its launches have.
+        Each kernel that reduces, with the number of thread blocks of all its launches.
     """
 
     fills: tuple[Launch, ...]
@@ -92,7 +92,7 @@ class SweepLaunches:
 
 
 def sweep_launches(schedule: Schedule, sweep: Sweep, own: SubdomainPlan, todo: SweepPlan) -> SweepLaunches:
-    """The launches of a sweep of a schedule for devices."""
+    """Return the launches of a sweep of a schedule for devices."""
     assert schedule.device is not None
     kernels = schedule.device.kernels
     groups: dict[DeviceKernel, int] = {}
@@ -126,10 +126,12 @@ def _over(
     origin: tuple[int, ...],
     groups: dict[DeviceKernel, int],
 ) -> tuple[Launch, ...]:
-    """One kernel after the other over a patch; counts the groups of those that reduce."""
+    """Return the launches of kernels over a patch, one after the other; count the blocks of those that
+    reduce.
+    """
     launches = []
     for kernel in kernels:
-        above = [t if wanted else 0 for t, wanted in zip(top, kernel.top, strict=True)]
+        above = [t if extends else 0 for t, extends in zip(top, kernel.top, strict=True)]
         cells = patch.grow([(lo, hi + t) for (lo, hi), t in zip(kernel.extent, above, strict=True)])
         if kernel.cell is not None:
             place = tuple(c - o for c, o in zip(kernel.cell, origin, strict=True))
@@ -144,7 +146,7 @@ def _over(
 
 
 def _layer(box: Box, axis: int, side: int, layer: int) -> Box:
-    """A layer of ghosts, counted from the wall."""
+    """Return one layer of ghost cells, counted from the wall."""
     at = box.hi[axis] - 1 - layer if side < 0 else box.lo[axis] + layer
     lo, hi = list(box.lo), list(box.hi)
     lo[axis], hi[axis] = max(at, box.lo[axis]), min(at + 1, box.hi[axis])
@@ -166,7 +168,7 @@ def _launch(
         march = max(min(kernel.march or MARCH, shape[marched]), -(-shape[marched] // MOST_GROUPS))
     rows = shape[1] if marched == 0 else 1
     most = kernel.group or (ROW_THREADS if rows > 1 else LARGEST_GROUP, LARGEST_GROUP, 1)
-    # no more threads than the kernel was compiled for; in a narrow box they have more rows
+    # the launch bounds of the kernel limit the threads; blocks of a narrow box have more rows
     threads = prod(kernel.group or (LARGEST_GROUP,))
     along = _power_of_two(shape[2], most[0])
     group = (along, _power_of_two(rows, threads // along), 1)
@@ -176,15 +178,15 @@ def _launch(
     if marched is not None:
         if kernel.march is None:
             longest = CELLS_A_PLANE * kernel.ahead
-            march = _doubled(march, longest, lambda own: prod(with_march(2 * own)) >= MANY_GROUPS)
+            march = _doubled(march, longest, lambda length: prod(with_march(2 * length)) >= MANY_GROUPS)
         if kernel.reductions:
-            march = _doubled(march, LONGEST_MARCH, lambda own: prod(with_march(own)) > MOST_PARTIALS)
+            march = _doubled(march, LONGEST_MARCH, lambda length: prod(with_march(length)) > MOST_PARTIALS)
         march = min(march, shape[marched])
     return Launch(kernel, cells, patch, top, with_march(march), group, march, first_group)
 
 
 def _doubled(march: int, longest: int, further: Callable[[int], bool]) -> int:
-    """A march that is doubled until it is long enough, or is to go no further."""
+    """Return a streaming length, doubled until it reaches `longest` or the condition `further` fails."""
     while march < longest and further(march):
         march *= 2
     return march
@@ -193,12 +195,12 @@ def _doubled(march: int, longest: int, further: Callable[[int], bool]) -> int:
 def _groups(
     shape: tuple[int, ...], group: tuple[int, int, int], marched: int | None, march: int
 ) -> tuple[int, int, int]:
-    """Groups along three axes, the contiguous one first, for cells of a shape."""
+    """Return the number of thread blocks along three axes, the contiguous one first, for cells of a shape."""
     per_group = [march if axis == marched else group[2 - axis] for axis in (2, 1, 0)]
     along, across, slowest = (-(-n // size) for n, size in zip(reversed(shape), per_group, strict=True))
     return along, across, slowest
 
 
 def _power_of_two(n: int, most: int) -> int:
-    """The least power of two that is at least n, but at most `most`."""
+    """Return the smallest power of two that is at least `n`, but at most `most`."""
     return min(1 << max(0, n - 1).bit_length(), most)
