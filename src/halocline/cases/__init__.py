@@ -1,1 +1,1 @@
-"""Cases: problem files that `halocline run` knows by name. A copy of one in another folder runs as well."""
+"""Cases: problem files that `halocline run` knows by name. A copy in another folder also runs."""

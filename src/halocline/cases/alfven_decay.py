@@ -1,7 +1,7 @@
 """A circularly polarised Alfvén wave in a viscous, resistive gas: decays as exp(-ν k² t).
 
 b = a B_x (0, cos kx, -sin kx) and u = -b / √(μ₀ ρ) travel along x at the Alfvén speed. |b| is uniform, so
-that no pressure gradient arises however large a is, and with ν = η all of it decays as exp(-ν k² t).
+there is no pressure gradient for any amplitude a. With ν = η, u and b decay as exp(-ν k² t).
 
 Source: an exact solution of the equations where nu = eta (Alfvén 1942, Nature 150, 405).
 """

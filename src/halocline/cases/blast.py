@@ -12,10 +12,10 @@ from halocline.physics.mhd_tvd import drawn
 from halocline.physics.mhd_tvd.checks import general, primitives, turned
 from halocline.physics.mhd_tvd.parameters import PAPER, STEADY
 
-BURST = 0.1  # the least kinetic energy at the end, over the heat of the sphere
+BURST = 0.1  # minimum kinetic energy at the end, over the heat of the sphere
 LEAST_HEAT = 1e-9
 USUAL_PRESSURE = 100.0
-STRONG_FIELD = 50.0  # from here on entropy waves need viscosity, or density alternates from cell to cell
+STRONG_FIELD = 50.0  # from this field on, density oscillates without viscosity of entropy waves
 
 shape = hc.cells(200, 300, 200, also=[(200, 300)])
 radius = hc.setting("radius", 0.125, "length", "of the hot sphere", above=0.0, origin=PAPER)
@@ -43,7 +43,7 @@ def pictures():
 
 
 def check(sim, record):
-    """Check that no floor acts, the symmetry under half a turn, and that the gas has burst out."""
+    """Return the checks of floors, of the symmetry under half a turn, and of the kinetic energy."""
     checks, state = general(sim, record), primitives(sim, values["gamma"])
     floors = sum(record.events[name]["count"] for name in ("density floor", "pressure floor"))
     checks.append(hc.Check("floors", floors, most=0, about="cells raised to the least density or pressure"))
@@ -60,12 +60,12 @@ def check(sim, record):
 def burst(sim, record, state):
     """Return the check of the kinetic energy over the heat of the sphere beyond that of the gas around it.
 
-    Pressure accelerates gas evenly at first: before the end of the case the energy grows as the square of
-    time.
+    Pressure accelerates the gas uniformly at first. Before the end of the case, the energy grows as the
+    square of time.
     """
-    if pressure < USUAL_PRESSURE:  # motion goes as the square of what drives it, heat in proportion
-        why = f"no bound for pressure = {pressure:g}, below {USUAL_PRESSURE:g}"
-        return hc.Check.not_compared("kinetic energy", why)
+    if pressure < USUAL_PRESSURE:  # kinetic energy is quadratic in the pressure, heat is linear
+        reason = f"no bound for pressure = {pressure:g}, below {USUAL_PRESSURE:g}"
+        return hc.Check.not_compared("kinetic energy", reason)
     before = record.series[0]
     heat = before["energy"] - before["E_mag"] - 1.0 / (values["gamma"] - 1.0)
     if abs(heat) < LEAST_HEAT:
@@ -77,7 +77,7 @@ def burst(sim, record, state):
 
 
 def maps(sim):
-    """Draw maps, in space in the plane z = 0 (Figure 22)."""
+    """Return the figure of maps, on three axes of the plane z = 0 (Figure 22), on the first rank."""
     panels = drawn.maps(sim, "rho", "kinetic", "p_magnetic", p_magnetic="magnetic energy")
     return None if panels is None else Figure(panels, columns=3)
 

@@ -1,8 +1,8 @@
 """A gas heated from below, between walls of fixed temperature: rolls set in, or die away.
 
-The layer at rest, 0 < z < 1, conducts heat: T falls linearly, and ρ is as T to the power m. The unit of
-length is the depth, of density that in the middle, of acceleration gravity. Gravity acts along the last axis,
-across which the walls lie; nothing rubs on them.
+The layer at rest, 0 < z < 1, conducts heat. T decreases linearly with z, and ρ is proportional to T to the
+power m. The units are the depth of the layer, the density in the middle, and the acceleration of gravity.
+Gravity acts along the last axis, and the walls lie across this axis. They are stress-free.
 
 Source: polytropic layers: Gough, Moore, Spiegel and Toomre 1976, ApJ 206, 536; Hurlburt, Toomre and Massaguer
 1984, ApJ 282, 557.
@@ -15,7 +15,7 @@ import halocline.physics.mhd as mhd
 from halocline.lang.boundary import Ghost
 from halocline.physics.mhd.parameters import ALL
 
-WIDTH = 2 * math.sqrt(2)  # of the rolls that set in first, in depths of the layer (Rayleigh 1916)
+WIDTH = 2 * math.sqrt(2)  # width of the first unstable rolls, in depths of the layer (Rayleigh 1916)
 AXES = "xyz"
 
 steps = 1000
@@ -39,7 +39,7 @@ if index >= 1 / (gamma - 1):
     raise hc.InputError(
         f"index is {index:g}; a layer is unstable below 1 / (gamma - 1) = {1 / (gamma - 1):g}"
     )
-fall = gamma / ((gamma - 1) * cp * (index + 1))  # of T over the depth
+fall = gamma / ((gamma - 1) * cp * (index + 1))  # decrease of T over the depth
 top = fall / contrast
 bottom = top + fall
 middle = (top + bottom) / 2
@@ -57,9 +57,10 @@ density = hc.Extrapolate(4)
 
 
 def fixed_temperature(name):
-    """Return the condition of the entropy at a wall with a temperature.
+    """Return the condition of the entropy at a wall with a fixed temperature.
 
-    T continues antisymmetrically about the wall, as a linear one does, and ln ρ as its own condition says.
+    T continues antisymmetrically about the wall, like a linear profile. The condition of ln ρ determines ln ρ
+    beyond the wall.
     """
 
     def entropy(s, layer):
@@ -93,7 +94,7 @@ ends = ()
 
 def start(sim):
     x, z = grid.x, grid.coordinates()[up]
-    warmth = hc.log((bottom + (top - bottom) * z) / middle)  # ln T over that in the middle
+    warmth = hc.log((bottom + (top - bottom) * z) / middle)  # ln T minus its value in the middle
     pattern = hc.cos(2 * math.pi / width * x) + (hc.random(seed, 0, grid.cell_number()) - 0.5)
     for field in gas.fields:
         sim[field] = 0.0
@@ -115,8 +116,8 @@ sim = hc.Simulation(
     order=6,
     terms=gas.terms,
 )
-# beyond the cold wall the temperature, continued linearly, must be above 0 in all ghosts
-most = shape[up] / ((sim.order - 1) / 2)  # the last centre is radius - 1/2 cells beyond the wall
+# The temperature, continued linearly beyond the cold wall, must be positive in all ghost cells.
+most = shape[up] / ((sim.order - 1) / 2)  # the last ghost cell centre is radius - 1/2 cells beyond the wall
 if contrast >= most:
     raise hc.InputError(
         f"contrast is {contrast:g}; expected a number below {most:g} with {shape[up]} cells between the "

@@ -15,12 +15,12 @@ from halocline.physics import mhd_tvd
 from halocline.physics.mhd_tvd import checks, drawn
 from halocline.physics.mhd_tvd.setup import Direction
 
-# boxes that hold one wave, and its direction, by their number of axes
+# box with one wave, and direction of the wave, by number of axes
 EXTENTS = {1: (1.0,), 2: (math.sqrt(5), math.sqrt(5) / 2), 3: (3.0, 1.5, 1.5)}
 ALONG = {1: (1.0,), 2: (1.0, 2.0), 3: (1.0, 2.0, 2.0)}
-ERROR = 100.0  # over the square of the cells along the shorter side
-SCATTER = 1e-13  # what rounding in float64 leaves between cells that are alike, over the mean field
-PERIOD = "After one period"  # the panel on the left of Figure 23
+ERROR = 100.0  # Bound of the error times the square of the number of cells along the shorter side.
+SCATTER = 1e-13  # Rounding errors in float64 between cells of equal phase, over the mean field.
+PERIOD = "After one period"  # Left panel of Figure 23.
 
 shape = hc.cells(64, 32, also=[(64,), (64, 32, 32)])
 amplitude = hc.setting("amplitude", 0.1, "1", "of velocity and field", above=0.0, origin="Tóth 2000")
@@ -32,7 +32,7 @@ extent = EXTENTS[axes]
 grid = hc.Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
 gas = mhd_tvd.IdealMHD(grid, flux=values.pop("flux"), limiting=values.pop("limiting"))
 along = Direction.of(*ALONG[axes])
-# velocity and field of one sign: the wave travels against the mean field, with 1 through the gas
+# Velocity and field have the same sign: the wave travels against the mean field, with speed 1 in the gas.
 speed = 1.0 + carried
 until = 1.0 / speed
 
@@ -43,13 +43,13 @@ families = (hc.Family(PERIOD, 2, (32, 64, 128)), hc.Family(PERIOD, 3, (32, 64)))
 
 
 def exact(time):
-    s, gone = along.along(grid.coordinates()), 0.0 - speed * time
+    s, distance = along.along(grid.coordinates()), 0.0 - speed * time
 
     def y(s):
-        return amplitude * hc.sin(k * (s - gone))
+        return amplitude * hc.sin(k * (s - distance))
 
     def z(s):
-        return amplitude * hc.cos(k * (s - gone))
+        return amplitude * hc.cos(k * (s - distance))
 
     b = along.field(grid, (1.0, 0.0, 0.0), [y, z], [lambda s: -z(s) / k, lambda s: y(s) / k])
     v = along.turned((0.0 - carried, y(s), z(s)))
@@ -69,20 +69,22 @@ def error(sim):
 
 
 def check(sim, record):
-    """Check the error, and that cells of the same phase are alike."""
-    found = checks.general(sim, record)
-    found.append(checks.wave_error(sim, exact, amplitude, ERROR, until))
+    """Return the checks of the error and of the equality of cells with the same phase."""
+    results = checks.general(sim, record)
+    results.append(checks.wave_error(sim, exact, amplitude, ERROR, until))
     wave = profile(sim)
     if wave is not None:
         about = "greatest spread of B₂ among cells of the same phase, over the amplitude"
         off = scatter(shape, wave[1]) / amplitude
-        found.append(hc.Check("scatter", off, most=grid.rounding(SCATTER) / amplitude, about=about))
-    return found
+        results.append(hc.Check("scatter", off, most=grid.rounding(SCATTER) / amplitude, about=about))
+    return results
 
 
 def profile(sim):
-    """Return the coordinate along the wave of every cell, and the component of the field across it that lies
-    in the plane; on the first rank, None on others. All ranks call this."""
+    """Return wave coordinate and transverse field of every cell, on the first rank; None on others.
+
+    The field is the component across the wave in the plane. All ranks call this function.
+    """
     known = pictures()
     across = sum(e * known[f"B_{a}"] for e, a in zip(along.e1, "xyz", strict=True) if e)
     field = sim.gather(across)
@@ -93,11 +95,11 @@ def profile(sim):
 
 
 def scatter(shape, values):
-    """Return the greatest range of values among cells of the same phase.
+    """Return the maximum range of values among cells of the same phase.
 
-    The grid and the start look the same from all of these, so that only rounding tells them apart.
+    Grid and start are equal for all these cells, so only rounding errors distinguish them.
     """
-    # each axis holds one period: the phase of a cell is the sum of its indices over the cells of their axes
+    # An axis has one period. The phase of a cell is the sum of index / number of cells over all axes.
     parts = math.lcm(*shape)
     steps = [np.arange(n) * (parts // n) for n in shape]
     phase = sum(np.meshgrid(*steps, indexing="ij")) % parts
@@ -108,11 +110,14 @@ def scatter(shape, values):
 
 
 def wave_front(sim):
-    """Draw the field across the wave of every cell, and that of the exact solution (Figure 23, right)."""
-    found = profile(sim)
-    if found is None:
+    """Return the figure of the field across the wave, with the exact solution (Figure 23, right).
+
+    Ranks but the first return None.
+    """
+    wave = profile(sim)
+    if wave is None:
         return None
-    s, field = (array.ravel() for array in found)
+    s, field = (array.ravel() for array in wave)
     end = float(np.ceil(2 * np.abs(s).max())) / 2
     x = np.linspace(-end, end, 401)
     solution = amplitude * np.sin(k * (x + speed * sim.time))

@@ -1,7 +1,7 @@
 """Ideal MHD: a weak loop of field carried around a periodic box, twice.
 
-In the plane the loop lies along z. In space it is a cylinder along (-1, 0, 2)/√5, of period 2/√5 across it
-(Gardiner and Stone 2008, Section 6.1).
+On two axes, the axis of the loop is along z. On three axes, the loop is a cylinder along (-1, 0, 2)/√5, with
+period 2/√5 across it (Gardiner and Stone 2008, Section 6.1).
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.7; Gardiner and Stone 2005 and 2008.
 """
@@ -17,11 +17,11 @@ from halocline.physics.mhd_tvd.gas import squared
 from halocline.physics.mhd_tvd.parameters import why_unbounded
 from halocline.physics.mhd_tvd.transport import at_cells
 
-FULL = {2: 128, 3: 200}  # cells along the shorter side that bounds hold for
-LOST = 0.15  # the most that is lost of the magnetic energy by the end
-APART = 0.3  # the most that the field differs by then
+FULL = {2: 128, 3: 200}  # Cells along the shorter side for which the bounds hold.
+LOST = 0.15  # Maximum relative loss of magnetic energy at the end.
+APART = 0.3  # Maximum relative difference of the field at the end.
 SMEARED = 1e-3
-ALONG = 1e-12  # what rounding in float64 may leave of a field along z
+ALONG = 1e-12  # limit of rounding errors in float64 of the field along z
 
 shape = hc.cells(256, 128, also=[(200, 200, 300)])
 amplitude = hc.setting("amplitude", 1e-3, "field × length", "slope of the vector potential", above=0.0)
@@ -54,11 +54,11 @@ def space(x, y, z):
 
 
 def back(x, way, period):
-    """Return the coordinate of gas at x before it moved by a way, in the same period around 0."""
-    gone = math.remainder(way, period)
-    if gone == 0.0:
+    """Return the coordinate of gas before it moved from x by a distance, within the same period around 0."""
+    offset = math.remainder(way, period)
+    if offset == 0.0:
         return x
-    before, half = x - gone, 0.5 * period
+    before, half = x - offset, 0.5 * period
     return hc.where(before > half, before - period, hc.where(before < -half, before + period, before))
 
 
@@ -79,21 +79,23 @@ def pictures():
 
 
 def check(sim, record):
-    """Check the loop's energy, its place, that the grid has smeared it, and in the plane that no field is
-    along it."""
+    """Return the checks of the energy, position and smearing of the loop.
+
+    On two axes, a further check is that there is no field along it.
+    """
     checks = general(sim, record)
-    kept = record.series[-1]["E_mag"] / record.series[0]["E_mag"]
-    # second-order schemes smear an edge over h^(2/3) t^(1/3), and energy is lost there
+    energy = record.series[-1]["E_mag"] / record.series[0]["E_mag"]
+    # second-order schemes smear an edge over h^(2/3) t^(1/3), and lose energy there
     coarser, later = max(1.0, FULL[axes] / min(shape)), max(1.0, sim.time / until)
     smeared = coarser ** (2 / 3) * later ** (1 / 3)
     off, along = apart(sim)
-    if why := why_unbounded(sim.numbers):
-        checks += [hc.Check.not_compared(name, why) for name in ("magnetic energy kept", "loop carried")]
+    if reason := why_unbounded(sim.numbers):
+        checks += [hc.Check.not_compared(name, reason) for name in ("magnetic energy kept", "loop carried")]
     else:
         left, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
         about = "of that at the start"
-        checks.append(hc.Check("magnetic energy kept", kept, least=left, most=most, about=about))
-        least = SMEARED * min(1.0, sim.time)  # a loop that stays as it was has not gone round
+        checks.append(hc.Check("magnetic energy kept", energy, least=left, most=most, about=about))
+        least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
         about = "difference of the field from that of a loop carried with the gas, over its sum"
         most = min(1.0, APART * smeared)
         checks.append(hc.Check("loop carried", off, least=least, most=most, about=about))
@@ -104,7 +106,7 @@ def check(sim, record):
 
 
 def apart(sim):
-    """Return the mean difference of the field from the exact one, over its mean, and the greatest |b_z|."""
+    """Return the mean difference of the field from the exact one, over its mean, and the maximum |b_z|."""
     solution = exact(sim.time)
     off = sum(abs(f - solution[f]) for f in gas.b)
     size = sum(abs(solution[f]) for f in gas.b)
@@ -113,15 +115,17 @@ def apart(sim):
 
 
 def maps(sim):
-    """Draw B² at the start and now: of the plane the middle square, in space the middle of the z axis (Figure
-    21)."""
+    """Return the figure of B² at the start and now (Figure 21); None on ranks but the first.
+
+    On two axes it shows the square in the middle, on three axes the middle of the z axis.
+    """
     solution = exact(0.0)
     at_start = squared(at_cells(hc.Vector(solution[f] for f in gas.b), axes))
-    before, after = (cut(sim, what) for what in (at_start, 2.0 * pictures()["p_magnetic"]))
+    before, after = (cut(sim, quantity) for quantity in (at_start, 2.0 * pictures()["p_magnetic"]))
     if before is None or after is None:
         return None
-    before, after = (each.within("x", -0.5, 0.5) for each in (before, after))
-    limits = (0.0, amplitude**2)  # within the loop the field is as strong as that
+    before, after = (section.within("x", -0.5, 0.5) for section in (before, after))
+    limits = (0.0, amplitude**2)  # B² within the loop
     panels = [Map(before, "$B^2$ at t = 0", limits), Map(after, f"$B^2$ at t = {sim.time:.4g}", limits)]
     return Figure(panels, columns=2)
 

@@ -7,7 +7,7 @@ import math
 
 import halocline as hc
 
-steps = 100  # that measurements take
+steps = 100  # for measurements
 shape = hc.cells(64, 64, 64, also=[(64,), (64, 64)])
 kappa = hc.setting("kappa", 1.0, "length²/time", "thermal diffusivity", above=0.0)
 dt = hc.setting("dt", 0.0, "time", "time step; 0 for 0.1 h² / (axes kappa)", least=0.0)
@@ -18,7 +18,7 @@ waves = [2 * math.pi / length for length in grid.extent]
 decay = kappa * sum(k**2 for k in waves)
 until = 1 / decay
 
-MOST_ERROR = 4.0  # over the square of the cells along the shortest side, by differences of second order
+MOST_ERROR = 4.0  # bound times the square of the number of cells along the shortest side
 error_name = "greatest error over amplitude"
 shown = ("largest",)
 families = (
@@ -47,11 +47,11 @@ def error(sim):
 
 
 def check(sim, record):
-    made = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
+    gain = abs(record.series[-1]["total"] - record.series[0]["total"]) / grid.size
     about = "greatest difference from the exact solution, over its largest value"
     return [
         hc.Check("error", error(sim), most=MOST_ERROR / min(shape) ** 2, about=about),
-        hc.Check("heat made", made, most=grid.rounding(1e-14), about="in the box, over its cells"),
+        hc.Check("heat made", gain, most=grid.rounding(1e-14), about="in the box, over its cells"),
     ]
 
 

@@ -32,7 +32,7 @@ values = mhd.settings(physics, SAMPLE, nu=5e-3, eta=5e-3)
 grid = hc.Grid(shape, extent=(2 * math.pi,) * len(shape), periodic=True)
 gas = mhd.MHD(grid, physics)
 forcing = mhd.Forcing(kmin, kmax)
-forcing.vectors(grid)  # wrong numbers are found here
+forcing.vectors(grid)  # raises an error for unsuitable numbers
 dt, limit = mhd.stepping(gas, **step_control)
 shown = ("u_rms", "B_rms", "E_kin", "E_mag", "kinetic_helicity", "magnetic_helicity")
 ends = ()
@@ -40,7 +40,9 @@ ends = ()
 
 def force(step, dt):
     names = {"seed": "seed", "strength": "force", "helicity": "sigma", "speed": "cs0"}
-    return forcing(grid, step=step, dt=dt, **{own: hc.parameter(name) for own, name in names.items()})
+    return forcing(
+        grid, step=step, dt=dt, **{argument: hc.parameter(name) for argument, name in names.items()}
+    )
 
 
 def equations(step, dt):

@@ -15,8 +15,8 @@ from halocline.physics.mhd_tvd.setup import Direction
 
 MAGNETIC = ("fast", "alfven", "slow", "entropy")
 HYDRODYNAMIC = ("sound", "shear_y", "shear_z", "entropy_hydro")
-CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # at rest in the gas, which moves instead
-ERROR = 40.0  # over the square of the cells along the shorter side; measured: 10 to 32, by wave and flux
+CARRIED = ("entropy", "shear_y", "shear_z", "entropy_hydro")  # At rest in the gas, which moves.
+ERROR = 40.0  # Bound times the square of the number of cells along the shorter side; measured: 10 to 32.
 
 shape = hc.cells(256, also=[(64, 32, 32)])
 kind = hc.setting(
@@ -42,7 +42,7 @@ if direction < 0 and kind in CARRIED:
 
 
 class Wave(NamedTuple):
-    """Background with a small perturbation, (ρ, u, v, w, B_y, B_z, p) each, and its speed."""
+    """Background and small perturbation, (ρ, u, v, w, B_y, B_z, p) each, with field across and speed."""
 
     background: tuple[float, ...]
     across: float
@@ -53,9 +53,9 @@ class Wave(NamedTuple):
 def wave(kind, upward, gamma):
     """Return a wave of ρ = 1, P = 3/5, with B = (1, √2, 1/2) or without field.
 
-    Shear and entropy waves ride on v_x = 1; others travel through gas at rest. (The paper's sentence has the
-    two exchanged: a shear wave at rest would not move.) Modes are those of Roe and Balsara 1996, with ρ α_f,
-    ρ α_s as the density of fast and slow waves.
+    The gas has v_x = 1 for shear and entropy waves, and is at rest for others. (The sentence of the paper
+    exchanges both cases, but a shear wave in gas at rest would not move.) Modes are those of Roe and Balsara
+    1996, with ρ α_f and ρ α_s as the density of fast and slow waves.
     """
     rho, p, u = 1.0, 0.6, 1.0 if kind in CARRIED else 0.0
     across, By, Bz = (1.0, math.sqrt(2.0), 0.5) if kind in MAGNETIC else (0.0, 0.0, 0.0)
@@ -88,7 +88,7 @@ def wave(kind, upward, gamma):
     return Wave(background, across, mode, slow)
 
 
-# a periodic box that holds one wave: (1), or (3, 3/2, 3/2) with n = (1/3, 2/3, 2/3)
+# periodic box with one wave: (1), or (3, 3/2, 3/2) with n = (1/3, 2/3, 2/3)
 extent = (1.0,) if len(shape) == 1 else (3.0, 1.5, 1.5)
 grid = hc.Grid(shape, extent=extent, origin=tuple(-e / 2 for e in extent), periodic=True)
 along = Direction.of(1.0) if len(shape) == 1 else Direction.of(1.0, 2.0, 2.0)
@@ -111,21 +111,21 @@ families = tuple(  # the panels of Figure 13
 
 def exact(time):
     k, s = 2 * math.pi, along.along(grid.coordinates())
-    gone = (-own.speed if direction < 0 else own.speed) * time
+    distance = (-own.speed if direction < 0 else own.speed) * time
 
-    def here(q, r, s):
-        return q + amplitude * r * hc.cos(k * (s - gone))
+    def value_at(q, r, s):
+        return q + amplitude * r * hc.cos(k * (s - distance))
 
     def integral(_, r, s):
-        return amplitude * r / k * hc.sin(k * (s - gone))
+        return amplitude * r / k * hc.sin(k * (s - distance))
 
     modes = list(zip(own.background, own.mode, strict=True))
-    rho, u, v, w, By, Bz, p = (partial(here, *each) for each in modes)
+    rho, u, v, w, By, Bz, p = (partial(value_at, *mode) for mode in modes)
     b = along.field(
         grid,
         (own.across, *own.background[4:6]),
         [By, Bz],
-        [partial(integral, *each) for each in modes[4:6]],
+        [partial(integral, *mode) for mode in modes[4:6]],
     )
     return mhd_tvd.conserved(gas, rho(s), along.turned((u(s), v(s), w(s))), p(s), b)
 

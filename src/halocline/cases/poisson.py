@@ -1,7 +1,7 @@
 """-Δu = f on the unit interval, square or cube, u = 0 on its boundary; conjugate gradients.
 
-Points lie h = 1 / (n + 1) apart, and walls lie h beyond the outer ones. The exact solution is
-u = Π sin²(π x_i), so that f = -2 π² Σ_i cos(2 π x_i) Π_(j≠i) sin²(π x_j).
+The spacing is h = 1 / (n + 1), and walls are at distance h from the outer points. The exact solution is
+u = Π sin²(π x_i), so f = -2 π² Σ_i cos(2 π x_i) Π_(j≠i) sin²(π x_j).
 
 Source: UMBC HPCF-2018-10, Sections 2 and 3.
 """
@@ -28,7 +28,7 @@ u = grid.field("u", boundary=hc.Value(0))
 
 
 def operator(v):
-    """Return h² times the negative Laplacian: 2 dim v less the sum of the neighbours (Eqs. 2.2 and 2.3)."""
+    """Return h² times the negative Laplacian: 2 dim v minus the sum of the neighbours (Eqs. 2.2 and 2.3)."""
     axes = range(grid.ndim)
     neighbours = [v[tuple(side * (a == axis) for a in axes)] for axis in axes for side in (-1, 1)]
     return 2 * grid.ndim * v - sum(neighbours[1:], start=neighbours[0])

@@ -1,6 +1,6 @@
 """Ideal MHD with shocks: a dense disk that turns in a field, which slows it by waves.
 
-The disk, r < 0.1, turns with v = 2 r / 0.1. A taper leads to the gas at rest from r = 0.115 on.
+The disk, r < 0.1, rotates with v = 2 r / 0.1. From there to r = 0.115, a taper joins it to the gas at rest.
 
 Source: Mendygral et al. 2017, ApJS 228, 23, Section 6.6; the first rotor problem of Tóth 2000, J. Comput.
 Phys. 161, 605.

@@ -1,7 +1,7 @@
 """Two gases at rest behind a diaphragm that bursts: a rarefaction, a contact and a shock.
 
-The tube 0 < x < 1 has its diaphragm at 1/2. Its mirror image lies at -1 < x < 0: the box is periodic. The gas
-on the left has s = 0.
+The tube 0 < x < 1 has its diaphragm at 1/2. Its mirror image is at -1 < x < 0, so the box is periodic. The
+gas on the left has s = 0.
 
 Source: Sod 1978, J. Comput. Phys. 27, 1; exact solution: Toro 2009, Riemann Solvers and Numerical Methods for
 Fluid Dynamics, Chapter 4.
@@ -41,10 +41,10 @@ ends = ()
 
 
 def start(sim):
-    # share of the right side: differences of high order need a start that the grid resolves
+    # fraction of the right state; differences of high order need a start that the grid resolves
     thickness = width * 2 * LENGTH / shape[0]
     share = 0.5 + 0.5 * hc.tanh((abs(grid.x) - LENGTH / 2) / thickness)
-    # density and pressure over those on the left
+    # density and pressure, divided by those on the left
     rho, p = 1.0 + (right / left - 1.0) * share, 1.0 + (p_right / p_left - 1.0) * share
     for field in gas.fields:
         sim[field] = 0.0

@@ -28,7 +28,7 @@ ends = ()
 def sound_mode(values, k):
     """Return λ and (ln ρ, u, s) for u = 1 of the sound wave exp(i k x + λ t) that travels upward along x.
 
-    They are an eigenvector of the equations made linear about a gas at rest with ln ρ = ln ρ₀ and s = 0.
+    They are an eigenvector of the linearised equations for a gas at rest with ln ρ = ln ρ₀ and s = 0.
     """
     gamma, cp, cs2 = values["gamma"], values["cp"], values["cs0"] ** 2
     damping = (4 / 3 * values["nu"] + values["zeta"]) * k**2
@@ -48,7 +48,10 @@ def sound_mode(values, k):
 
 
 def rounded(number):
-    """Return a complex number of 12 digits, the same on all processors: the last digits of NumPy's differ."""
+    """Return a complex number rounded to 12 digits.
+
+    The last digits of NumPy's results depend on the processor; the rounded number does not.
+    """
     return complex(float(f"{number.real:.12e}"), float(f"{number.imag:.12e}"))
 
 

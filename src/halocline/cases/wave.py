@@ -1,6 +1,6 @@
 """Sound in a closed room: a standing wave between its walls, by leapfrog.
 
-Pressure lies in the cells, and velocity on the faces between them. No air crosses the walls:
+Pressure is stored in cells, and velocity on the faces between them. No air crosses the walls:
 dp/dt = -div v, dv/dt = -grad p.
 
 Source: Yee 1966, IEEE Transactions on Antennas and Propagation 14, 302, for another pair of fields.
@@ -10,7 +10,7 @@ import math
 
 import halocline as hc
 
-steps = 100  # that measurements take
+steps = 100  # for measurements
 shape = hc.cells(128, 128, also=[(128,), (64, 64, 64)])
 courant = hc.setting(
     "courant", 0.5, "1", "the time step over the longest that is stable", above=0.0, below=1.0
@@ -22,9 +22,9 @@ v = grid.vector("v", location="face")
 waves = [math.pi / length for length in grid.extent]
 frequency = math.sqrt(sum(k**2 for k in waves))
 dt = courant / (shape[0] * math.sqrt(grid.ndim))
-until = 0.875 * 2 * math.pi / frequency  # the pressure changes fast there, so that a late wave shows
+until = 0.875 * 2 * math.pi / frequency  # the pressure changes fast at this time, so a late wave is detected
 
-MOST_ERROR = 1.7  # over the square of the cells along the shortest side
+MOST_ERROR = 1.7  # bound times the square of the number of cells along the shortest side
 scheme_name = "leapfrog"
 error_name = "greatest error of the pressure over its amplitude"
 shown = ("largest",)
@@ -42,13 +42,13 @@ def step(p, v, dt):
 
 
 def standing(x, along=None):
-    """Return cosines between the walls; along one axis a sine, as the slope has there."""
+    """Return cosines between the walls; along one axis a sine, like the slope there."""
     pairs = enumerate(zip(waves, x, strict=True))
     return math.prod(hc.sin(k * y) if axis == along else hc.cos(k * y) for axis, (k, y) in pairs)
 
 
 def exact(time):
-    """Return pressure and velocity, which leapfrog has half a step before."""
+    """Return the pressure, and the velocity half a step before, as leapfrog stores them."""
     fields = {p: math.cos(frequency * time) * standing(p.coordinates)}
     size = math.sin(frequency * (time - 0.5 * dt)) / frequency
     for axis, f in enumerate(v):

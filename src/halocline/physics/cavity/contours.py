@@ -1,4 +1,4 @@
-"""Panels of contours: over a plane with lines or streamlines, and on planes in space."""
+"""Panels of contours: over a plane with lines or streamlines, and on planes in three dimensions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 
     from halocline.io.section import Section
 
-LEVELS = 12  # by default, about
+LEVELS = 12  # approximate default number
 COLOURS = "viridis"
 LINES: dict[str, Any] = {"colors": INK, "linewidths": 0.5, "linestyles": "solid"}
-BAR, LEAST_BAR, BESIDE = 0.12, 1.3, 0.12  # inches: width and least height of a colour bar, gap to its axes
-BAR_TICK = 0.24  # inches between ticks of a colour bar, at least
-DENSE = 4.0  # a panel where streamlines are as dense as matplotlib draws them, in inches
-TICK = 0.42  # inches between ticks of an axis, at least
-SPACE, SPACE_ALONE = 3.6, 4.8  # inches, of axes in space
-VIEW = {"elev": 24.0, "azim": -58.0}  # degrees: planes in space are seen from beyond x+, y- and z+
+
+# lengths in inches
+BAR, LEAST_BAR, BESIDE = 0.12, 1.3, 0.12  # Width and minimum height of a colour bar, and gap to its axes.
+BAR_TICK = 0.24  # Minimum distance between ticks of a colour bar.
+DENSE = 4.0  # Size of a panel with streamlines of the default density of matplotlib.
+TICK = 0.42  # Minimum distance between ticks of an axis.
+SPACE, SPACE_ALONE = 3.6, 4.8  # Size of axes in three dimensions.
+
+VIEW = {"elev": 24.0, "azim": -58.0}  # degrees: view from beyond x+, y- and z+
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Isolines:
     ----------
     section : Section
     levels : sequence of float
-        Values of the lines. Lines of negative values are drawn like others.
+        Values of the lines. Lines of negative values have the same style.
     """
 
     section: Section
@@ -67,8 +70,8 @@ class Contours(PlanePanel):
     Parameters
     ----------
     section : Section
-        Values of two axes. They are drawn between the first and the last point: where these lie on walls, up
-        to the walls.
+        Values on two axes. The contours extend from the first to the last point. If these points lie on
+        walls, the contours extend to the walls.
     title : str
     label : str
         Label of the colour bar.
@@ -77,7 +80,7 @@ class Contours(PlanePanel):
     colours : str
         Colour map of matplotlib.
     over : Isolines or Streamlines, optional
-        Lines that are drawn instead of those at the levels; the colours are faint then.
+        Lines in place of those at the levels. The colours are faint then.
     """
 
     section: Section
@@ -122,17 +125,17 @@ class Contours(PlanePanel):
 
 @dataclass(frozen=True)
 class Planes(Panel):
-    """Panel in space: contours on planes across axes.
+    """Panel in three dimensions: contours on planes across axes.
 
     Parameters
     ----------
     sections : sequence of Section
-        Values on each plane, which lies across the one axis that is cut. Points whose value is NaN are left
-        out, and so are the cells that they belong to. Later planes are drawn over earlier ones.
+        Values on each plane, which lies across the one axis that is cut. Points with the value NaN, and the
+        cells that they belong to, are omitted. Later planes are drawn over earlier ones.
     axes : (str, str, str)
         Names of the axes.
     title, label, levels
-        See `Contours`; the levels are those of all planes together.
+        See `Contours`; the levels apply to all planes.
     """
 
     sections: Sequence[Section]
@@ -164,7 +167,7 @@ class Planes(Panel):
                 ends[name] += span
             for name, at in section.at:
                 ends[name].append(at)
-        return tuple((min(each), max(each)) for each in ends.values())
+        return tuple((min(coordinates), max(coordinates)) for coordinates in ends.values())
 
     def size(self, *, alone: bool) -> tuple[float, float]:
         return (SPACE_ALONE if alone else SPACE,) * 2
@@ -172,19 +175,21 @@ class Planes(Panel):
     def draw(self, canvas: Canvas, ax: Any, size: tuple[float, float], *, bar: bool) -> str:
         all_values = [np.ravel(section.values) for section in self.sections]
         scale = _Scale.of(np.concatenate(all_values), self.levels)
-        # corner_mask: half of a cell with one NaN would be drawn, beyond the border
+        # with corner_mask, matplotlib draws half of a cell with one NaN, beyond the border
         colours: dict[str, Any] = {"cmap": _colours(COLOURS), "extend": scale.extend, "corner_mask": False}
-        ax.computed_zorder = False  # the order of the planes counts
+        ax.computed_zorder = False  # draw in the order of the planes
         filled = None
         for order, section in enumerate(self.sections):
             ((name, at),) = section.at
-            how = {"levels": scale.levels, "zdir": "xyz"[self.axes.index(name)], "offset": at}
+            contour_options = {"levels": scale.levels, "zdir": "xyz"[self.axes.index(name)], "offset": at}
             lines = dict(zip(section.axes, np.meshgrid(*section.coordinates, indexing="ij"), strict=True))
             values = np.ma.masked_invalid(section.values)
             places = [lines.get(axis, values) for axis in self.axes]
-            filled = ax.contourf(*places, zorder=order + 1.0, **how, **colours)
+            filled = ax.contourf(*places, zorder=order + 1.0, **contour_options, **colours)
             if not scale.note:
-                ax.contour(*places, zorder=order + 1.3, alpha=0.6, corner_mask=False, **how, **LINES)
+                ax.contour(
+                    *places, zorder=order + 1.3, alpha=0.6, corner_mask=False, **contour_options, **LINES
+                )
             for ends in np.moveaxis(_border(section), 0, 1):
                 edge = dict(zip(section.axes, ends, strict=True)) | {name: (at, at)}
                 ax.plot(*(edge[axis] for axis in self.axes), color=INK, lw=1.0, zorder=order + 1.6)
@@ -202,13 +207,13 @@ class Planes(Panel):
 
 @dataclass(frozen=True)
 class _Scale:
-    """Levels and colours of some values.
+    """Levels of contours for given values.
 
     Attributes
     ----------
     levels : array
     extend : str
-        Ends of the levels beyond which values lie, as matplotlib takes it.
+        Ends of the levels that values exceed, as matplotlib names them.
     note : str
         Reason why there are no contours, for a title.
     """
@@ -240,7 +245,7 @@ class _Scale:
 
 
 def _draw_streamlines(ax: Axes, lines: Streamlines, size: tuple[float, float]) -> None:
-    """Draw streamlines, for which matplotlib takes velocities at evenly spaced points."""
+    """Draw streamlines from interpolated velocities, since matplotlib requires evenly spaced points."""
     from scipy.interpolate import RegularGridInterpolator
 
     x, y = (np.linspace(line[0], line[-1], len(line)) for line in lines.across.coordinates)
@@ -255,18 +260,17 @@ def _draw_streamlines(ax: Axes, lines: Streamlines, size: tuple[float, float]) -
 
 
 def _border(section: Section) -> NDArray[np.float64]:
-    """Return the edges around the cells that are drawn: for each axis, the coordinates of both ends of each
-    edge."""
+    """Return the edges around the drawn cells, as coordinates of both ends of each edge, for each axis."""
     known = np.isfinite(section.values)
     cells = known[1:, 1:] & known[1:, :-1] & known[:-1, 1:] & known[:-1, :-1]
     x, y = section.coordinates
-    found = []
+    edges = []
     for axis in range(2):
         beyond = np.pad(cells, [(1, 1) if a == axis else (0, 0) for a in range(2)])
         for i, j in zip(*np.nonzero(np.diff(beyond, axis=axis)), strict=True):
             k, m = (i, j + 1) if axis == 0 else (i + 1, j)
-            found.append([(x[i], x[k]), (y[j], y[m])])
-    return np.moveaxis(np.array(found, dtype=np.float64).reshape(-1, 2, 2), 1, 0)
+            edges.append([(x[i], x[k]), (y[j], y[m])])
+    return np.moveaxis(np.array(edges, dtype=np.float64).reshape(-1, 2, 2), 1, 0)
 
 
 def _colours(name: str, *, faint: bool = False) -> Colormap:
@@ -279,7 +283,7 @@ def _colours(name: str, *, faint: bool = False) -> Colormap:
 
 
 def _colour_bar(canvas: Canvas, filled: Any, scale: _Scale, label: str, inches: float, **where: Any) -> None:
-    """Draw the colour bar of filled contours, so many inches high, with as many ticks as fit."""
+    """Draw the colour bar of filled contours with a height in inches, and with as many ticks as fit."""
     from matplotlib.ticker import FixedLocator
 
     ticks = FixedLocator(list(scale.levels), max(2, int(inches / BAR_TICK)))

@@ -1,4 +1,4 @@
-"""Incompressible flow driven by buoyancy, by artificial compressibility.
+"""Incompressible buoyancy-driven flow by artificial compressibility.
 
 `Results` forms Nusselt numbers and velocities of a cavity, as expressions.
 """
@@ -25,7 +25,7 @@ from halocline.lang.reductions import min as least
 from halocline.lang.reductions import norm, value
 from halocline.lang.reductions import sum as total
 
-STEADY = "steady"  # the reason that ends a run
+STEADY = "steady"  # reason for the end of a run
 RUNS_AWAY = "the velocity is more than three times that of free fall over the height"
 LIMITS = ("advection", "diffusion", "artificial sound")
 EQUATIONS = {"p": "continuity", "V": "momentum", "T": "energy"}
@@ -33,15 +33,15 @@ REACH = 2  # points on each side that the damping of the pressure reads
 
 
 class Cavity:
-    """The fields, and how they change in an iteration.
+    """Fields of a cavity, and their changes in an iteration.
 
-    The walls x = 0 and x = L have temperatures, the others let no heat through; nothing slips. Points of the
-    grid lie inside, its walls are nodes. The last axis is vertical.
+    The walls x = 0 and x = L have fixed temperatures, and the others are adiabatic. All walls have no slip.
+    Points of the grid lie inside, and its walls are nodes. The last axis is vertical.
 
     Attributes
     ----------
     p, T : Field
-        Pressure beside the hydrostatic one, and temperature.
+        Pressure without the hydrostatic pressure, and temperature.
     V : Vector
         Velocity, with one component for each axis.
 
@@ -52,7 +52,7 @@ class Cavity:
     """
 
     def __init__(self, grid: Grid) -> None:
-        least = REACH + 2  # the wall's pressure is continued from three points, and read two points away
+        least = REACH + 2  # three points determine the pressure on a wall, which is read two points away
         for axis, n in enumerate(grid.shape):
             if n < least:
                 raise InputError(
@@ -67,25 +67,27 @@ class Cavity:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All of them."""
+        """All fields of the scheme, in storage order."""
         return self.p, *self.V, self.T
 
     def centre(self) -> tuple[int, ...]:
-        """The point in the middle, or the one before it."""
+        """Return the index of the point in the middle, or of the point before the middle."""
         return tuple((n - 1) // 2 for n in self.grid.shape)
 
     def beta2(self, V: Sequence[Field]) -> Expr:
-        """β², the square of the artificial speed of sound, at each point: V², but at least r V_ref²."""
+        """Return β², the squared artificial speed of sound, at each point: V², but at least r V_ref²."""
         return maximum(inner(V, V), parameter("beta2_min"))
 
     def rates(self, p: Field, V: Vector, T: Field) -> dict[Field, Expr]:
-        """The rates of change (Equations 1 to 3 of the paper).
+        """Return the rates of change of all fields (Equations 1 to 3 of the paper).
 
-        ∂p/∂t = -β² ρ ∇·V - C Σ λ_i Δx_i³ ∂⁴p/∂x_i⁴, with λ_i = |V_i| + β, a bound of the speed of artificial
-        sound along an axis, (|V_i| + √(V_i² + 4 β²)) / 2. So ε_i = C λ_i Δx_i³ / β² vanishes as Δx³, and the
-        error that it makes does so faster than that of differences of second order. The pressure on a wall
-        and beyond it is continued by the parabola through the first three points inside: the damping at the
-        first point is nothing then, and at the second one the third difference of the first four.
+        ∂p/∂t = -β² ρ ∇·V - C Σ λ_i Δx_i³ ∂⁴p/∂x_i⁴. λ_i = |V_i| + β is an upper bound of the speed of
+        artificial sound along an axis, (|V_i| + √(V_i² + 4 β²)) / 2. Therefore ε_i = C λ_i Δx_i³ / β²
+        vanishes as Δx³. Its error vanishes faster than that of second-order differences.
+
+        The parabola through the first three points inside determines the pressure on a wall and beyond it.
+        With this extrapolation, the damping is 0 at the first point. At the second point, it is the third
+        difference of the first four.
         """
         beta2, up = self.beta2(V), self.grid.ndim - 1
         sound, divergence, damping = sqrt(beta2), as_expr(0.0), as_expr(0.0)
@@ -105,25 +107,28 @@ class Cavity:
         return changes
 
     def spacing(self, axis: int) -> Expr:
-        """Δx along an axis; half the distance of the points on both sides where the axis is stretched."""
+        """Return Δx along an axis; on a stretched axis, half the distance of the points on both sides."""
         if self.grid.maps[axis] is None:
             return self.grid.h(axis)
         x = self.T.coordinates[axis]
         return as_expr(0.5 * (shift(x, axis) - shift(x, axis, -1)))
 
     def _slope(self, f: Field, axis: int) -> Expr:
-        """The derivative along an axis. Not that of the language where spacing is even, since one number, 0.5
-        over the spacing, is to serve the whole iteration: what is in no register is loaded anew at each
-        point, and loads are what an iteration waits for."""
+        """Return the derivative along an axis.
+
+        For even spacing, the formula needs only one constant in the whole iteration, 0.5 over the spacing.
+        The operator `derivative` needs more. Constants that are in no register are loaded again at each
+        point, and loads limit the speed of an iteration.
+        """
         if self.grid.maps[axis] is not None:
             return derivative(f, axis)
         return as_expr((shift(f, axis) - shift(f, axis, -1)) * (0.5 / self.grid.h(axis)))
 
     def _moved(self, f: Field, kappa: Expr, V: Vector) -> Expr:
-        """What diffusion and the flow change in a quantity in a unit of time, κ Δf - V·∇f.
+        """Return the rate of change by diffusion and advection, κ Δf - V·∇f.
 
-        Along an axis of even spacing the values on both sides have one weight each, which all that diffuses
-        alike shares: half as many operations as derivatives apart.
+        Along an axis of even spacing, the values on both sides have one weight each. All quantities with the
+        same diffusivity share these weights. This needs half as many operations as separate derivatives.
         """
         total, centre = as_expr(0.0), as_expr(0.0)
         for axis in range(self.grid.ndim):
@@ -137,11 +142,10 @@ class Cavity:
         return total + centre * f
 
     def time_step(self, stages: int, speed2: Expr) -> tuple[Expr, Expr]:
-        """The largest stable step times the Courant number where V² is at most so, and the number of the one
-        of `LIMITS` that it obeys.
+        """Return the largest stable step times the Courant number, and the number of its limit in `LIMITS`.
 
-        The slow modes of a step of several stages have the limits of forward steps, but that of diffusion:
-        see `stable_steps`.
+        `speed2` is the maximum of V². In a step of several stages, slow modes have the limits of forward
+        steps, except for diffusion: see `stable_steps`.
         """
         nu, alpha = parameter("nu"), parameter("alpha")
         least, most = minimum(nu, alpha), maximum(nu, alpha)
@@ -157,9 +161,12 @@ class Cavity:
         return parameter("courant") * shortest, limiter
 
     def iterate(self, t: Any, stages: int, watch: int) -> None:
-        """Record the statements of an iteration: every `watch` ones the residuals, and the end of a run that
-        is steady; then a step of this number of stages, as long as the velocities before the last one
-        allowed. So an iteration of one stage is one sweep."""
+        """Record the statements of an iteration.
+
+        Every `watch` iterations, the residuals are computed, and the run ends if it is steady. Then follows a
+        step with this number of stages. Its length is the stable step for the velocities before the previous
+        step. Therefore an iteration of one stage is one sweep.
+        """
         dt, dt_next, limiter, limiter_next = scalars("dt dt_next limiter limiter_next")
         time = shorten_step(trace.current("the cavity"), t, dt, dt_next)
         limiter.set(limiter_next)
@@ -180,39 +187,44 @@ class Cavity:
         stop(~(speed2 <= parameter("speed2_most")), RUNS_AWAY)
 
     def _legendre(self, dt: Expr, stages: int) -> None:
-        """A step of several stages Y_1, Y_2, ..., each of which takes the place of the last but one:
+        """Record a step of several stages Y_1, Y_2, ..., each stored in place of the last but one.
 
-        Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j,
-        ν = (1 - j) / j and w = 2 / (s² + s): Runge, Kutta and Legendre's of first order (Meyer, Balsara and
-        Aslam 2014, J. Comput. Phys. 257, 594, Section 2).
+        Y_1 = Y_0 + w dt F(Y_0), Y_j = μ Y_{j-1} + ν Y_{j-2} + μ w dt F(Y_{j-1}), with μ = (2j - 1) / j, ν =
+        (1 - j) / j and w = 2 / (s² + s). This is the first-order Runge-Kutta-Legendre scheme (Meyer, Balsara
+        and Aslam 2014, J. Comput. Phys. 257, 594, Section 2).
         """
-        here, fields = (self.p, self.V, self.T), self.fields
+        main_fields, fields = (self.p, self.V, self.T), self.fields
         copies = tuple(f.like(f"{f.name}_last") for f in fields)
-        there = copies[0], Vector(copies[1:-1]), copies[-1]
+        copy_fields = copies[0], Vector(copies[1:-1]), copies[-1]
         width = 2.0 / (stages * stages + stages)
-        slopes = self.rates(*here)
+        slopes = self.rates(*main_fields)
         first = {f: f + width * dt * slopes[f] for f in fields}
         if stages % 2:
             _assign(first | dict(zip(copies, (f.expr for f in fields), strict=True)))
         else:
             _assign(dict(zip(copies, first.values(), strict=True)))
-        now, last = (here, there) if stages % 2 else (there, here)
+        current, last = (main_fields, copy_fields) if stages % 2 else (copy_fields, main_fields)
         mu, nu, step = scalars("mu_stage nu_stage dt_stage")
         for j in range(2, stages + 1):
             mu.set((2 * j - 1) / j)
             nu.set((1 - j) / j)
             step.set((2 * j - 1) / j * width * dt)
-            slopes = self.rates(*now)
+            slopes = self.rates(*current)
             changed = {
                 old: mu * f + nu * old + step * slopes[f]
-                for f, old in zip((now[0], *now[1], now[2]), (last[0], *last[1], last[2]), strict=True)
+                for f, old in zip(
+                    (current[0], *current[1], current[2]), (last[0], *last[1], last[2]), strict=True
+                )
             }
             self._end(changed) if j == stages else _assign(changed)
-            now, last = last, now
+            current, last = last, current
 
     def _end(self, changed: dict[Field, Expr]) -> None:
-        """The last change of an iteration. It takes from the pressure what it had in the middle before: where
-        it is read, so that the shift needs no sweep."""
+        """Record the last change of an iteration.
+
+        The pressure at the centre before this change is subtracted in the same sweep, so the shift needs no
+        sweep of its own.
+        """
         lift = scalar("p_centre")
         changed[self.p] = changed[self.p] - lift
         at_centre = value(changed[self.p], at=self.centre())
@@ -221,23 +233,23 @@ class Cavity:
             lift.set(at_centre)
 
     def _watch(self) -> None:
-        """The residual of each equation: the root mean square of its rate, over what is usual of it."""
+        """Record the residual of each equation: the root mean square of its rate, over a typical rate."""
         rates, points = self.rates(self.p, self.V, self.T), math.sqrt(self.grid.size)
-        # central differences leave no velocity quite without divergence: p then rises evenly, and the shift
-        # takes that away
+        # With central differences, a small divergence of the velocity remains. p rises uniformly by it, and
+        # the shift removes this rise.
         rise = scalar("p_rise")
         with labelled("p_rise: rate of change of the pressure at the centre"):
             rise.set(value(rates[self.p], at=self.centre()))
         rates[self.p] = rates[self.p] - rise
         worst = as_expr(0.0)
-        for each, field in zip(self.residuals(), self.fields, strict=True):
+        for residual, field in zip(self.residuals(), self.fields, strict=True):
             with labelled(f"residual of {field.name}"):
-                each.set(norm(rates[field]) / (points * parameter(f"usual_{field.name[0]}")))
-            worst = maximum(worst, each.expr)
+                residual.set(norm(rates[field]) / (points * parameter(f"usual_{field.name[0]}")))
+            worst = maximum(worst, residual.expr)
         stop(worst <= parameter("tolerance"), STEADY)
 
     def residuals(self) -> tuple[Scalar, ...]:
-        """Those of the equation of each field, as scalars of the program."""
+        """Return the residuals of the equations of all fields, as scalars of the program."""
         return tuple(Scalar(f"residual_{f.name}") for f in self.fields)
 
 
@@ -252,16 +264,17 @@ def _assign(changed: dict[Field, Expr]) -> None:
 def stable_steps(
     least: Any, most: Any, nu: Any, speed2: Any, beta2: Any, squares: Any, stages: int
 ) -> tuple[Any, Any, Any]:
-    """The longest stable steps for each of `LIMITS`, as expressions or numbers.
+    """Return the longest stable steps for each of `LIMITS`, as expressions or numbers.
 
     Advection by central differences is stable in forward steps of up to 2 κ / V², with the smaller κ of ν and
     α. Diffusion allows 1 / (2 κ Σ 1/Δx²), with the larger κ, and `gain` times that in a step of several
-    stages. Of waves of artificial sound the velocity is diffused, and the pressure is not: see `sound_step`.
+    stages. Waves of artificial sound have diffusion of the velocity, but not of the pressure: see
+    `sound_step`.
 
     Parameters
     ----------
     least, most, nu
-        The smaller and the larger one of ν and α, and ν.
+        Minimum and maximum of ν and α, and ν.
     speed2, beta2, squares
         V², β² and Σ 1/Δx².
     stages : int
@@ -270,68 +283,83 @@ def stable_steps(
 
 
 def sound_step(nu: Any, speed2: Any, beta2: Any) -> Any:
-    """The longest stable forward step for waves of artificial sound along a flow of speed u, in which the
-    velocity alone is diffused: 4 ν / (s (u + s)) with s = √(u² + 4 β²), for waves that are long against the
-    spacing; ν / β² where the gas is at rest."""
+    """Return the longest stable forward step for waves of artificial sound.
+
+    The waves travel along a flow of speed u, and only the velocity has diffusion. The step is 4 ν / (s (u +
+    s)) with s = √(u² + 4 β²), for waves that are long compared with the spacing. In a fluid at rest, it is ν
+    / β².
+    """
     s = (speed2 + 4.0 * beta2) ** 0.5
     return 4.0 * nu / (s * (speed2**0.5 + s))
 
 
 def gain(stages: int) -> float:
-    """How much longer than a forward step a step of this number of stages may be, for diffusion: Runge, Kutta
-    and Legendre's of first order (Meyer, Balsara and Aslam 2014, J. Comput. Phys. 257, 594, Section 2)."""
+    """Return the longest stable step for diffusion with a number of stages, over a forward step.
+
+    The stages are those of the first-order Runge-Kutta-Legendre scheme (Meyer, Balsara and Aslam 2014, J.
+    Comput. Phys. 257, 594, Section 2).
+    """
     return (stages * stages + stages) / 2
 
 
 class Results:
-    """Numbers of the flow over the grid that the literature publishes.
+    """Results of the flow that the literature publishes, as expressions.
 
-    Lengths are in units of the width between hot and cold wall, velocities in α over that, heat fluxes in
-    those of conduction at rest.
+    The unit of length is the width between hot and cold wall. The unit of velocity is α over the width, and
+    that of heat flux is conduction at rest.
     """
 
     def __init__(self, cavity: Cavity) -> None:
         self.cavity, self.grid = cavity, cavity.grid
 
     def numbers(self) -> dict[str, Expr]:
-        """By name: nusselt_hot, nusselt_mid, u_max, v_max; on two axes nusselt_max and nusselt_min too."""
+        """Return the results by name.
+
+        - nusselt_hot: mean heat flux through the hot wall
+        - nusselt_mid: mean heat flux halfway between the hot and the cold wall
+        - u_max, v_max: maximum velocities on the planes halfway between walls
+        - nusselt_max, nusselt_min: extrema at the hot wall, on two axes only
+        """
         grid, L, alpha = self.grid, self.grid.extent[0], parameter("alpha")
         up = grid.ndim - 1
         wall, rest = self.at_wall(), math.inf
         on_wall = self._is(0, 0)
-        found = {
+        results = {
             "nusselt_hot": total(where(on_wall, wall * self._share(range(1, grid.ndim)), 0.0)),
             "nusselt_mid": self.halfway(),
             "u_max": greatest(self._peaks(self._between(0, self.cavity.V[0]), 0)) * (L / alpha),
             "v_max": greatest(self._peaks(self._between(up, self.cavity.V[up]), up)) * (L / alpha),
         }
         if grid.ndim == 2:
-            found["nusselt_max"] = greatest(where(on_wall, wall, -rest))
-            found["nusselt_min"] = least(where(on_wall, wall, rest))
-        return found
+            results["nusselt_max"] = greatest(where(on_wall, wall, -rest))
+            results["nusselt_min"] = least(where(on_wall, wall, rest))
+        return results
 
     def at_wall(self) -> Expr:
-        """The heat flux through the hot wall, at its first points: minus the slope at the wall of the cubic
-        through the wall and three points; (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx where they are even.
+        """Return the heat flux through the hot wall, at the first points next to it.
 
-        Of third order: in a thin layer the next lower formula adds more than the error of the flow.
+        It is minus the slope at the wall of the cubic through the wall and three points. For even spacing,
+        this is (11 T_w - 18 T_1 + 9 T_2 - 2 T_3) / 6Δx.
+
+        The formula is of third order. In a thin layer, the error of the second-order formula would exceed the
+        error of the flow.
         """
         T = self.cavity.T.expr
         a = self._from_wall(0)
         b, c = shift(a, 0), shift(a, 0, 2)
         scale = self.grid.extent[0] / (parameter("T_hot") - parameter("T_cold"))
 
-        def weight(own: Expr, one: Expr, other: Expr) -> Expr:
-            return one * other / (own * (one - own) * (other - own))
+        def weight(node: Expr, one: Expr, other: Expr) -> Expr:
+            return one * other / (node * (one - node) * (other - node))
 
         wall = (1.0 / a + 1.0 / b + 1.0 / c) * parameter("T_hot")
         inside = weight(a, b, c) * T + weight(b, a, c) * shift(T, 0) + weight(c, a, b) * shift(T, 0, 2)
         return as_expr((wall - inside) * scale)
 
     def halfway(self) -> Expr:
-        """The heat flux halfway between the hot and the cold wall, over the plane.
+        """Return the heat flux halfway between the hot and the cold wall, as its mean over the plane.
 
-        What is carried is nothing on the walls beside the plane, what is conducted has no slope there.
+        On the walls next to the plane, advection is 0 and conduction has no slope.
         """
         T, u, axes = self.cavity.T, self.cavity.V[0], range(1, self.grid.ndim)
         even = as_expr(1.0)
@@ -347,33 +375,35 @@ class Results:
         return as_expr(self.cavity.T.coordinates[axis] - self.grid.origin[axis])
 
     def _is(self, axis: int, place: float) -> Expr:
-        """Return a condition that selects the points with this number along an axis."""
+        """Return a condition that selects the points with an index along an axis."""
         return binary("eq", index(self.grid, axis), place)
 
     def _last(self, axis: int, before: float) -> Expr:
-        """Return a condition that selects the points at this distance before the last one along an axis."""
+        """Return a condition that selects the points at a distance before the last one along an axis."""
         return binary("eq", index(self.grid, axis) + before, self.grid.cells(axis) - 1.0)
 
     def _halfway(self, axis: int) -> Expr:
-        """1 at points halfway between two walls; ½ at both where they lie beside the middle."""
+        """Return 1 at points halfway between two walls, or ½ at both points next to the middle."""
         apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         inside = (apart <= 1.0) & (apart >= -1.0)
-        found: Expr = where(inside, where(binary("eq", apart, 0.0), 1.0, 0.5), 0.0)
-        return found
+        share: Expr = where(inside, where(binary("eq", apart, 0.0), 1.0, 0.5), 0.0)
+        return share
 
     def _between(self, axis: int, f: Expr | float) -> Expr:
         """Return a quantity halfway between two walls, and 0 elsewhere."""
         apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
-        here = as_expr(f)
-        middle = where(binary("eq", apart, 0.0), here, 0.5 * (here + shift(here, axis)))
-        found: Expr = where(binary("eq", apart, 0.0) | binary("eq", apart, -1.0), middle, 0.0)
-        return found
+        values = as_expr(f)
+        middle = where(binary("eq", apart, 0.0), values, 0.5 * (values + shift(values, axis)))
+        on_plane: Expr = where(binary("eq", apart, 0.0) | binary("eq", apart, -1.0), middle, 0.0)
+        return on_plane
 
     def _peaks(self, f: Expr, across: int) -> Expr:
-        """At points where a quantity on a plane is greater than beside them, the greatest value of the
-        parabolas through it and those, along each axis of the plane; elsewhere itself.
+        """Return a quantity on a plane, with interpolated values at its peaks.
 
-        The greatest value at points alone would come nearer to that between them in fits and starts.
+        A point is a peak along an axis of the plane if its value is not below those of both neighbours.
+        There, the value becomes the maximum of the parabola through the three points.
+
+        The maximum over points alone would converge irregularly to the maximum between points.
         """
         peak = f
         for axis in range(self.grid.ndim):
@@ -386,25 +416,25 @@ class Results:
         return peak
 
     def _share(self, axes: Sequence[int]) -> Expr:
-        """The share of a point of the integral from wall to wall along these axes, by trapezia.
+        """Return the weight of a point in the integral from wall to wall along axes, by the trapezoidal rule.
 
-        On the walls themselves lies what no flux through them leaves there: of the parabola without slope
-        through two points, (b² q_1 - a² q_2) / (b² - a²) where they are at a and b; (4 q_1 - q_2) / 3 where
-        they are even.
+        The value on a wall follows from zero flux through the wall. It is that of the parabola without slope
+        through two points, (b² q_1 - a² q_2) / (b² - a²) for points at distances a and b, and (4 q_1 - q_2) /
+        3 for even spacing.
         """
         share = as_expr(1.0)
         for axis in axes:
             below = self._from_wall(axis)
             above = self.grid.extent[axis] - below
             width = self.cavity.spacing(axis)
-            # at the second point from a wall, the first one is one before it
-            for away, outward, near, next_to in (
+            # `first` is read at the first point from a wall, and `second` at the second point
+            for away, outward, is_first, is_second in (
                 (below, -1, self._is(axis, 0.0), self._is(axis, 1.0)),
                 (above, 1, self._last(axis, 0.0), self._last(axis, 1.0)),
             ):
                 further, closer = shift(away, axis, -outward), shift(away, axis, outward)
                 first = 0.5 * away * further * further / (further * further - away * away)
                 second = 0.5 * closer * closer * closer / (away * away - closer * closer)
-                width = width + where(near, first, where(next_to, -second, 0.0))
+                width = width + where(is_first, first, where(is_second, -second, 0.0))
             share = share * (width / self.grid.extent[axis])
         return share

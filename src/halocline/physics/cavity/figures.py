@@ -1,4 +1,4 @@
-"""Figures of a cavity: contours of temperature and pressure, and streamlines, up to the walls."""
+"""Figures of a cavity, up to the walls: contours of temperature and pressure, and streamlines."""
 
 from __future__ import annotations
 
@@ -31,20 +31,26 @@ def figures_of(flow: Flow) -> dict[str, Callable[[Fields], Figure | None]]:
 
 
 COLD_TO_HOT = "RdBu_r"
-ISOTHERMS, ISOBARS, STREAMS = 20, 16, 10  # steps between contours
+ISOTHERMS, ISOBARS, STREAMS = 20, 16, 10  # numbers of intervals between contours
 LEFT_OUT = "isobars, without the hydrostatic pressure"
-SEEN = (1, -1, 1)  # in space the eye is beyond the upper wall along x and z, and the lower one along y
+SEEN = (1, -1, 1)  # visible walls on three axes: the upper one along x and z, the lower one along y
 
 
 def temperature(flow: Flow, sim: Fields) -> Figure | None:
-    """Isotherms; in space on the plane halfway along y (Figure 3b of the paper)."""
+    """Return the figure of isotherms, on the first rank; None on others.
+
+    On three axes, it shows the plane halfway along y (Figure 3b of the paper).
+    """
     plane = _temperature(flow, sim)
     return None if plane is None else Figure([_isotherms(flow, sim, plane, "isotherms")], columns=1)
 
 
 def pressure(flow: Flow, sim: Fields) -> Figure | None:
-    """Isobars; in space on three walls, and on the planes halfway between walls where an eighth of the cavity
-    is cut away (Figure 3a of the paper)."""
+    """Return the figure of isobars, on the first rank; None on others.
+
+    On three axes, an eighth of the cavity is cut away. The figure shows isobars on three walls, and on the
+    planes halfway between walls that bound this eighth (Figure 3a of the paper).
+    """
     p = flow.grid.fields["p"]
     if len(flow.grid.shape) == 2:
         plane = _halfway(flow, sim, p)
@@ -52,14 +58,17 @@ def pressure(flow: Flow, sim: Fields) -> Figure | None:
             return None
         isobars = Contours(_over_width(flow, sim, _continued(plane)), LEFT_OUT, "pressure p", ISOBARS)
         return Figure([isobars], columns=1)
-    sections = [_over_width(flow, sim, each) for each in _corner(flow, sim, p)]
+    sections = [_over_width(flow, sim, section) for section in _corner(flow, sim, p)]
     x, y, z = (f"{a} / L" for a in AXES)
     return Figure([Planes(sections, (x, y, z), LEFT_OUT, "pressure p", ISOBARS)], 1) if sections else None
 
 
 def streamlines(flow: Flow, sim: Fields) -> Figure | None:
-    """Over the temperature: contours of the stream function on two axes; in space streamlines on the plane
-    halfway along y, which the flow does not cross where it is as symmetric as the cavity."""
+    """Return the figure of streamlines over the temperature, on the first rank; None on others.
+
+    On two axes, streamlines are contours of the stream function. On three axes, they lie on the plane halfway
+    along y. If the flow has the symmetry of the cavity, it does not cross this plane.
+    """
     import numpy as np
 
     warm, fields = _temperature(flow, sim), flow.grid.fields
@@ -76,25 +85,26 @@ def streamlines(flow: Flow, sim: Fields) -> Figure | None:
     most = float(np.abs(psi).max())
     levels = [most * k / STREAMS for k in range(1 - STREAMS, STREAMS) if k and most > 0.0]
     title = f"streamlines, at each tenth of max |ψ| = {most:.4g} α"
-    if not levels:  # at the start; after a step of which only the vertical velocity knows
+    if not levels:  # at the start, and after a step that changes only the vertical velocity
         title = "no streamlines: ψ is 0 everywhere"
     over = Isolines(replace(u, name="psi", values=psi), levels)
     return Figure([replace(_isotherms(flow, sim, warm, title), over=over)], columns=1)
 
 
 def stream_function(u: Array, y: Array) -> Array:
-    """ψ with u = ∂ψ/∂y, 0 on all walls, of second order.
+    """Return ψ with u = ∂ψ/∂y, which is 0 on all walls, to second order.
 
-    The integrals of u from the lower and from the upper wall differ by what flows through a column, which is
-    only the error of u. ψ is the first beside the lower wall and the second beside the upper one, and between
-    them goes from one to the other without a slope at the walls, so that nothing slips there.
+    The integral of u from the lower wall and that from the upper wall differ by the flow through a column.
+    This difference is only the error of u. ψ equals the first integral near the lower wall and the second one
+    near the upper wall. The transition between them has no slope at the walls, so the velocity on the walls
+    stays 0.
 
     Parameters
     ----------
     u : array of two axes
-        The horizontal velocity, with that on the walls.
+        Horizontal velocity, including the values on the walls.
     y : array
-        The coordinates along the second axis.
+        Coordinates along the second axis.
     """
     import numpy as np
 
@@ -106,7 +116,10 @@ def stream_function(u: Array, y: Array) -> Array:
 
 
 def _temperature(flow: Flow, sim: Fields) -> Section | None:
-    """On two axes, or on the plane halfway along y, with the walls."""
+    """Return the temperature with its values on the walls.
+
+    The section is the grid of two axes, or the plane halfway along y.
+    """
     plane = _halfway(flow, sim, flow.grid.fields["T"])
     if plane is None:
         return None
@@ -122,27 +135,34 @@ def _isotherms(flow: Flow, sim: Fields, plane: Section, title: str) -> Contours:
 
 # -- values on walls -----------------------------------------------------------------------------------------
 
-# the values on a wall, from the distances of points, first the nearest, and their values
+# values on a wall, from the distances of points (the nearest first) and the values at the points
 OnWall = Callable[["Array", "Array"], Any]
 
 
 def no_flux(distances: Array, values: Array) -> Array:
-    """That of the parabola through two points which has no slope on the wall; (4 T_1 - T_2) / 3 where points
-    are equally far apart."""
-    near, far = distances[0] ** 2, distances[1] ** 2
-    found: Array = (far * values[0] - near * values[1]) / (far - near)
-    return found
+    """Return the values on a wall of the parabola through two points that has no slope on the wall.
+
+    For evenly spaced points, this is (4 T_1 - T_2) / 3.
+    """
+    first_square, second_square = distances[0] ** 2, distances[1] ** 2
+    wall_values: Array = (second_square * values[0] - first_square * values[1]) / (
+        second_square - first_square
+    )
+    return wall_values
 
 
 def parabola(distances: Array, values: Array) -> Array:
-    """That of the parabola through three points; 3 p_1 - 3 p_2 + p_3 where they are equally far apart."""
+    """Return the values on a wall of the parabola through three points.
+
+    For evenly spaced points, this is 3 p_1 - 3 p_2 + p_3.
+    """
     first, second, third = map(float, weights(tuple(map(Fraction, distances[:3]))))
-    found: Array = first * values[0] + second * values[1] + third * values[2]
-    return found
+    wall_values: Array = first * values[0] + second * values[1] + third * values[2]
+    return wall_values
 
 
 def _continued(plane: Section) -> Section:
-    """Pressures with those on the walls."""
+    """Return a section of the pressure with its values on the walls."""
     return _walled(_walled(plane, 0, parabola), 1, parabola)
 
 
@@ -153,7 +173,10 @@ def _constant(value: float) -> OnWall:
 
 
 def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = None) -> Section:
-    """A section with the values on both walls along an axis; on the upper one as on the lower by default."""
+    """Return a section with the values on both walls along an axis.
+
+    By default, `upper` is the same function as `lower`.
+    """
     import numpy as np
 
     values, line, (low, high) = np.moveaxis(plane.values, axis, 0), plane.coordinates[axis], plane.span[axis]
@@ -169,7 +192,7 @@ def _walled(plane: Section, axis: int, lower: OnWall, upper: OnWall | None = Non
 
 
 def _halfway(flow: Flow, sim: Fields, f: Field) -> Section | None:
-    """A field on two axes, or on the plane halfway along y, without the walls."""
+    """Return a field on two axes, or on the plane halfway along y, without the walls."""
     from halocline.io.section import cut
 
     if len(flow.grid.shape) == 2:
@@ -178,42 +201,47 @@ def _halfway(flow: Flow, sim: Fields, f: Field) -> Section | None:
 
 
 def _across(flow: Flow, sim: Fields, f: Field, axis: int, at: float, points: int) -> Section | None:
-    """A field on a plane across an axis, by the polynomial through the nearest points along it; on the first
-    rank, None on others. All ranks call this."""
+    """Return a field on a plane across an axis, on the first rank; None on others.
+
+    The values are those of the polynomial through the nearest points along the axis. All ranks call this
+    function.
+    """
     import numpy as np
 
     from halocline.io.section import cut
 
     line = flow.grid.positions()[axis]
     nearest = tuple(Fraction(line[k]) for k in np.argsort(np.abs(line - at), kind="stable")[:points])
-    found: Section | None = None
+    plane: Section | None = None
     for weight, place in zip(map(float, weights(nearest, Fraction(at))), nearest, strict=True):
-        if abs(weight) < 1e-9:  # the plane is on the other of two points
+        if abs(weight) < 1e-9:  # the plane contains the other of two points
             continue
         part = cut(sim, f, {AXES[axis]: float(place)})
         if part is not None:
-            values = weight * part.values + (0.0 if found is None else found.values)
-            found = replace(part, values=values, at=((AXES[axis], at),))
-    return found
+            values = weight * part.values + (0.0 if plane is None else plane.values)
+            plane = replace(part, values=values, at=((AXES[axis], at),))
+    return plane
 
 
 def _corner(flow: Flow, sim: Fields, p: Field) -> list[Section]:
-    """The pressure on the three walls that are seen, without the quarter of each beside the corner that they
-    share, and on the three planes behind that, halfway between walls; on the first rank, nothing on others.
-    All ranks call this."""
-    extent, found = flow.grid.extent, []
+    """Return the pressure on visible walls and on planes behind them, on the first rank; none on others.
+
+    The three walls lack the quarter next to their common corner. The three planes halfway between walls have
+    only the quarter that is visible through this opening. All ranks call this function.
+    """
+    extent, sections = flow.grid.extent, []
     middle = [0.5 * length for length in extent]
     for axis, side in enumerate(SEEN):
-        others = [a for a in range(3) if a != axis]
+        plane_axes = [a for a in range(3) if a != axis]
         for at, points in ((extent[axis] if side > 0 else 0.0, 3), (middle[axis], 2)):
             plane = _across(flow, sim, p, axis, at, points)
             if plane is not None:
-                found.append(_quartered(_continued(plane), others, middle, inside=points == 2))
-    return found
+                sections.append(_quartered(_continued(plane), plane_axes, middle, inside=points == 2))
+    return sections
 
 
 def _quartered(plane: Section, axes: Sequence[int], middle: Sequence[float], *, inside: bool) -> Section:
-    """One quarter of a plane, or the other three: elsewhere it is NaN."""
+    """Return one quarter of a plane, or the other three. The rest of the plane is NaN."""
     import numpy as np
 
     beyond = []
@@ -221,12 +249,15 @@ def _quartered(plane: Section, axes: Sequence[int], middle: Sequence[float], *, 
         plane = _with_line(plane, number, middle[axis])
         beyond.append((plane.coordinates[number] - middle[axis]) * SEEN[axis])
     across, up = np.meshgrid(*beyond, indexing="ij")
-    kept = (across >= 0.0) & (up >= 0.0) if inside else (across <= 0.0) | (up <= 0.0)
-    return replace(plane, values=np.where(kept, plane.values, np.nan))
+    is_drawn = (across >= 0.0) & (up >= 0.0) if inside else (across <= 0.0) | (up <= 0.0)
+    return replace(plane, values=np.where(is_drawn, plane.values, np.nan))
 
 
 def _with_line(plane: Section, axis: int, at: float) -> Section:
-    """A section that has points at a coordinate: there already, or between their neighbours."""
+    """Return a section that has points at a coordinate.
+
+    An existing point is moved to it, or values are interpolated between both neighbours.
+    """
     import numpy as np
 
     line = plane.coordinates[axis]
@@ -242,7 +273,7 @@ def _with_line(plane: Section, axis: int, at: float) -> Section:
 
 
 def _over_width(flow: Flow, sim: Fields, plane: Section) -> Section:
-    """A section whose lengths are in units of that between the hot and the cold wall."""
+    """Return a section with lengths in units of the distance between the hot and the cold wall."""
     L = flow.grid.extent[0]
     return replace(
         plane,

@@ -1,4 +1,4 @@
-"""Flow in a cavity as a problem: settings, grid, start, diagnostics and checks, for any cells."""
+"""Problem of the flow in a cavity: settings, grid, start, diagnostics and checks, for any number of cells."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from halocline.run.simulation.checks import Check
 from halocline.run.simulation.settings import setting
 
 PAPER = "the buoyancy-driven cavity of Virginia Tech, MPI and OpenACC"
-REFERENCE_SPEED = 0.3  # of artificial sound at least, over the speed of free fall √(g σ ΔT L)
-SLOWEST = 5.0  # the same in units of α / L: where diffusion is faster than buoyancy
+REFERENCE_SPEED = 0.3  # Minimum speed of artificial sound, over the speed of free fall √(g σ ΔT L).
+SLOWEST = 5.0  # Another minimum, in units of α / L: it applies if diffusion is faster than buoyancy.
 MOST_STAGES = 16
-MORE_WORK = 1.2  # in a stage of several, over a forward step, which does not read the stage before
-# of Nusselt numbers and velocities: what exact ones may be off, and points more than this far apart
+MORE_WORK = 1.2  # work of one of several stages, over that of a forward step, which reads no previous stage
+
+# tolerance of Nusselt numbers and velocities: EXACT + COARSE √Ra Δx², with Δx over the width
 EXACT = 0.01
 COARSE = 0.3
-FASTEST2 = 10.0  # V² of a run that runs away, over that of free fall from the hot to the cold end
+
+FASTEST2 = 10.0  # limit of V² for a diverging run, over V² of free fall over the height
 CONVERGING = ("nusselt_hot", "nusselt_mid", "u_max", "v_max")
 RESIDUAL = "residual_"
-# default of the setting; rounding in float32 leaves residuals up to 1.4e-5 (measured on 10 to 79 points)
+# default tolerances; in float32, rounding errors leave residuals up to 1.4e-5 (measured on 10 to 79 points)
 TOLERANCES = {"float64": 1e-7, "float32": 3e-5}
 
 Published = Callable[[tuple[int, ...], Mapping[str, Any]], Mapping[str, float]]
 
 
 def stages_for(diffusion: float, sound: float) -> int:
-    """Return the number of stages that advances farthest for its work.
+    """Return the number of stages with the longest step per work.
 
-    Diffusion allows longer steps with more stages, waves of artificial sound do not.
+    With more stages, diffusion allows longer steps, but waves of artificial sound do not.
     """
 
     def pace(stages: int) -> float:
@@ -92,7 +94,7 @@ class Flow:
     values : mapping of str to float
         Values of `settings`.
     published : callable, optional
-        ``published(shape, values)`` returns published numbers by name; empty where nothing is known.
+        ``published(shape, values)`` returns published numbers by name; empty if there are none.
 
     Attributes
     ----------
@@ -103,17 +105,17 @@ class Flow:
     parameters : dict of str to float
         Parameters of the program.
     scalars : dict of str to float
-        Values of its scalars at the start.
+        Initial values of the scalars of the program.
     scheme_name : str
     automatic : dict of str to float
-        Number of stages, where the spacing has chosen it.
+        Number of stages, if it follows from the spacing.
     ends : tuple of str
-        Reason that ends a run well.
+        Reason for a regular end of a run.
 
     Raises
     ------
     InputError
-        Numbers that do not fit together.
+        Values that are inconsistent.
     """
 
     ends = (STEADY,)
@@ -150,7 +152,7 @@ class Flow:
             beta2_min,
             beta2_min,
             squares,
-        )  # as the slowest sound
+        )  # flow at the speed of the slowest sound
         _, diffusion, sound = stable_steps(*slow_flow, stages=1)
         self.stages = stages = int(values["stages"]) or stages_for(diffusion, sound)
         steps = (gain(stages) * diffusion, sound)
@@ -184,7 +186,7 @@ class Flow:
             "p_centre": 0.0,
             "dt_next": values["courant"] * min(steps),
             "limiter_next": float(1 + steps.index(min(steps))),
-            **dict.fromkeys((each.name for each in cavity.residuals()), math.inf),
+            **dict.fromkeys((residual.name for residual in cavity.residuals()), math.inf),
         }
         residuals = tuple(f"{RESIDUAL}{f.name}" for f in cavity.fields)
         self.shown = ("nusselt_hot", "nusselt_mid", "u_max", "v_max", *residuals)
@@ -192,7 +194,7 @@ class Flow:
         self.automatic = {} if values["stages"] else {"stages": stages}
 
     def start(self, sim: Fields) -> None:
-        """Set the fields at rest with the temperature of conduction, and the scalars."""
+        """Set the scalars, and the fields of a fluid at rest with the temperature of conduction."""
         warmer = self.values["T_hot"] - self.values["T_cold"]
         sim[self.cavity.p] = 0.0
         for component in self.cavity.V:
@@ -201,7 +203,7 @@ class Flow:
         sim.values |= self.scalars
 
     def diagnostics(self) -> dict[str, Any]:
-        """Return Nusselt numbers, velocities and residuals, as expressions by name."""
+        """Return the expressions of Nusselt numbers, velocities and residuals by name."""
         residuals = {f"{RESIDUAL}{f.name}": parameter(f"{RESIDUAL}{f.name}") for f in self.cavity.fields}
         return Results(self.cavity).numbers() | residuals
 
@@ -210,15 +212,16 @@ class Flow:
         return LIMITS[int(scalars["limiter"])]
 
     def progress(self, scalars: Mapping[str, float]) -> str:
-        """Return the residual of each equation, which is computed every `watch` iterations."""
-        found = ((f.name, scalars.get(f"{RESIDUAL}{f.name}", math.inf)) for f in self.cavity.fields)
-        return "residuals " + ", ".join(f"{name} {residual:.1e}" for name, residual in found)
+        """Return the residuals of all equations as text. They are computed every `watch` iterations."""
+        residuals = ((f.name, scalars.get(f"{RESIDUAL}{f.name}", math.inf)) for f in self.cavity.fields)
+        return "residuals " + ", ".join(f"{name} {residual:.1e}" for name, residual in residuals)
 
     def advice(self, scalars: Mapping[str, float]) -> str:
-        """Return the limit that the steps of a failed run were beyond.
+        """Return the stability limit that the steps of a failed run exceeded, as a sentence.
 
-        Steps become shorter as a flow becomes faster, so that the last one says little. The limits are those
-        for the slowest sound, which the first steps had, or for a flow as fast as in free fall.
+        Steps become shorter as the flow becomes faster, so the last step is not informative. The limits are
+        those for the slowest sound, which apply to the first steps, or those for a flow at the speed of free
+        fall.
         """
         nu, alpha = scalars["nu"], scalars["alpha"]
         values, stages, fall2 = self.values, self.stages, self._fall2
@@ -248,13 +251,13 @@ class Flow:
         return f"{beyond}: take {fewer}"
 
     def check(self, sim: Fields, record: Any) -> Sequence[Check]:
-        """Return checks of a steady flow.
+        """Return the checks of a steady flow.
 
-        It is steady, as much heat flows halfway as at the hot wall, and published numbers agree as far as the
-        mesh can resolve them.
+        The residuals are small, the heat flux halfway equals that at the hot wall, and published numbers
+        agree within the resolution of the mesh.
         """
         after = record.series[-1]
-        # layers at the walls are as thin as Ra^-1/4, and differences of second order
+        # the thickness of wall layers is proportional to Ra^-1/4, and differences are of second order
         most = EXACT + COARSE * math.sqrt(self.values["Ra"]) / (self.grid.shape[0] + 1) ** 2
         residuals = [_number(after[name]) for name in after if name.startswith(RESIDUAL)]
         checks = [Check("residual", max(residuals), most=self.values["tolerance"], about="the greatest")]
@@ -272,36 +275,36 @@ class Flow:
 
 
 def findings(after: Mapping[str, float | None], steps: int) -> dict[str, Any]:
-    """Return Nusselt numbers, velocities, iterations, and the residual of each equation."""
+    """Return Nusselt numbers, velocities, the number of iterations, and the residual of each equation."""
     numbers = {name: value for name, value in after.items() if not name.startswith(RESIDUAL)}
     residuals = {n.removeprefix(RESIDUAL): value for n, value in after.items() if n.startswith(RESIDUAL)}
     return numbers | {"iterations": steps, "residuals": residuals}
 
 
 def noise(values: Mapping[str, Any]) -> float:
-    """Return the relative distance of numbers from the steady ones at the end of a run."""
+    """Return the relative difference between numbers at the end of a run and the steady ones."""
     return float(values["tolerance"])
 
 
 def published_of_air(
     known: Mapping[float, Mapping[str, float]], shape: tuple[int, ...], values: Mapping[str, Any]
 ) -> Mapping[str, float]:
-    """Return the published numbers of a Rayleigh number, for squares and cubes of air alone."""
+    """Return the published numbers for a Rayleigh number and air in a square or cube; else nothing."""
     if len({*shape}) > 1 or values["Pr"] != 0.71:
         return {}
     return known.get(values["Ra"], {})
 
 
 def _to_walls(extent: float, gathered: float) -> Callable[[Any], Any]:
-    """Return a map of an axis that gathers points at both walls."""
+    """Return a map of an axis that concentrates points at both walls."""
     import numpy as np
 
     wave = 2.0 * math.pi / extent
 
-    def where(x: Any) -> Any:
+    def stretched(x: Any) -> Any:
         return x - gathered / wave * np.sin(wave * x)
 
-    return where
+    return stretched
 
 
 def _number(value: float | None) -> float:
