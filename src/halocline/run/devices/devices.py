@@ -1,4 +1,4 @@
-"""The devices that a rank drives, and kernels compiled for them."""
+"""Devices of a rank, their memory, and kernels compiled for them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from halocline.words import counted
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Where one subdomain lies.
+    """Device of one subdomain.
 
     Attributes
     ----------
     rank, subdomain : int
+        Number of the rank, and number of the subdomain.
     device : str
-        As the rank counts them: "cuda:0".
+        Device as numbered by the rank, such as "cuda:0".
     name, driver : str
-        Of the model, and the driver's version.
+        Name of the model, and version of the driver.
     """
 
     rank: int
@@ -46,17 +47,17 @@ class OnDevice:
 
 
 def label(device: Any) -> str:
-    """How a user names a device."""
+    """Return the user's name of a device, such as "cuda:0"."""
     return f"{device.interface}:{device.index}"
 
 
 def in_words(device: Any) -> str:
-    """A device in messages."""
+    """Return the text for a device in messages."""
     return f"device {label(device)} ({device.name})"
 
 
 def summary(places: Iterable[OnDevice]) -> str:
-    """The devices of a run in words: "devices cuda:0, cuda:1 (NVIDIA H100)"; at least one."""
+    """Return the devices of a run as text: "devices cuda:0, cuda:1 (NVIDIA H100)"; at least one device."""
     models: dict[str, list[str]] = {}
     for place in dict.fromkeys(replace(place, rank=0, subdomain=0) for place in places):
         models.setdefault(place.name, []).append(place.device)
@@ -66,7 +67,10 @@ def summary(places: Iterable[OnDevice]) -> str:
 
 
 def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
-    """Where something ran: "2 ranks of 4 threads", or "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)"."""
+    """Return ranks and threads or devices of a run as text.
+
+    Examples: "2 ranks of 4 threads", "2 ranks, devices cuda:0, cuda:1 (NVIDIA H100)".
+    """
     if places:
         return f"{counted(ranks, 'rank')}, {summary(places)}"
     return f"{counted(ranks, 'rank')} of {counted(threads, 'thread')}"
@@ -74,31 +78,31 @@ def where(ranks: int, threads: int, places: Sequence[OnDevice] = ()) -> str:
 
 DEVICE_VARIABLE = "HALOCLINE_DEVICE"
 
-# Locations of the subdomains that the programs of this process have in each block of `devices_in_use`.
+# Devices of the subdomains of this process, one set for each active block of `devices_in_use`.
 _records: list[set[OnDevice]] = []
 
 
 def places_of(comm: Communicator, subdomains: Sequence[int], devices: Sequence[Any]) -> tuple[OnDevice, ...]:
-    """Where the subdomains of all ranks lie; all ranks call this."""
-    mine = [
+    """Return the devices of the subdomains of all ranks; collective."""
+    local_places = [
         OnDevice(comm.rank, n, label(device), device.name, device.driver)
         for n, device in zip(subdomains, devices, strict=True)
     ]
-    for places in _records:
-        places.update(mine)
-    return tuple(place for each in comm.allgather(mine) for place in each)
+    for record in _records:
+        record.update(local_places)
+    return tuple(place for rank_places in comm.allgather(local_places) for place in rank_places)
 
 
 @contextmanager
 def devices_in_use() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
-    """Note where subdomains lie in all runs of the block.
+    """Record the devices of subdomains in all runs of the block.
 
-    Yield a function that returns these locations on all ranks, in order; all ranks call it.
+    Yield a function that returns these devices for all ranks, sorted. This function is collective.
     """
     places: set[OnDevice] = set()
 
     def of_all_ranks(comm: Communicator) -> list[OnDevice]:
-        return sorted({place for own in comm.allgather(places) for place in own}, key=astuple)
+        return sorted({place for rank_places in comm.allgather(places) for place in rank_places}, key=astuple)
 
     _records.append(places)
     try:
@@ -108,7 +112,7 @@ def devices_in_use() -> Iterator[Callable[[Communicator], list[OnDevice]]]:
 
 
 def present_devices(interface: str) -> list[Any]:
-    """Return the native devices of an interface, "cuda" or "opencl", that this process sees.
+    """Return the native devices of an interface, "cuda" or "opencl", that are visible to this process.
 
     Raises
     ------
@@ -120,24 +124,31 @@ def present_devices(interface: str) -> list[Any]:
 
 
 def present_interface() -> str | None:
-    """Return "cuda" where there are CUDA devices, else "opencl" where there are OpenCL devices, else None."""
+    """Return "cuda" or "opencl", the first interface with devices, or None without devices."""
     return next((name for name in ("cuda", "opencl") if present_devices(name)), None)
 
 
 def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
-    """The native devices of this process that a user chose, perhaps by a variable of the environment.
+    """Return the native devices of this process for a user's choice.
+
+    Parameters
+    ----------
+    choice : DeviceChoice
+        Devices that the user chose.
+    variable : str
+        Environment variable that contains the choice, for error messages; "" for other sources.
 
     Raises
     ------
     InputError
-        Some are not there, of different platforms, or without float64.
+        Devices are missing, belong to different platforms, or lack float64.
     """
     if choice.interface == "cpu":
         return []
-    found = present_devices(choice.interface)
+    devices = present_devices(choice.interface)
     try:
-        platforms = [device.platform for device in found]
-        chosen = [found[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
+        platforms = [device.platform for device in devices]
+        chosen = [devices[n] for n in choice.among(platforms, native().why_no_devices(choice.interface))]
         for device in chosen:
             if not device.doubles:
                 raise InputError(
@@ -150,53 +161,59 @@ def chosen_here(choice: DeviceChoice, variable: str = "") -> list[Any]:
 
 
 def devices_of_rank(choice: DeviceChoice, comm: Communicator) -> tuple[Any, ...]:
-    """The native devices that this rank drives, one after the other; none for the CPU. All ranks call this.
+    """Return the native devices that this rank drives, in order; an empty tuple for the CPU; collective.
 
     Raises
     ------
     InputError
-        Devices that are not there, of different platforms, that cannot be shared out over the ranks of the
-        node, or without float64.
+        Devices are missing, belong to different platforms, lack float64, or cannot be divided among the ranks
+        of the node.
     """
     if choice.interface == "cpu":
         return ()
-    seen: list[Any] = []
+    local_devices: list[Any] = []
     with comm.agreement(f"find devices {str(choice)!r}"):
-        # what else names the same is one with it
-        environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
-        seen = chosen_here(choice, DEVICE_VARIABLE if environment else "")
-    node = comm.allgather_of_node((comm.rank, [device.identity for device in seen]))
-    dealt = deal_devices([identities for _, identities in node])
-    mine = [rank for rank, _ in node].index(comm.rank)
-    return tuple(seen[n] for n in dealt[mine])
+        # an equal choice from another source is reported like the variable
+        from_environment = os.environ.get(DEVICE_VARIABLE) == str(choice)
+        local_devices = chosen_here(choice, DEVICE_VARIABLE if from_environment else "")
+    node = comm.allgather_of_node((comm.rank, [device.identity for device in local_devices]))
+    shares = deal_devices([identities for _, identities in node])
+    local_rank = [rank for rank, _ in node].index(comm.rank)
+    return tuple(local_devices[n] for n in shares[local_rank])
 
 
 def shared_bytes(devices: Sequence[Any]) -> int:
-    """Bytes that kernels for these devices can let the threads of a group share: what each of them has."""
+    """Return the bytes of shared memory per thread block that all these devices provide."""
     return min([SHARED_BYTES, *(int(device.local_memory) for device in devices)])
 
 
 def sharers(devices: Sequence[Any], comm: Communicator) -> Mapping[Any, int]:
-    """How many ranks drive each device of this rank; all ranks call this.
+    """Return the number of ranks that drive each device of this rank; collective.
 
     Parameters
     ----------
     devices : sequence of native Device
+        Devices of this rank.
     comm : Communicator
-        Its nodes are machines: what is counted as several (`Communicator.grouped`) may share a device.
+        Communicator whose nodes are machines. Nodes of `Communicator.grouped` are unsuitable, since several
+        of them may share a device.
     """
-    mine = {device: device.identity for device in devices}
-    node = comm.allgather_of_node(list(mine.values()))
-    ranks = Counter(identity for each in node for identity in each)
-    return {device: ranks[identity] for device, identity in mine.items()}
+    identities = {device: device.identity for device in devices}
+    node = comm.allgather_of_node(list(identities.values()))
+    rank_counts = Counter(identity for rank_identities in node for identity in rank_identities)
+    return {device: rank_counts[identity] for device, identity in identities.items()}
 
 
 def device_methods(methods: Iterable[str] | str | None, interface: str) -> tuple[str, ...]:
-    """The transfer methods between devices of an interface, of those that a user allows. Whether memory is
-    shared between processes, and known to MPI, shows when they run."""
-    wanted = ON_DEVICES if methods is None else chosen_methods(methods)
-    able = ON_DEVICES if interface == "cuda" else ("self", "peer", "mpi")
-    return tuple(name for name in able if name in wanted and (name != "gpu_aware" or methods is not None))
+    """Return the transfer methods between devices of an interface, restricted to the user's methods.
+
+    Support for memory shared between processes and for device memory in MPI is checked at run time.
+    """
+    allowed = ON_DEVICES if methods is None else chosen_methods(methods)
+    supported = ON_DEVICES if interface == "cuda" else ("self", "peer", "mpi")
+    return tuple(
+        name for name in supported if name in allowed and (name != "gpu_aware" or methods is not None)
+    )
 
 
 # -- memory --------------------------------------------------------------------------------------------------
@@ -205,7 +222,7 @@ SEGMENT = 128  # bytes: see native/src/device/storage.cpp
 
 
 def storage_bytes(field: FieldPlan) -> int:
-    """What a field of a subdomain takes of a device's memory: there rows are padded."""
+    """Return the bytes of device memory for a field of a subdomain, including the padding of rows."""
     itemsize = ITEMSIZE[field.dtype]
     first, end = field.owned.lo[-1], field.storage.hi[-1]
     before, row = (first - field.storage.lo[-1]) * itemsize, (end - first) * itemsize
@@ -217,8 +234,11 @@ def _segments(size: int) -> int:
 
 
 def subdomain_bytes(own: SubdomainPlan, known: Container[str] = ()) -> int:
-    """What a program takes of a device's memory for a subdomain: the fields that are not known yet, scratch
-    memory and messages."""
+    """Return the bytes of device memory that a program needs for a subdomain.
+
+    The sum contains fields, scratch memory and messages. Fields in `known` already have memory and are
+    excluded.
+    """
     scratch = max((sweep.scratch_bytes for sweep in own.sweeps), default=0)
     messages = sum(message.bytes for sweep in own.sweeps for message in (*sweep.sends, *sweep.receives))
     fields = sum(storage_bytes(field) for field in own.fields if field.name not in known)
@@ -226,12 +246,12 @@ def subdomain_bytes(own: SubdomainPlan, known: Container[str] = ()) -> int:
 
 
 def check_memory(device: Any, needed: int, ranks: int) -> None:
-    """RunError where the ranks that share a device need more of its memory than is free."""
+    """Raise RunError if the ranks that share a device need more memory than is free."""
     free = device.free_memory
     if ranks * needed > free:
-        who = f"the {ranks} ranks that share it need" if ranks > 1 else "its fields need"
+        users = f"the {ranks} ranks that share it need" if ranks > 1 else "its fields need"
         raise RunError(
-            f"{in_words(device)}: {who} {ranks * needed / 1e9:,.1f} GB, but only {free / 1e9:,.1f} GB are "
+            f"{in_words(device)}: {users} {ranks * needed / 1e9:,.1f} GB, but only {free / 1e9:,.1f} GB are "
             "free: take more devices, a smaller grid or float32"
         )
 
@@ -241,7 +261,10 @@ def check_memory(device: Any, needed: int, ranks: int) -> None:
 
 @contextmanager
 def device_errors(doing: str) -> Iterator[None]:
-    """Raise RunError for device errors in the block, or where the parent used devices before the fork."""
+    """Raise RunError for device errors in the block.
+
+    The function also raises RunError if the parent of this forked process used devices.
+    """
     forks.check(forks.DEVICES)
     try:
         yield
@@ -250,7 +273,7 @@ def device_errors(doing: str) -> Iterator[None]:
 
 
 def check_dtypes(device: Any, fields: Iterable[FieldPlan]) -> None:
-    """InputError where a device computes float32 in its own way."""
+    """Raise InputError if a field is float32 and the device does not round float32 as the CPU does."""
     field = next((field for field in fields if field.dtype == "float32"), None)
     if field is not None and not device.singles:
         raise InputError(
@@ -260,12 +283,12 @@ def check_dtypes(device: Any, fields: Iterable[FieldPlan]) -> None:
 
 
 def compile_for(device: Any, source: str) -> Any:
-    """The native module of a program's kernels for a device.
+    """Compile the kernels of a program for a device, and return the native module.
 
     Raises
     ------
     RunError
-        The device's compiler rejects them.
+        The compiler of the device rejects the kernels.
     """
     try:
         if device.interface == "opencl":
@@ -277,5 +300,5 @@ def compile_for(device: Any, source: str) -> Any:
 
 @cache
 def finder(device: Any) -> Any:
-    """The native module that looks for values that are not finite on a device; see `compile_for`."""
+    """Return the native module that finds non-finite values on a device; see `compile_for`."""
     return compile_for(device, device_headers(["device_find.h"]))

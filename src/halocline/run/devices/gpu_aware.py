@@ -1,8 +1,8 @@
-"""Whether MPI sends out of the memory of devices, and receives into it.
+"""Detection of GPU-aware MPI, which sends from device memory and receives into it.
 
-A library that does not know of devices ends the process when it is given one's address: nothing is tried
-where a library does not say that it knows. What it says is then verified, since it may hold for another
-network, or for a driver that is not there.
+A library without this support ends the process when it receives a device address. Therefore a test runs only
+if the library reports support. The test is still necessary: the report may not hold for the present network
+or driver.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from halocline.native import native
 from halocline.run.ranks.communicator import Communicator
 
-SECONDS = 20.0  # for the messages that verify
-SIZES = (64, 1 << 20)  # bytes: those that MPI sends at once, and those that it asks the receiver about
+SECONDS = 20.0  # time limit of the test messages, in seconds
+SIZES = (64, 1 << 20)  # bytes of an eager message and of a rendezvous message
 
-# Libraries by words of their version that take such addresses where the start of the run says so.
+# Words in the version text of MPI libraries, and the variables that enable device addresses in them.
 VARIABLES = {"CRAY MPICH": "MPICH_GPU_SUPPORT_ENABLED", "MVAPICH2": "MV2_USE_CUDA"}
 GPU_CUDA = 0  # MPIX_GPU_SUPPORT_CUDA
 
 
 def claimed(library: str) -> bool:
-    """Whether an MPI library says that it takes addresses of CUDA devices."""
+    """Return True if an MPI library reports support for addresses of CUDA devices."""
     from mpi4py import MPI
 
     version = MPI.Get_library_version()
@@ -33,7 +33,7 @@ def claimed(library: str) -> bool:
         if words in version:
             return os.environ.get(variable) == "1"
     functions = ctypes.CDLL(library)
-    if hasattr(functions, "MPIX_GPU_query_support"):  # MPICH and what comes of it
+    if hasattr(functions, "MPIX_GPU_query_support"):  # MPICH and its derivatives
         answer = ctypes.c_int(0)
         if functions.MPIX_GPU_query_support(GPU_CUDA, ctypes.byref(answer)) == 0:
             return answer.value != 0
@@ -43,8 +43,11 @@ def claimed(library: str) -> bool:
 
 
 def why_not_aware(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool]:
-    """Why MPI is not given addresses of devices, "" where it can be; and whether that is news, since the
-    library says that it takes them. All ranks call this."""
+    """Return the reason why MPI cannot use device memory, and True if a warning is due; collective.
+
+    The reason is "" if MPI can use device memory. A warning is due if the library reports support but the
+    test fails.
+    """
     if comm.mpi is None or comm.size == 1:
         return "there is one rank", False
     library = native().mpi_library()
@@ -57,32 +60,34 @@ def why_not_aware(comm: Communicator, devices: Sequence[Any]) -> tuple[str, bool
 
 
 def _verified(comm: Communicator, devices: Sequence[Any]) -> str:
-    """What is wrong with messages from every device of this rank to itself and to the next rank, and into it
-    from the one before; "" for nothing."""
+    """Return the failure of messages from each device to this rank and the next rank, or "" for success.
+
+    Each device also receives a message from the previous rank.
+    """
     from mpi4py import MPI
 
-    everyone = comm.allgather(len(devices))
-    own = comm.mpi.Dup()
-    own.Set_errhandler(MPI.ERRORS_RETURN)
-    wrong, end = "", time.monotonic() + SECONDS
-    # with as many rounds on every rank, so that each send meets a receive
-    for number in range(max(everyone)):
+    device_counts = comm.allgather(len(devices))
+    test_comm = comm.mpi.Dup()
+    test_comm.Set_errhandler(MPI.ERRORS_RETURN)
+    failure, end = "", time.monotonic() + SECONDS
+    # All ranks run the same number of rounds, so that each send has a matching receive.
+    for number in range(max(device_counts)):
         device = devices[number % len(devices)]
         for size in SIZES:
             for step in (0, 1):
                 to, source = (comm.rank + step) % comm.size, (comm.rank - step) % comm.size
-                if not wrong:
-                    wrong = _round(own, device, size, to, source, end)
-                # a rank that has given up leaves the others without a message: all leave together
-                wrong = next((each for each in comm.allgather(wrong) if each), "")
-                if wrong:
-                    return wrong  # the communicator keeps what may still be on its way
-    own.Free()
+                if not failure:
+                    failure = _round(test_comm, device, size, to, source, end)
+                # After a failure the partners of the rank get no messages, so all ranks stop together.
+                failure = next((reason for reason in comm.allgather(failure) if reason), "")
+                if failure:
+                    return failure  # test_comm is not freed, since messages may be pending
+    test_comm.Free()
     return ""
 
 
 def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) -> str:
-    """Send bytes of a device to a rank, and receive the same number from another."""
+    """Send device memory to a rank, receive the same size from another rank, and return the error or ""."""
     import numpy as np
     from mpi4py import MPI
 
@@ -108,15 +113,15 @@ def _round(comm: Any, device: Any, size: int, to: int, source: int, end: float) 
     except MPI.Exception as error:
         _KEPT.append((sent, received))
         return f"{name}: {error}"
-    found = np.zeros(size, np.uint8)
-    queue.download(received, found)
+    content = np.zeros(size, np.uint8)
+    queue.download(received, content)
     queue.finish()
-    if (found == _pattern(source, size)).all():
+    if (content == _pattern(source, size)).all():
         return ""
     return f"{name}: other bytes came from rank {source} than were sent"
 
 
-_KEPT: list[Any] = []  # memory that MPI may still write to
+_KEPT: list[Any] = []  # memory that MPI may still write
 
 
 def _pattern(rank: int, size: int) -> Any:

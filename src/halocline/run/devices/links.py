@@ -1,4 +1,4 @@
-"""Messages between devices of different ranks of a node, without MPI: whether they can be, and their ends."""
+"""Messages without MPI between devices of different ranks of a node: checks and set-up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.run.ranks.communicator import Communicator
 
 T = TypeVar("T")
 
-# A message, the same at both ends: the subdomains that send and receive it, and its tag.
+# Identifier of a message, equal at both ends: sending subdomain, receiving subdomain and tag.
 Key = tuple[int, int, int]
 Ends = dict[Key, Any]  # native links
 
@@ -20,52 +20,55 @@ PROBE = 256  # bytes
 
 
 def why_no_links(comm: Communicator, devices: Sequence[Any]) -> str:
-    """Why the ranks of a node cannot see the memory of each other's devices; "" where they can on all nodes.
-    All ranks call this: each copies a little out of every other one's memory, and compares."""
-    own, mine = list(dict.fromkeys(devices)), ""
+    """Return the reason why ranks of a node cannot access device memory of other ranks; collective.
+
+    The reason is "" if all ranks have this access. Each rank copies a few bytes from the memory of every
+    other rank of its node, and compares them.
+    """
+    rank_devices, failure = list(dict.fromkeys(devices)), ""
     if comm.node is None or comm.size == 1:
         return "there is one rank"
-    if not all(device.shares for device in own):
-        mine = f"{own[0].interface} devices share no memory between processes"
-    shared, kept = [], []
-    if not mine:
+    if not all(device.shares for device in rank_devices):
+        failure = f"{rank_devices[0].interface} devices share no memory between processes"
+    shared, references = [], []
+    if not failure:
         try:
-            for number, device in enumerate(own):
+            for number, device in enumerate(rank_devices):
                 buffer, event, queue = device.allocate(PROBE), device.shared_event(), device.queue()
                 queue.upload(buffer, _pattern(comm.rank, number))
                 device.record(event, queue)
                 queue.finish()
-                kept.append((buffer, event))
+                references.append((buffer, event))
                 shared.append((device.identity, device.share(buffer), device.share_event(event)))
         except (RuntimeError, MemoryError) as error:
-            mine, shared = str(error), []
-    for rank, theirs in comm.allgather_of_node((comm.rank, shared)):
-        if mine or rank == comm.rank:
+            failure, shared = str(error), []
+    for rank, handles in comm.allgather_of_node((comm.rank, shared)):
+        if failure or rank == comm.rank:
             continue
         try:
-            for number, (identity, memory, event) in enumerate(theirs):
-                for device in own:
-                    mine = mine or _difference(device, identity, memory, event, rank, number)
+            for number, (identity, memory, event) in enumerate(handles):
+                for device in rank_devices:
+                    failure = failure or _difference(device, identity, memory, event, rank, number)
         except (RuntimeError, MemoryError) as error:
-            mine = str(error)
-    # no rank frees memory that others still read
-    reasons = [reason for reason in comm.allgather(mine) if reason]
-    del kept
+            failure = str(error)
+    # No rank frees memory that other ranks still read.
+    reasons = [reason for reason in comm.allgather(failure) if reason]
+    del references
     return reasons[0] if reasons else ""
 
 
 def _difference(device: Any, identity: str, memory: bytes, event: bytes, rank: int, number: int) -> str:
-    """What is wrong with another rank's memory as a device here sees it; "" for nothing."""
+    """Return a message if a device reads wrong bytes from the memory of another rank, else ""."""
     import numpy as np
 
-    there = through(device, identity, lambda each: each.attach(memory, PROBE))
-    own, queue = device.allocate(PROBE), device.queue()
-    found = np.zeros(PROBE, np.uint8)
+    remote = through(device, identity, lambda candidate: candidate.attach(memory, PROBE))
+    buffer, queue = device.allocate(PROBE), device.queue()
+    content = np.zeros(PROBE, np.uint8)
     queue.wait(device.attach_event(event))
-    queue.copy(own, there)
-    queue.download(own, found)
+    queue.copy(buffer, remote)
+    queue.download(buffer, content)
     queue.finish()
-    if (found == _pattern(rank, number)).all():
+    if (content == _pattern(rank, number)).all():
         return ""
     return f"device {device.interface}:{device.index} sees other bytes than rank {rank} has in its memory"
 
@@ -77,56 +80,67 @@ def _pattern(rank: int, number: int) -> Any:
 
 
 def through(device: Any, identity: str, attach: Callable[[Any], T]) -> T:
-    """What `attach` makes of the device with which `device` gets at memory that another process shares:
-    itself, else the one that the memory lies on, where this process sees it.
+    """Return the result of `attach` for the device that can access shared memory of another process.
+
+    The first candidate is `device`. The second candidate is the device that contains the memory, if it is
+    visible to this process.
+
+    Parameters
+    ----------
+    device : native Device
+        Preferred device.
+    identity : str
+        Identity of the device that contains the memory.
+    attach : callable
+        Function of a device that maps the memory.
 
     Raises
     ------
     RuntimeError
-        With the driver's words.
+        The driver reports an error.
     """
     try:
         return attach(device)
     except RuntimeError:
-        for other in native().devices(device.interface):
-            if other.identity == identity and other.index != device.index:
-                return attach(other)
+        for candidate in native().devices(device.interface):
+            if candidate.identity == identity and candidate.index != device.index:
+                return attach(candidate)
         raise
 
 
 def ends_of_messages(comm: Communicator, plan: RankPlan, devices: Sequence[Any]) -> Ends:
-    """Return the ends of the colocated messages of this rank, for one engine; all ranks call this."""
+    """Return the local ends of the colocated messages of this rank for one engine; collective."""
     code = native()
-    wanted: dict[Key, tuple[Any, bool, int]] = {}
-    for own, device in zip(plan.subdomains, devices, strict=True):
-        for sweep in own.sweeps:
-            sent = [((own.number, m.peer), m, False) for m in sweep.sends]
-            received = [((m.peer, own.number), m, True) for m in sweep.receives]
-            for ends, m, receives in sent + received:
+    messages: dict[Key, tuple[Any, bool, int]] = {}
+    for subdomain, device in zip(plan.subdomains, devices, strict=True):
+        for sweep in subdomain.sweeps:
+            outgoing = [((subdomain.number, m.peer), m, False) for m in sweep.sends]
+            incoming = [((m.peer, subdomain.number), m, True) for m in sweep.receives]
+            for ends, m, receives in outgoing + incoming:
                 if m.method == "colocated":
-                    wanted[*ends, m.tag] = device, receives, m.bytes
+                    messages[*ends, m.tag] = device, receives, m.bytes
     links: dict[Key, Any] = {}
-    own_ends: dict[Key, tuple[str, int, bytes]] = {}
+    local_ends: dict[Key, tuple[str, int, bytes]] = {}
     counters: Any = None
     lines = code.Link.LINES
     with comm.agreement("share memory of devices with other processes of the node"):
-        counters = code.Counters(max(1, lines * len(wanted)))
-        for n, (key, (device, receives, size)) in enumerate(wanted.items()):
+        counters = code.Counters(max(1, lines * len(messages)))
+        for n, (key, (device, receives, size)) in enumerate(messages.items()):
             link = code.Link(device, receives, size, counters, n * lines)
             links[key] = link
-            own_ends[key] = device.identity, n * lines, link.handle()
-    everyone = comm.allgather_of_node((comm.rank, counters.handle(), own_ends))
-    homes = {number: plan.layout.home(number)[0] for key in wanted for number in key[:2]}
+            local_ends[key] = device.identity, n * lines, link.handle()
+    node_ends = comm.allgather_of_node((comm.rank, counters.handle(), local_ends))
+    homes = {number: plan.layout.home(number)[0] for key in messages for number in key[:2]}
     with comm.agreement("see memory of devices of other processes of the node"):
-        ranks = {rank: (handle, theirs) for rank, handle, theirs in everyone}
-        seen: dict[int, Any] = {}
+        ranks = {rank: (handle, remote_ends) for rank, handle, remote_ends in node_ends}
+        remote_counters: dict[int, Any] = {}
         for key, link in links.items():
-            device, receives, _ = wanted[key]
+            device, receives, _ = messages[key]
             rank = homes[key[0] if receives else key[1]]
-            handle, theirs = ranks[rank]
-            if rank not in seen:
-                seen[rank] = code.Counters.attach(handle)
-            identity, first, shared = theirs[key]
-            attach = partial(link.attach, handle=shared, counters=seen[rank], first=first)
+            handle, remote_ends = ranks[rank]
+            if rank not in remote_counters:
+                remote_counters[rank] = code.Counters.attach(handle)
+            identity, first, shared = remote_ends[key]
+            attach = partial(link.attach, handle=shared, counters=remote_counters[rank], first=first)
             through(device, identity, attach)
     return links

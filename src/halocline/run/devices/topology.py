@@ -1,4 +1,4 @@
-"""How the devices of a node are linked, as far as that decides which subdomain lies on which."""
+"""Links between the devices of a node, for the placement of subdomains on devices."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from halocline.plan.devices import distance_between
 from halocline.run.ranks.communicator import Communicator
 from halocline.words import counted
 
-# What two GPUs have in common on the way through PCIe, nearest first: NVML's levels 0, 10, ... 50
+# Lowest common ancestor of two GPUs on PCIe, nearest first: levels 0, 10, ... 50 of NVML.
 LEVELS = ("board", "switch", "switches", "bridge", "node", "system")
 SWITCH, SWITCHES, NODE, SYSTEM = (LEVELS.index(name) for name in ("switch", "switches", "node", "system"))
 
-# Bytes a second of an NVLink in one direction, by the least compute capability that has it. From NVIDIA's
-# data sheets, which give both directions of all links of a GPU: P100 160 GB/s of 4, V100 300 of 6, A100 600
-# of 12, RTX A6000 112.5 of 4, H100 900 of 18, B200 1800 of 18. The version that NVML gives is no help: it
-# is 5 for an A100 (hwloc, issue 658).
+# Bandwidth of an NVLink in one direction in bytes per second, by the minimum compute capability. The data
+# sheets of NVIDIA give the sum of both directions and all links of a GPU, in GB/s: P100 160 (4 links), V100
+# 300 (6), A100 600 (12), RTX A6000 112.5 (4), H100 900 (18), B200 1800 (18). NVML reports an unsuitable
+# version number, such as 5 for an A100 (hwloc, issue 658).
 NVLINK = {(6, 0): 20e9, (7, 0): 25e9, (8, 0): 25e9, (8, 6): 14.0625e9, (9, 0): 25e9, (10, 0): 50e9}
 
-# Bytes a second of a PCIe lane in one direction, by generation: transfers a second and their coding (8 of 10
-# bits, 128 of 130, from 6 on 242 of 256 bytes), as in PCI-SIG's base specifications.
+# Bandwidth of a PCIe lane in one direction in bytes per second, by generation: transfer rate times coding
+# efficiency, from the base specifications of PCI-SIG. The coding is 8 of 10 bits, 128 of 130 bits, and from
+# generation 6 on 242 of 256 bytes.
 LANE = {
     1: 2.5e9 / 8 * 8 / 10,
     2: 5e9 / 8 * 8 / 10,
@@ -36,29 +37,31 @@ LANE = {
     5: 32e9 / 8 * 128 / 130,
     6: 64e9 / 8 * 242 / 256,
 }
-PCIE = (3, 16)  # generation and lanes, where NVML does not say
+PCIE = (3, 16)  # default generation and number of lanes, if NVML does not report them
 
-# Bytes a second from one processor to another in one direction, all GPUs together, which NVML does not
-# report: between Power9, which NVLink joins with GPUs, 4 bytes of 16 GT/s (X-Bus; Vazhkudai et al., SC 2018);
-# else a round figure below two UPI links of 10.4 GT/s and 2 bytes, which are 42 GB/s.
+# Bandwidth between two processors in one direction in bytes per second, shared by all GPUs. NVML does not
+# report this bandwidth. Power9 processors, which NVLink connects to GPUs, have an X-Bus of 4 bytes at 16 GT/s
+# (Vazhkudai et al., SC 2018). The value for other processors is a round number below the bandwidth of two
+# UPI links of 2 bytes at 10.4 GT/s (42 GB/s).
 X_BUS, SOCKETS = 64e9, 32e9
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU, as NVML describes it.
+    """Properties of one GPU, read from NVML.
 
     Attributes
     ----------
     uuid, name : str
+        UUID, and name of the model.
     address : str
-        On PCIe: domain, bus and device, in hexadecimal.
+        PCIe address: domain, bus and device, in hexadecimal.
     capability : (int, int)
         Compute capability.
     pcie : (int, int) or None
-        Generation and lanes of its PCIe link at most; None where NVML does not say.
+        Maximum generation and number of lanes of the PCIe link; None if NVML does not report them.
     nvlinks : mapping of str to int
-        How many active NVLinks lead where: to the address of a GPU, to "switch" or to "processor".
+        Number of active NVLinks by their remote end: the address of a GPU, "switch" or "processor".
     """
 
     uuid: str
@@ -71,16 +74,17 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Topology:
-    """The GPUs of a node and how PCIe joins them.
+    """GPUs of a node and their connections by PCIe.
 
     Attributes
     ----------
     driver : str
-        Its version.
+        Version of the driver.
     gpus : tuple of Gpu
+        GPUs, in the order of the rows of `ancestors`.
     ancestors : matrix of str
-        For each pair what they have in common, of LEVELS: a board, a PCIe switch, several of them, a host
-        bridge, a memory (NUMA) node, nothing but the system.
+        Lowest common ancestor of each pair of GPUs, one of LEVELS: a board, one PCIe switch, several PCIe
+        switches, a host bridge, a NUMA node, or only the system.
     """
 
     driver: str
@@ -95,9 +99,9 @@ class Link:
     Attributes
     ----------
     bandwidth : float
-        Bytes a second in one direction where all GPUs send at once.
+        Bandwidth in one direction in bytes per second, if all GPUs send at the same time.
     kind : str
-        In words.
+        Description.
     """
 
     bandwidth: float
@@ -108,10 +112,10 @@ class Link:
 
 
 def link(topology: Topology, a: int, b: int) -> Link:
-    """Return the link between the GPUs at the places a and b.
+    """Return the link between the GPUs with the indices a and b.
 
-    It consists of NVLinks from one to the other, else of their NVLinks to switches, else of the way through
-    the host.
+    NVLinks between the two GPUs have priority over NVLinks to switches. Without such NVLinks, the link is the
+    path through the host.
     """
     one, other = topology.gpus[a], topology.gpus[b]
     rate = min(_nvlink(one), _nvlink(other))
@@ -121,19 +125,19 @@ def link(topology: Topology, a: int, b: int) -> Link:
         return Link(count * rate, f"{counted(count, 'NVLink')} to switches")
     level = topology.ancestors[a][b]
     rates = []
-    for gpu, place in ((one, a), (other, b)):
+    for gpu, index in ((one, a), (other, b)):
         if count := gpu.nvlinks.get("processor", 0):
             rates.append(count * _nvlink(gpu))
         else:
-            # what lies above a switch is shared by all below it
-            above = [at for at in (SWITCH, SWITCHES) if at < LEVELS.index(level)]
-            sharing = max((_near(topology, place, at) for at in above), default=1)
-            rates.append(_pcie(gpu) / sharing)
+            # all GPUs below a switch share the link above it
+            levels = [ancestor for ancestor in (SWITCH, SWITCHES) if ancestor < LEVELS.index(level)]
+            sharers = max((_near(topology, index, ancestor) for ancestor in levels), default=1)
+            rates.append(_pcie(gpu) / sharers)
         if LEVELS.index(level) == SYSTEM:
             between = X_BUS if gpu.nvlinks.get("processor", 0) else SOCKETS
-            rates.append(between / _near(topology, place, NODE))
-    both = all("processor" in gpu.nvlinks for gpu in (one, other))
-    way = {
+            rates.append(between / _near(topology, index, NODE))
+    uses_nvlink = all("processor" in gpu.nvlinks for gpu in (one, other))
+    path = {
         "board": "on one board",
         "switch": "through one switch",
         "switches": "through several switches",
@@ -141,12 +145,14 @@ def link(topology: Topology, a: int, b: int) -> Link:
         "node": "through the processor",
         "system": "from one processor to another",
     }[level]
-    return Link(min(rates), f"{'NVLink to processors' if both else 'PCIe'}, {way}")
+    return Link(min(rates), f"{'NVLink to processors' if uses_nvlink else 'PCIe'}, {path}")
 
 
 def bandwidths(topology: Topology) -> tuple[tuple[float, ...], ...]:
-    """Bytes a second from each GPU to each, as `halocline.plan.devices.distance_between` takes them; within
-    one, infinite: no link is in the way."""
+    """Return the bandwidths between all pairs of GPUs in bytes per second; infinite within one GPU.
+
+    The result is the input of `halocline.plan.devices.distance_between`.
+    """
     places = range(len(topology.gpus))
     return tuple(
         tuple(float("inf") if a == b else link(topology, a, b).bandwidth for b in places) for a in places
@@ -163,40 +169,41 @@ def _pcie(gpu: Gpu) -> float:
 
 
 def _near(topology: Topology, place: int, level: int) -> int:
-    """Return the number of GPUs below the level that this one is below, itself included."""
-    others = (name for at, name in enumerate(topology.ancestors[place]) if at != place)
-    return 1 + sum(LEVELS.index(name) <= level for name in others)
+    """Return the number of GPUs below the same ancestor of a level as this GPU, including this GPU."""
+    other_levels = (name for index, name in enumerate(topology.ancestors[place]) if index != place)
+    return 1 + sum(LEVELS.index(name) <= level for name in other_levels)
 
 
 # -- reading -------------------------------------------------------------------------------------------------
 
 
 def read_topology(identities: Sequence[str] | None = None, nvml: Any = None) -> tuple[Topology | None, str]:
-    """Return the GPUs of this node, as NVML describes them.
+    """Return the GPUs of this node from NVML.
 
     Parameters
     ----------
     identities : sequence of str, optional
-        UUIDs of the GPUs, in this order; all of them by default.
+        UUIDs of the GPUs, in order. Default: all GPUs.
     nvml : module, optional
-        What answers in the place of the module `pynvml`.
+        Replacement for the module `pynvml`.
 
     Returns
     -------
     topology : Topology or None
+        Topology, or None if it is unavailable.
     why : str
-        Why there is none, and after a semicolon what to do.
+        Reason why it is unavailable, a semicolon, and advice; "" otherwise.
     """
     try:
-        with nvml_running(nvml) as running:
-            return _read(running, identities)
+        with nvml_running(nvml) as library:
+            return _read(library, identities)
     except RunError as error:
         return None, str(error)
 
 
 @contextlib.contextmanager
 def nvml_running(nvml: Any = None) -> Iterator[Any]:
-    """Yield NVML, which is initialised during the block.
+    """Yield the initialised NVML module for the duration of the block.
 
     Parameters
     ----------
@@ -233,16 +240,16 @@ def _read(nvml: Any, identities: Sequence[str] | None) -> tuple[Topology | None,
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         handles[_bare(_text(nvml.nvmlDeviceGetUUID(handle)))] = handle
-    wanted = list(handles) if identities is None else [_bare(identity) for identity in identities]
-    for identity, bare in zip(identities or (), wanted, strict=False):
+    requested = list(handles) if identities is None else [_bare(identity) for identity in identities]
+    for identity, bare in zip(identities or (), requested, strict=False):
         if bare not in handles:
             return None, f"NVML knows no GPU {identity}; parts of a GPU (MIG) have no links"
-    chosen = [handles[bare] for bare in wanted]
+    selected = [handles[bare] for bare in requested]
     addresses = {_address(nvml.nvmlDeviceGetPciInfo(handle)) for handle in handles.values()}
     return Topology(
         driver=_text(nvml.nvmlSystemGetDriverVersion()),
-        gpus=tuple(_gpu(nvml, handle, addresses) for handle in chosen),
-        ancestors=tuple(tuple(_ancestor(nvml, a, b) for b in chosen) for a in chosen),
+        gpus=tuple(_gpu(nvml, handle, addresses) for handle in selected),
+        ancestors=tuple(tuple(_ancestor(nvml, a, b) for b in selected) for a in selected),
     ), ""
 
 
@@ -261,7 +268,7 @@ def _gpu(nvml: Any, handle: Any, addresses: set[str]) -> Gpu:
 
 
 def _ends(nvml: Any, handle: Any, addresses: set[str]) -> Iterator[str]:
-    """Yield the far end of each active NVLink of a GPU."""
+    """Yield the remote end of each active NVLink of a GPU."""
     for number in range(nvml.NVML_NVLINK_MAX_LINKS):
         if not _answer(nvml, nvml.nvmlDeviceGetNvLinkState, handle, number):
             continue
@@ -276,7 +283,7 @@ def _ends(nvml: Any, handle: Any, addresses: set[str]) -> Iterator[str]:
             if kind == nvml.NVML_NVLINK_DEVICE_TYPE_GPU or address in addresses:
                 yield address or "unknown"
             else:
-                yield "switch"  # virtual machines do not see what it is
+                yield "switch"  # in virtual machines the type is unknown
 
 
 def _ancestor(nvml: Any, a: Any, b: Any) -> str:
@@ -287,7 +294,7 @@ def _ancestor(nvml: Any, a: Any, b: Any) -> str:
 
 
 def _answer(nvml: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the answer of NVML, or None where it has none for that GPU."""
+    """Return the answer of NVML, or None if the query fails for this GPU."""
     try:
         return ask(*arguments)
     except nvml.NVMLError:
@@ -303,21 +310,21 @@ def _text(given: str | bytes) -> str:
 
 
 def _bare(uuid: str) -> str:
-    """A UUID without what drivers write around it: "GPU-" and dashes."""
+    """Return the hexadecimal digits of a UUID, without "GPU-" and dashes."""
     return re.sub(r"[^0-9a-f]", "", uuid.lower())
 
 
 @dataclass(frozen=True)
 class DeviceLinks:
-    """What is known of the links between the slots of a node.
+    """Links between the device slots of a node.
 
     Attributes
     ----------
     distance : tuple of tuple of float, or None
-        Seconds per byte from slot to slot, as `halocline.plan.lay_out` takes them; None where subdomains had
-        better stay in order.
+        Seconds per byte from slot to slot, as an input of `halocline.plan.lay_out`. None means that
+        subdomains keep their order.
     why : str
-        Where it comes from, or why there is none; empty without devices.
+        Source of the distance, or reason for its absence; "" without devices.
     """
 
     distance: tuple[tuple[float, ...], ...] | None = None
@@ -325,57 +332,59 @@ class DeviceLinks:
 
 
 def device_links(devices: Sequence[Any], each: int, comm: Communicator) -> DeviceLinks:
-    """The links between the devices that the ranks of a node drive; all ranks call this.
+    """Return the links between the devices of the ranks of a node; collective.
 
     Parameters
     ----------
     devices : sequence of native Device
-        That this rank drives.
+        Devices of this rank.
     each : int
-        Subdomains of a device.
+        Number of subdomains per device.
     comm : Communicator
+        Communicator of all ranks.
 
     Returns
     -------
     DeviceLinks
-        The same on all ranks, since a layout places the subdomains of all nodes alike: no distance where
-        nodes differ.
+        Links, equal on all ranks, since a layout uses the same placement on all nodes. The distance is None
+        if nodes differ.
     """
     if not devices:
         return DeviceLinks()
     driven = comm.allgather_of_node([device.identity for device in devices])
-    found = DeviceLinks()
-    # one process asks for all of the node, which may see other devices than the others do
+    links = DeviceLinks()
+    # One process per node queries NVML, since other processes may have other visible devices.
     with comm.agreement("ask how devices are linked"):
         if comm.node is None or comm.node.rank == 0:
-            found = links_between(driven, each, devices[0].interface)
-    found = comm.allgather_of_node(found)[0]
-    found_by_rank = comm.allgather((blake2b(repr(found.distance).encode()).digest(), found.why))
-    if any(digest != found_by_rank[0][0] for digest, _ in found_by_rank):
+            links = links_between(driven, each, devices[0].interface)
+    links = comm.allgather_of_node(links)[0]
+    links_by_rank = comm.allgather((blake2b(repr(links.distance).encode()).digest(), links.why))
+    if any(digest != links_by_rank[0][0] for digest, _ in links_by_rank):
         return DeviceLinks(None, "nodes differ in their links")
-    return DeviceLinks(found.distance, found_by_rank[0][1])
+    return DeviceLinks(links.distance, links_by_rank[0][1])
 
 
 def links_between(driven: Sequence[Sequence[str]], each: int, interface: str) -> DeviceLinks:
-    """The links between devices that the ranks of a node drive.
+    """Return the links between the devices of the ranks of a node.
 
     Parameters
     ----------
     driven : sequence of sequence of str
-        The identities of the devices of each rank.
+        Identities of the devices of each rank.
     each : int
-        Subdomains of a device.
+        Number of subdomains per device.
     interface : {"cuda", "opencl"}
+        Interface of the devices.
     """
-    names = [identity for own in driven for identity in own]
+    names = [identity for rank_devices in driven for identity in rank_devices]
     identities = tuple(dict.fromkeys(names))
     if len(identities) == 1:
         return DeviceLinks(None, "a node has one device")
     if interface != "cuda":
         return DeviceLinks(None, "OpenCL does not report how devices are linked")
-    topology, why = read_topology(identities)
+    topology, reason = read_topology(identities)
     if topology is None:
-        return DeviceLinks(None, f"all links count as equal: {why.partition('; ')[0]}")
+        return DeviceLinks(None, f"all links count as equal: {reason.partition('; ')[0]}")
     slots = [identities.index(name) for name in names for _ in range(each)]
     distance = tuple(map(tuple, distance_between(bandwidths(topology), slots)))
     if len({rate for a, row in enumerate(distance) for b, rate in enumerate(row) if a != b}) == 1:
