@@ -1,4 +1,4 @@
-"""How a problem runs: what a user may choose, and no bit of a result depends on."""
+"""Options of the execution of a problem, which do not change any bit of the results."""
 
 from __future__ import annotations
 
@@ -34,82 +34,86 @@ from halocline.run.tuning.kernels import AUTO, WORDS
 from halocline.run.tuning.patches import BY_CACHES, TUNE
 
 SCHEDULES = ("guided", "static", "dynamic")
-MOST_TRIED = 64  # other numbers of subdomains, where the grid cannot be cut as asked for
+MOST_TRIED = 64  # other numbers of subdomains to test if a decomposition is impossible
 
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """The options of a run.
+    """Options of a run.
 
     Parameters
     ----------
     device : str, optional
-        What computes: "cpu", or devices with memory of their own, "cuda" or "opencl": all that the process
-        sees, or those with the numbers that follow a colon, as in "cuda:0,1". Each has a subdomain; the
-        ranks of a node share them out among themselves. HALOCLINE_DEVICE where not given, else "cpu".
+        Hardware that computes: "cpu", "cuda" or "opencl". The last two mean all visible devices, or only the
+        devices with the numbers after a colon, as in "cuda:0,1". Each device has a subdomain, and the ranks
+        of a node divide the devices among themselves. Default: HALOCLINE_DEVICE, else "cpu".
     threads : int, optional
-        Per rank; OMP_NUM_THREADS, else the cores of the node shared among its ranks. A rank with devices has
-        one, which looks after these.
+        Number of threads per rank. Default: OMP_NUM_THREADS, else an equal share of the cores of the node. A
+        rank with devices has one thread, which controls the devices.
     decomposition : str, or sequence or mapping of int
-        How the grid is cut into subdomains; see `halocline.plan.decompose`.
+        Decomposition of the grid into subdomains; see `halocline.plan.decompose`.
     patch : int, sequence or mapping of int, or {"tune", "caches"}, optional
-        Shape of the patches, for all axes or by axis. "tune": where nothing is remembered for this program on
-        such a machine, several are measured before the first run, and the fastest is remembered for later
-        ones; "caches": chosen by cache size. Where not given, what is remembered, else by cache size.
+        Shape of the patches, for all axes or by axis. "caches" selects the shape by cache size. "tune" uses
+        the cached measurement of this program on such a machine. Without one, several shapes are measured
+        before the first run, and the fastest is cached. Default: the cached measurement, else the shape by
+        cache size.
     subdomains_per_rank : int
-        How many subdomains each rank has; with devices, how many each of them has.
+        Number of subdomains per rank, or per device if the run uses devices.
     ranks_per_node : int, optional
-        Take as many consecutive ranks for a node, whatever machine they run on, to try on one machine what
-        is decided for several. Nodes are what MPI says where not given.
+        Number of consecutive ranks that count as a node, to test on one machine the decisions for several
+        nodes. Default: the nodes that MPI reports.
     placement : {"aware", "trivial", "random"}
-        Placement of the subdomains of a node on its devices: "aware", by the links between devices, so that
-        messages take the least time on them; "trivial", in order; "random", drawn at random. Without devices,
-        where ranks take the subdomains, or where all links are equal, "aware" is in order too.
+        Placement of the subdomains of a node on its devices. "aware" minimises the time of messages on the
+        links between devices. "trivial" keeps the order, and "random" draws a random order. Without devices
+        or with equal links, "aware" also keeps the order.
     methods : str or sequence of str, optional
-        The transfer methods that may be taken, of `halocline.plan.METHODS`; all but "rma" where not given.
-        One process without MPI copies: by "self" where that is named, else by "peer".
+        Allowed transfer methods, of `halocline.plan.METHODS`. Default: all except "rma". A process without
+        MPI copies by "self" if that is allowed, else by "peer".
     schedule : {"guided", "static", "dynamic"}
-        Which thread of a rank runs which patch: "static", the one that the patch was given to, as many cells
-        to each; "dynamic", whichever comes first; "guided", the one that it was given to, or one that has run
-        all of its own.
+        Schedule of threads. "static" gives each thread the same number of cells in fixed patches. "dynamic"
+        gives a patch to the first idle thread. "guided" starts as "static", and a thread without remaining
+        patches takes patches of other threads.
     kernels : {"auto", "tune", "direct", "queue", "planes"}
-        How threads of a device read the cells around theirs; see `halocline.compile.strategy.Strategy`.
-        "tune": where nothing is remembered for this program on such devices, several ways are measured before
-        the first run, and the fastest is remembered for later ones; "auto": what is remembered, else "queue".
+        Method by which threads of a device read neighbouring cells; see
+        `halocline.compile.strategy.Strategy`. "tune" uses the cached measurement of this program on such
+        devices. Without one, several methods are measured before the first run, and the fastest is cached.
+        "auto" uses the cached measurement, else "queue".
     overlap : {"auto", True, False}
-        Whether patches that need no message run before all messages of a sweep have come, to any subdomain of
-        the rank. "auto": as the first passes of the loop show, some of which run with overlap and some
-        without; see `halocline.run.tuning.overlap`.
+        True if patches that need no message run before all messages of a sweep have arrived in all subdomains
+        of the rank. "auto" measures both cases in the first passes of a loop; see
+        `halocline.run.tuning.overlap`.
     halo : {"read", "faces", "edges", "uniform"}
-        What subdomains exchange: only what is read ("read"), or, as a baseline, all fields that are exchanged
-        at all, each as wide as the widest, with all edges and corners ("uniform"), without corners of three
-        axes that no field reads ("edges"), or without edges and corners that no field reads ("faces").
+        Extent of the exchanged halos. "read" exchanges only the cells that are read. The other values are
+        baselines, which exchange all exchanged fields with the maximum halo width. "uniform" includes all
+        edges and corners. "edges" omits corners of three axes that no field reads. "faces" omits edges and
+        corners that no field reads.
     packing : {"all", "last", "none"}
-        Which messages by MPI are packed: all; those along the last axis, whose cells lie apart one by one;
-        or, as a baseline, none. What is not packed MPI takes out of the fields by derived datatypes, and
-        devices copy row by row.
+        MPI messages that are packed: all messages, messages along the last axis, whose cells are not
+        contiguous, or none (a baseline). MPI reads other messages from the fields by derived datatypes, and
+        devices copy them row by row.
     communication : str, optional
-        One of `halocline.plan.communication.COMMUNICATIONS`, which chooses `halo`, `packing` and `overlap`;
-        all messages then go by MPI.
+        Name of a set of values for `halo`, `packing` and `overlap`, from
+        `halocline.plan.communication.COMMUNICATIONS`. All messages then use MPI.
     gpudirect : bool
-        With `communication` on devices: MPI takes messages out of the memory of devices, and not by way of
-        the host.
+        True if MPI reads messages from device memory instead of host memory. Requires `communication` and
+        devices.
     balance : hc.steps, float or str, optional
-        How often subdomains move between ranks, so that all ranks take equally long; as `every` of
-        `Simulation.run`. See `Simulation.balance`.
+        Interval between balances, which move subdomains between ranks so that all ranks take the same time.
+        The values are those of `every` of `Simulation.run`. See `Simulation.balance`.
     ranks_active : int, optional
-        Number of ranks that hold subdomains, the first ones, node by node; the others wait for them. All
-        where not given.
+        Number of ranks that hold subdomains: the first ranks, node by node. The other ranks wait for them.
+        Default: all ranks.
     trace : str or path, optional
-        A file that is to hold what each thread, message and queue of a device did in runs of loops, in the
-        format that Perfetto and chrome://tracing open: the first 20,000 events of each.
+        File for a trace of each thread, message and device queue in runs of loops. The format is that of
+        Perfetto and chrome://tracing. The first 20,000 events of each are written.
     mailboxes : int
-        For each message by method "rma": with more of them a rank need not wait until a message is taken.
+        Number of mailboxes per message of the method "rma". With more mailboxes, a rank need not wait until
+        the receiver has read a message.
 
     Raises
     ------
     InputError
-        A number or name that cannot be.
+        A number or name is invalid.
     """
 
     device: str | None = None
@@ -160,7 +164,7 @@ class Execution:
             raise InputError(f'overlap {self.overlap!r}: expected "auto", True or False')
 
     def _communicate(self) -> None:
-        """Choose what the named way of communicating consists of."""
+        """Set the options that `communication` determines."""
         if not isinstance(self.gpudirect, bool):
             raise InputError(f"gpudirect {self.gpudirect!r}: expected True or False")
         if self.communication is None:
@@ -169,64 +173,66 @@ class Execution:
                     "gpudirect needs communication; without that, name gpu_aware among the methods"
                 )
             return
-        named = asdict(COMMUNICATIONS[chosen("communication", self.communication, [*COMMUNICATIONS])])
-        del named["about"]
-        named["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
-        defaults = {each.name: each.default for each in fields(self)}
-        for name, value in named.items():
-            given, usual = getattr(self, name), defaults[name]
-            if name == "methods" and given is not None:
-                given = chosen_methods(given)
-            if given not in (usual, value):
+        settings = asdict(COMMUNICATIONS[chosen("communication", self.communication, [*COMMUNICATIONS])])
+        del settings["about"]
+        settings["methods"] = ("gpu_aware", "mpi") if self.gpudirect else ("mpi",)
+        defaults = {option.name: option.default for option in fields(self)}
+        for name, value in settings.items():
+            setting, default = getattr(self, name), defaults[name]
+            if name == "methods" and setting is not None:
+                setting = chosen_methods(setting)
+            if setting not in (default, value):
                 raise InputError(
-                    f"{name} is {given!r}, but communication {self.communication} chooses it: leave {name} "
+                    f"{name} is {setting!r}, but communication {self.communication} chooses it: leave {name} "
                     "out"
                 )
             object.__setattr__(self, name, value)
 
     @property
     def devices(self) -> DeviceChoice:
-        """What computes."""
+        """Devices that compute, or the CPU."""
         return chosen_devices(self.device)
 
     @property
     def allowed_methods(self) -> tuple[str, ...]:
-        """The transfer methods that may be taken, of those that fields where they are can take."""
+        """Transfer methods that the user and the kind of hardware allow."""
         if self.devices.interface == "cpu":
             return tuple(name for name in chosen_methods(self.methods) if name not in UNFIT_ON_HOST)
-        wanted = ON_DEVICES if self.methods is None else chosen_methods(self.methods)
-        return tuple(name for name in ON_DEVICES if name in wanted)
+        requested = ON_DEVICES if self.methods is None else chosen_methods(self.methods)
+        return tuple(name for name in ON_DEVICES if name in requested)
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """What was chosen and means nothing to what computes: a notice for each."""
+        """Notices about options that have no effect on the selected hardware."""
         on_host = self.devices.interface == "cpu"
         unfit, between = (UNFIT_ON_HOST, "") if on_host else (UNFIT_ON_DEVICES, " between devices")
-        said = [
-            f"transfer method {name} is not taken{between}: {why}"
-            for name, why in unfit.items()
+        notices = [
+            f"transfer method {name} is not taken{between}: {reason}"
+            for name, reason in unfit.items()
             if name in (self.methods or ())
         ]
-        others = [name for name in self.allowed_methods if name not in BY_MPI]
-        if self.packing != "all" and others:  # messages are to be sent as they lie, but do not go by MPI
-            first = "comes" if len(others) == 1 else "come"
-            said.append(
-                f"packing {self.packing} is for messages by MPI, and {', '.join(others)} {first} first: take "
+        methods = [name for name in self.allowed_methods if name not in BY_MPI]
+        if self.packing != "all" and methods:  # packing concerns MPI messages only
+            verb = "comes" if len(methods) == 1 else "come"
+            notices.append(
+                f"packing {self.packing} is for messages by MPI, and {', '.join(methods)} {verb} first: take "
                 "methods mpi to see what it does"
             )
         if on_host and self.kernels != AUTO:
-            said.append(f"kernels {self.kernels}: ignored, since the device is cpu")
+            notices.append(f"kernels {self.kernels}: ignored, since the device is cpu")
         if not on_host and (self.threads or 1) > 1:
-            said.append(
+            notices.append(
                 f"threads {self.threads}: ignored, since one thread of each rank looks after its devices"
             )
         if not on_host and self.schedule != SCHEDULES[0]:
-            said.append(f"schedule {self.schedule}: ignored, since no threads share out the work of devices")
-        return tuple(said)
+            notices.append(
+                f"schedule {self.schedule}: ignored, since no threads share out the work of devices"
+            )
+        return tuple(notices)
 
     @property
     def patch_shape(self) -> int | Sequence[int] | Mapping[str, int] | None:
-        """The patches that the user named in cells."""
+        """Shape of patches that the user specified in cells, or None."""
         return None if isinstance(self.patch, str) else self.patch
 
     def layout(
@@ -239,8 +245,30 @@ class Execution:
         devices: int = 1,
         distance: Sequence[Sequence[float]] | None = None,
     ) -> Layout:
-        """Which of `ranks` ranks, with `devices` devices each, has which subdomains of a grid; `distance` as
-        for `halocline.plan.lay_out`."""
+        """Return the layout of subdomains on ranks.
+
+        Parameters
+        ----------
+        schedule : Schedule
+            Compiled program, which determines traffic and minimum thickness of subdomains.
+        grid : Grid
+            Grid to decompose.
+        ranks : int
+            Number of ranks.
+        ranks_per_node : int, optional
+            Number of ranks per node; see `Communicator`.
+        nodes_of_ranks : tuple of int
+            Node of each rank, or empty; see `Communicator`.
+        devices : int
+            Number of devices per rank.
+        distance : matrix of float, optional
+            Seconds per byte between the slots of a node; see `halocline.plan.lay_out`.
+
+        Raises
+        ------
+        InputError
+            The grid cannot be decomposed.
+        """
         cut = partial(
             lay_out,
             grid.shape,
@@ -259,25 +287,25 @@ class Execution:
             raise InputError(f"{error}{self._that_fits(cut, ranks, devices)}") from None
 
     def _that_fits(self, cut: Callable[..., Layout], ranks: int, devices: int) -> str:
-        """What to say where the grid cannot be cut: other numbers with which it can, each tried."""
-        each, said = self.subdomains_per_rank, []
-        nearest = sorted(range(1, 2 * each + MOST_TRIED), key=lambda k: (abs(k - each), k))[:MOST_TRIED]
-        subdomains = next((k for k in nearest if k != each and _fits(cut, k * devices)), None)
+        """Return advice for a grid that cannot be decomposed: tested numbers that are possible."""
+        count, advice = self.subdomains_per_rank, []
+        nearest = sorted(range(1, 2 * count + MOST_TRIED), key=lambda k: (abs(k - count), k))[:MOST_TRIED]
+        subdomains = next((k for k in nearest if k != count and _fits(cut, k * devices)), None)
         if subdomains is not None:
-            whose = "rank" if self.devices.interface == "cpu" else "device"
-            many = f"{subdomains} subdomain{'' if subdomains == 1 else 's'}"
-            said.append(f"take {many} a {whose} (--subdomains-per-rank {subdomains})")
-        fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, each * d)), None)
+            owner = "rank" if self.devices.interface == "cpu" else "device"
+            subdomain_text = f"{subdomains} subdomain{'' if subdomains == 1 else 's'}"
+            advice.append(f"take {subdomain_text} a {owner} (--subdomains-per-rank {subdomains})")
+        fewer = next((d for d in range(devices - 1, 0, -1) if _fits(cut, count * d)), None)
         if fewer is not None:
             interface, indices = self.devices.interface, self.devices.indices or range(fewer)
-            such = f"{interface}:{','.join(map(str, indices[:fewer]))}"
-            alone = f"name fewer devices than {devices}, such as {such}"
-            said.append(alone if ranks == 1 else f"give each rank {fewer} of its {devices} devices")
-        return "; " * bool(said) + ", or ".join(said)
+            device_text = f"{interface}:{','.join(map(str, indices[:fewer]))}"
+            device_advice = f"name fewer devices than {devices}, such as {device_text}"
+            advice.append(device_advice if ranks == 1 else f"give each rank {fewer} of its {devices} devices")
+        return "; " * bool(advice) + ", or ".join(advice)
 
 
 def _fits(cut: Callable[..., Layout], subdomains: int) -> bool:
-    """Return True where the grid can be cut into `subdomains` for each rank."""
+    """Return True if the grid can be decomposed into the given number of subdomains per rank."""
     try:
         cut(subdomains_per_rank=subdomains)
     except InputError:
@@ -286,12 +314,12 @@ def _fits(cut: Callable[..., Layout], subdomains: int) -> bool:
 
 
 def chosen_devices(device: str | None) -> DeviceChoice:
-    """What a user chose to compute on: what `device` says, else HALOCLINE_DEVICE, else the CPU.
+    """Return the devices of a user's choice: `device`, else HALOCLINE_DEVICE, else the CPU.
 
     Raises
     ------
     InputError
-        It names no devices.
+        The text does not name devices.
     """
     if device is not None:
         return DeviceChoice.parse(device)

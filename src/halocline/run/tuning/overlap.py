@@ -1,9 +1,9 @@
-"""Whether computing and messages overlap: as a user asks, or as the first passes of a loop show.
+"""Choice of overlap between computation and messages, by the user or by a measurement.
 
-Overlap wins where messages progress by themselves, and can lose where they do not: the cavity code of
-Virginia Tech ran 20 to 30 % slower with it. So it is measured. Kernels change fields, and no copy of these is
-made: what is measured are the program's own passes, some with overlap and some without, since no bit depends
-on it.
+Overlap is faster if messages progress in the background, and can be slower otherwise. The cavity code of
+Virginia Tech ran 20 to 30 % slower with overlap. Therefore the choice is measured. Kernels change fields, and
+no copies of the fields are made. The measurement uses the first passes of a loop of the program itself, some
+with overlap and some without. Results are bit-for-bit identical in both cases.
 """
 
 from __future__ import annotations
@@ -12,21 +12,28 @@ import statistics
 from dataclasses import dataclass
 from math import ceil
 
-ROUNDS = 5  # pieces of a run with overlap, and as many without
-LEAST = 2e-3  # seconds of a piece, if passes are short
-MOST = 64  # passes of a piece
+# Number of pieces with overlap, and of pieces without. A piece is a series of passes with one time.
+ROUNDS = 5
+# Minimum duration of a piece in seconds, if passes are short.
+LEAST = 2e-3
+# Maximum number of passes of a piece.
+MOST = 64
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Whether patches that need no message run before all messages have come, and why.
+    """Choice of overlap and its reason.
+
+    With overlap, patches that need no message run before all messages have arrived.
 
     Attributes
     ----------
     on : bool
+        True if computation and messages overlap.
     why : str
+        Reason.
     seconds_on, seconds_off : float or None
-        Of a sweep with overlap and without, on the slowest rank; medians. None where that was not measured.
+        Median time of a sweep with and without overlap, on the slowest rank. None without a measurement.
     """
 
     on: bool
@@ -39,27 +46,29 @@ class Overlap:
 
 
 class OverlapTrial:
-    """The choice for one program, which may take several of its runs.
+    """Measurement of overlap for one program, which may extend over several runs.
 
-    All ranks see the same times, those of the slowest, so that they decide alike without a word.
+    All ranks receive the times of the slowest rank. Therefore all ranks make the same choice without
+    communication.
 
     Parameters
     ----------
     asked : {"auto", True, False}
+        Choice of the user.
     needless : str
-        Why nothing is measured where "auto" is asked for; empty where it is.
+        Reason why "auto" needs no measurement; "" if a measurement is needed.
 
     Attributes
     ----------
     choice : Overlap
-        What holds now.
+        Current choice.
     open : bool
-        Whether it is still measured.
+        True while the measurement is incomplete.
     """
 
     def __init__(self, asked: bool | str, needless: str = "") -> None:
         self.open = asked == "auto" and not needless
-        self._passes = 0  # of a piece; 0 before the first one
+        self._passes = 0  # number of passes of a piece; 0 before the first piece
         self._times: dict[bool, list[float]] = {True: [], False: []}
         if asked != "auto":
             self.choice = Overlap(bool(asked), "as asked for")
@@ -67,20 +76,23 @@ class OverlapTrial:
             self.choice = Overlap(True, needless or "not decided: the run was too short to measure it")
 
     def piece(self) -> tuple[bool, int]:
-        """Return True where the next piece overlaps, and its passes, while the choice is still measured."""
-        # there and back, so that neither always comes first
+        """Return True if the next piece overlaps, and the number of passes of this piece.
+
+        The result is meaningful only while the measurement is incomplete.
+        """
+        # order: on, off, off, on, so that neither case is always first
         return sum(map(len, self._times.values())) % 4 in (0, 3), self._passes or 1
 
     def note(self, seconds: float, sweeps: int) -> None:
-        """Note the seconds of a piece on the slowest rank, and its sweeps."""
-        if not self._passes:  # the first pass finds cold caches: it says how long about the others take
+        """Add the time of a piece in seconds on the slowest rank, and the number of sweeps."""
+        if not self._passes:  # cold caches: the first pass only sets the length of pieces
             self._passes = min(MOST, ceil(LEAST / max(seconds, LEAST / MOST)))
             return
-        # loops within a pass may take more sweeps in one than in another
+        # Passes with inner loops may differ in the number of sweeps.
         self._times[self.piece()[0]].append(seconds / max(1, sweeps))
         if min(map(len, self._times.values())) < ROUNDS:
             return
         on, off = (statistics.median(self._times[kind]) for kind in (True, False))
-        what = f"{1e3 * on:.3g} ms a sweep with it, {1e3 * off:.3g} ms without"
-        self.choice = Overlap(on <= off, f"decided by measuring: {what}", on, off)
+        comparison = f"{1e3 * on:.3g} ms a sweep with it, {1e3 * off:.3g} ms without"
+        self.choice = Overlap(on <= off, f"decided by measuring: {comparison}", on, off)
         self.open = False

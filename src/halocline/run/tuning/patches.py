@@ -1,4 +1,4 @@
-"""Fast choices, such as the shape of patches: measured in turn where a user asks for it, and remembered."""
+"""Measurement of choices, such as the shape of patches, and a cache of the results."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ log = logging.getLogger("halocline")
 
 T = TypeVar("T")
 
-TUNE, BY_CACHES = "tune", "caches"  # words for a patch: see Execution
-BY_CACHE_SIZE = "by cache size"  # the default, in words
-TURN = 0.02  # seconds that one measurement takes at least
-ROUNDS = 5  # measurements of those that may win
-NEAR = 1.2  # times the best of the first round: who is slower is out
-GAIN = 1.02  # times faster than by cache size a patch must be: less may be chance
+TUNE, BY_CACHES = "tune", "caches"  # values of `Execution.patch`
+BY_CACHE_SIZE = "by cache size"  # text for the default patch
+
+TURN = 0.02  # minimum duration of one measurement in seconds
+ROUNDS = 5  # number of measurements of each candidate after the first round
+
+# Maximum time of a candidate in the first round, relative to the fastest choice so far.
+NEAR = 1.2
+
+# Minimum speed relative to the default. Smaller gains may be measurement noise.
+GAIN = 1.02
 
 Patch = tuple[int, ...]
 
@@ -44,9 +49,9 @@ class Tuned(Generic[T]):
     Attributes
     ----------
     choice : object or None
-        Fastest choice; None where none was faster than the default.
+        Fastest choice; None if the default is the fastest.
     gain : float
-        Speed relative to the default: 1 where the default is the fastest.
+        Speed relative to the default; 1 if the default is the fastest.
     tried : int
         Number of choices that were measured.
     """
@@ -63,15 +68,15 @@ class Tuned(Generic[T]):
 
 
 def recall(kind: Any, place: Path) -> Any:
-    """Return the measurement of a kind, such as `Tuned[Patch]`, in a file of the cache.
+    """Return the measurement of a type, such as `Tuned[Patch]`, from a file of the cache.
 
-    The result is None where there is no file, or where a measurement cannot have the content of the file.
+    The result is None if the file is missing or its content is invalid for this type.
     """
     try:
         text = place.read_bytes()
     except OSError:
         return None
-    from pydantic import TypeAdapter  # most runs have no such file, and start sooner without it
+    from pydantic import TypeAdapter  # imported late, since most runs have no such file
 
     try:
         tuned = TypeAdapter(kind).validate_json(text, strict=True)
@@ -90,9 +95,9 @@ def remember(place: Path, tuned: Tuned[Any], program: str) -> None:
     """
     try:
         own_folder(place.parent)
-        with whole(place) as making:
-            making.touch(0o600)
-            making.write_text(json.dumps({"program": program, **asdict(tuned)}))
+        with whole(place) as new_file:
+            new_file.touch(0o600)
+            new_file.write_text(json.dumps({"program": program, **asdict(tuned)}))
     except OSError as error:
         raise RunError(
             f"what was tuned cannot be kept in {place.parent} ({error.strerror}); set HALOCLINE_CACHE to a "
@@ -105,16 +110,23 @@ def in_turn(
     rounds: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> dict[T, list[float]]:
-    """Measure several times in turn, since the speed of a machine drifts; all ranks call this.
+    """Run several timers in turn, and return their times; collective.
+
+    The timers alternate because the speed of a machine drifts.
 
     Parameters
     ----------
     timers : mapping to callable
-        Each returns seconds.
+        Functions that return seconds, by name.
     rounds : int
-        Measurements of each. Every second round runs in reverse order.
+        Number of measurements of each timer. Every second round runs in reverse order.
     on_progress : callable, optional
-        Called with the number of rounds done.
+        Called with the number of completed rounds.
+
+    Returns
+    -------
+    dict of list of float
+        Times of each timer in seconds, by name and round.
     """
     times: dict[T, list[float]] = {name: [] for name in timers}
     for number in range(rounds):
@@ -127,16 +139,18 @@ def in_turn(
 
 
 def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], float]]) -> Tuned[T]:
-    """Measure choices in turn; all ranks call this, and find the same. One that cannot run is left out, and
-    one that is far slower is dropped at once, with its memory.
+    """Measure choices in turn, and return the fastest; collective, with the same result on all ranks.
+
+    A choice that cannot run is skipped. A much slower choice is dropped after the first round, which frees
+    its memory.
 
     Parameters
     ----------
     choices : sequence
-        To be tried beside the default.
+        Candidates besides the default.
     timer_of : callable
-        Of a choice, or None for the default: a function that runs a number of passes, and returns the seconds
-        of the slowest rank.
+        Function that prepares a choice, or the default for None. It returns a function that runs the given
+        number of passes and returns the seconds of the slowest rank.
 
     Raises
     ------
@@ -146,32 +160,39 @@ def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], fl
     timers: dict[T | None, Callable[[int], float]] = {None: timer_of(None)}
     timers[None](1)
     passes = max(1, ceil(TURN / max(timers[None](1), 1e-7)))
-    once: dict[T | None, float] = {None: timers[None](passes)}
+    first_times: dict[T | None, float] = {None: timers[None](passes)}
     for choice in choices:
         try:
             timers[choice] = timer_of(choice)
             timers[choice](1)
-            once[choice] = timers[choice](passes)
+            first_times[choice] = timers[choice](passes)
         except RunError as error:
             log.info("%s is not tried: %s", choice, error)
-        near = NEAR * min(once.values())
-        for out in [each for each in timers if each is not None and once.get(each, inf) > near]:
-            del timers[out]
+        limit = NEAR * min(first_times.values())
+        for slow_choice in [
+            candidate
+            for candidate in timers
+            if candidate is not None and first_times.get(candidate, inf) > limit
+        ]:
+            del timers[slow_choice]
 
-    def gains(able: Sequence[T | None]) -> dict[T | None, float]:
-        """Return the speed of each relative to the default: the median of ratios within a round."""
-        times = in_turn({choice: partial(timers[choice], passes) for choice in able}, ROUNDS)
-        return {choice: statistics.median(map(truediv, times[None], own)) for choice, own in times.items()}
+    def gains(candidates: Sequence[T | None]) -> dict[T | None, float]:
+        """Return the speeds relative to the default: medians of the ratios within a round."""
+        times = in_turn({choice: partial(timers[choice], passes) for choice in candidates}, ROUNDS)
+        return {
+            choice: statistics.median(map(truediv, times[None], choice_times))
+            for choice, choice_times in times.items()
+        }
 
-    found = gains(list(timers))
-    best = max(found, key=lambda choice: found[choice])
-    # the best of many is partly luck: measured once more, it must still be better
+    speeds = gains(list(timers))
+    best = max(speeds, key=lambda choice: speeds[choice])
+    # The fastest of many choices is partly chance, so it must be faster in a second measurement too.
     gain = 1.0 if best is None else gains([None, best])[best]
-    return Tuned(best, gain, len(once)) if gain >= GAIN else Tuned(None, 1.0, len(once))
+    return Tuned(best, gain, len(first_times)) if gain >= GAIN else Tuned(None, 1.0, len(first_times))
 
 
 def largest(decomposition: Decomposition) -> tuple[int, ...]:
-    """The shape of the largest subdomain."""
+    """Return the shape of the largest subdomain."""
     return tuple(ceil(n / p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True))
 
 
@@ -183,36 +204,39 @@ def key(
     schedule: str,
     blocks: Blocks | None = None,
 ) -> str:
-    """What a measurement holds for: these kernels on this kind of processor, subdomains of this size, and
-    these numbers of threads and ranks on a node.
+    """Return the hash that identifies a measurement of patches.
 
     Parameters
     ----------
     library : str
-        The key of the compiled kernels; it holds source, compiler, flags and the model of the CPU.
+        Hash of the compiled kernels, which depends on source, compiler, flags and the model of the CPU.
     transfers : Transfers
-        How the grid is cut, and how messages are sent.
+        Layout and transfer methods.
+    threads : int
+        Number of threads per rank.
+    ranks_of_node : int
+        Number of ranks per node.
     schedule : str
-        See Execution.
+        Schedule of threads; see `Execution.schedule`.
     blocks : Blocks, optional
-        Which of them are active.
+        Active blocks of the grid.
     """
     layout, cut = transfers.layout, transfers.layout.decomposition
-    ways = transfers.methods if layout.ranks > 1 else ()
+    methods = transfers.methods if layout.ranks > 1 else ()
     parts = (
         library, data_caches(), os.cpu_count(), largest(cut), tuple(p > 1 for p in cut.parts), threads,
-        ranks_of_node, layout.subdomains_per_rank, ways, schedule, blocks,
+        ranks_of_node, layout.subdomains_per_rank, methods, schedule, blocks,
     )  # fmt: skip
     return sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def place_of(key: str, what: str = "patch") -> Path:
-    """Return the file of the cache for the measurement with a key, of patches or of "kernels"."""
+    """Return the cache file of a measurement, of patches or of "kernels", by its key."""
     return cache_folder() / f"{key}.{what}.json"
 
 
 def recalled(key: str, axes: int) -> Tuned[Patch] | None:
-    """Return the measurement that is remembered under a key, for a grid with this number of axes."""
+    """Return the cached measurement of a key for a grid with the given number of axes, or None."""
     tuned: Tuned[Patch] | None = recall(Tuned[Patch], place_of(key))
     shape = None if tuned is None else tuned.choice
     return tuned if shape is None or (len(shape) == axes and min(shape) >= 1) else None
@@ -220,5 +244,5 @@ def recalled(key: str, axes: int) -> Tuned[Patch] | None:
 
 def text_of(tuned: Tuned[Patch]) -> str:
     """Return the fastest shape of patches and its speed as text."""
-    why = tuned.compared(BY_CACHE_SIZE)
-    return why if tuned.choice is None else f"{' x '.join(map(str, tuned.choice))}, {why}"
+    comparison = tuned.compared(BY_CACHE_SIZE)
+    return comparison if tuned.choice is None else f"{' x '.join(map(str, tuned.choice))}, {comparison}"
