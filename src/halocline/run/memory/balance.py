@@ -1,4 +1,4 @@
-"""Balances of a run: subdomains move to other ranks, so that all ranks take equally long."""
+"""Balances of a run, which move subdomains to other ranks so that all ranks take the same time."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from halocline.run.memory.store import FieldStore
 
 @dataclass(frozen=True)
 class Balance:
-    """Result of a balance, the same on all ranks.
+    """Result of a balance, equal on all ranks.
 
     Attributes
     ----------
     before, after : float
-        Work of the rank with most, over the mean of the ranks that hold work: as measured, and as expected
-        of the new shares.
+        Maximum work of a rank divided by the mean work of the ranks that hold work: measured before the
+        balance, and expected afterwards.
     largest : float
-        Work of the largest subdomain, over this mean of the new shares: no share can be smaller.
+        Work of the largest subdomain divided by the expected mean work. This ratio is a lower bound of
+        `after`.
     moved, subdomains : int
-        Numbers of subdomains that moved, and of all.
+        Number of moved subdomains, and number of all subdomains.
     bytes : int
-        Bytes that were sent, of all ranks.
+        Bytes that all ranks sent.
     seconds : float
-        Time that the balance took on the slowest rank. The next run plans its steps anew, which is not part
-        of it.
+        Time of the balance on the slowest rank, without the time to plan the next run.
     """
 
     before: float
@@ -47,61 +47,67 @@ def balance(
     active: int,
     release: Callable[[], None] = lambda: None,
 ) -> Balance:
-    """Move subdomains so that ranks have equal shares of work; all ranks call this.
+    """Move subdomains so that ranks have equal shares of work; collective.
 
-    Where no subdomain has any work, it moves them only to as many ranks as are to be active.
+    If no subdomain has any work, subdomains move only if the number of active ranks changes.
 
     Parameters
     ----------
     store : FieldStore
+        Fields of this rank.
     weights : mapping of int to float
         Work of each subdomain of this rank.
     active : int
-        Number of ranks that are to hold subdomains: the first ones, node by node.
+        Number of ranks that hold subdomains afterwards: the first ranks, node by node.
     release : callable
-        Frees engines, which hold the memory of subdomains, before any of these moves.
+        Function that frees engines before the move, since engines hold the memory of subdomains.
 
     Raises
     ------
     RunError
-        A node has too little memory for its new share; nothing has moved then.
+        A node has too little memory for its new share. No subdomain has moved in this case.
     """
-    domain, comm, begun = store.domain, store.domain.comm, time.perf_counter()
+    domain, comm, start = store.domain, store.domain.comm, time.perf_counter()
     assert domain.transfers is not None
     layout, cut = domain.transfers.layout, domain.transfers.layout.decomposition
-    own = sum(weights.values())
-    _, total = comm.prefix(own)
+    rank_work = sum(weights.values())
+    _, total = comm.prefix(rank_work)
     (before,) = comm.total([float(bool(weights))])
     stay = False
-    if not total > 0.0:  # no work is known: subdomains count alike
+    if not total > 0.0:  # no measured work: equal weights
         weights = dict.fromkeys(weights, 1.0)
-        own, total, stay = float(len(weights)), float(cut.count), active == domain.active_ranks
+        rank_work, total, stay = float(len(weights)), float(cut.count), active == domain.active_ranks
     leaving: dict[int, int] = {}
     if not stay:
-        new = domain.directory.assign(weights, layout.ranks_by_node[:active])
-        leaving = {number: rank for number, rank in new.items() if rank != comm.rank}
+        new_ranks = domain.directory.assign(weights, layout.ranks_by_node[:active])
+        leaving = {number: rank for number, rank in new_ranks.items() if rank != comm.rank}
     offers: dict[int, dict[int, float]] = {}
     for number, rank in leaving.items():
         offers.setdefault(rank, {})[number] = weights[number]
     offered = comm.sparse(offers)
-    arriving = {number: rank for rank, each in offered.items() for number in each}
-    held = {n: weight for n, weight in weights.items() if n not in leaving}
-    held |= {n: weight for each in offered.values() for n, weight in each.items()}
-    sent, (many,) = 0, comm.total([float(len(leaving))])
-    if many:
+    arriving = {number: rank for rank, offer in offered.items() for number in offer}
+    new_weights = {n: weight for n, weight in weights.items() if n not in leaving}
+    new_weights |= {n: weight for offer in offered.values() for n, weight in offer.items()}
+    sent, (moved_count,) = 0, comm.total([float(len(leaving))])
+    if moved_count:
         release()
-        subdomains = sorted(held, key=domain.directory.place)
+        subdomains = sorted(new_weights, key=domain.directory.place)
         sent = redistribute(store, redistribution(cut, subdomains, leaving, arriving))
     domain.active_ranks, domain.work = active, {}
     slowest, expected, largest, seconds = comm.greatest(
-        [own, sum(held.values()), max(weights.values(), default=0.0), time.perf_counter() - begun]
+        [
+            rank_work,
+            sum(new_weights.values()),
+            max(weights.values(), default=0.0),
+            time.perf_counter() - start,
+        ]
     )
     (size,) = comm.total([float(sent)])
     return Balance(
         before=slowest * before / total,
         after=expected * active / total,
         largest=largest * active / total,
-        moved=int(many),
+        moved=int(moved_count),
         subdomains=cut.count,
         bytes=int(size),
         seconds=seconds,
@@ -109,21 +115,23 @@ def balance(
 
 
 def active_cells(store: FieldStore) -> dict[int, float]:
-    """Return the active cells of each subdomain of this rank."""
+    """Return the number of active cells of each subdomain of this rank."""
     domain, blocks = store.domain, store.blocks
     assert domain.decomposition is not None
     boxes = {number: domain.decomposition.box(number) for number in domain.subdomains}
     if blocks is None:
         return {number: float(box.size) for number, box in boxes.items()}
     pieces = {number: blocks.pieces(box.lo, box.hi) for number, box in boxes.items()}
-    return {number: float(sum(Box(*piece).size for piece in each)) for number, each in pieces.items()}
+    return {
+        number: float(sum(Box(*piece).size for piece in box_pieces)) for number, box_pieces in pieces.items()
+    }
 
 
 def measured_work(store: FieldStore) -> dict[int, float]:
     """Return the work of each subdomain of this rank since the last balance.
 
-    On the host it is the time of one thread, were the work shared evenly; on devices, whose kernels are not
-    timed, the number of active cells.
+    On the host, the work is the time of all threads divided by the number of threads. On devices, kernels are
+    not timed, and the work is the number of active cells.
     """
     domain = store.domain
     if domain.devices:

@@ -1,4 +1,4 @@
-"""Contents of fields over all ranks: gathered, hashed, checked for finite values, in chunks, at points."""
+"""Operations on fields of all ranks: gathering, checksum, check for finite values, chunks and points."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from halocline.run.memory.store import FieldStore, assembled_pieces
 
 
 def view(store: FieldStore, field: Field) -> NDArray[Any]:
-    """This rank's points of a field: a view, or, of several subdomains, a copy that cannot be written.
+    """Return the points of a field on this rank.
+
+    The result is a view of one subdomain, or a read-only copy of several subdomains.
 
     Raises
     ------
     InputError
-        The subdomains do not make up a box.
+        The subdomains do not form a box.
     """
     views = store.views(field)
     if len(views) == 1:
@@ -47,45 +49,47 @@ def view(store: FieldStore, field: Field) -> NDArray[Any]:
 
 
 def gather(store: FieldStore, field: Field) -> NDArray[Any] | None:
-    """The whole field as a new array on rank 0, None elsewhere; all ranks call this."""
-    mine = [(origin, np.ascontiguousarray(view)) for origin, view in store.pieces(field)]
-    pieces = store.domain.comm.gather(mine)
+    """Return the whole field as a new array on rank 0, and None on other ranks; collective."""
+    rank_pieces = [(origin, np.ascontiguousarray(view)) for origin, view in store.pieces(field)]
+    pieces = store.domain.comm.gather(rank_pieces)
     if pieces is None:
         return None
     return assembled_pieces(chain.from_iterable(pieces), field.points, field.dtype)
 
 
 def checksum(store: FieldStore, field: Field) -> str:
-    """A hash of a field's bits in global order, the same for every decomposition: 32 hexadecimal digits. All
-    ranks call this."""
+    """Return a hash of the bits of a field in global order; collective.
+
+    The hash has 32 hexadecimal digits and is equal for all decompositions.
+    """
     domain, points = store.domain, three(field.points, 1)
-    mine = [
+    rank_sums = [
         storage.checksum(three(lo), three(hi, 1), three(domain.offsets[n]), points, domain.threads)
         for n, storage in enumerate(store.on_host(store.of(field)))
         for lo, hi in store.active(n, storage)
     ]
-    words = [words for each in domain.comm.allgather(mine) for words in each]
+    words = [words for piece_sums in domain.comm.allgather(rank_sums) for words in piece_sums]
     sums = [sum(column) % 2**64 for column in zip((0, 0), *words, strict=True)]
     return "".join(f"{word:016x}" for word in sums)
 
 
 def first_nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
-    """Return the first value of fields that is not finite, or None; all ranks call this.
+    """Return the first non-finite value of fields, or None; collective.
 
     Returns
     -------
     tuple of int, tuple of int and float
-        Number of the field, cell of the grid, and value.
+        Number of the field, global cell, and value.
     """
-    found = store.domain.comm.allgather(_nonfinite(store, fields))
-    return min((each for each in found if each is not None), default=None)
+    results = store.domain.comm.allgather(_nonfinite(store, fields))
+    return min((result for result in results if result is not None), default=None)
 
 
 def check_finite(store: FieldStore, fields: Sequence[Field], when: str) -> None:
-    """Raise for the first of these fields that holds a value which is not finite; all ranks call this."""
-    worst = first_nonfinite(store, fields)
-    if worst is not None:
-        number, cell, value = worst
+    """Raise InputError for the first field with a non-finite value; collective."""
+    result = first_nonfinite(store, fields)
+    if result is not None:
+        number, cell, value = result
         error = InputError(
             f"field {fields[number].name!r} is {value} at cell {cell} {when}; all values must be finite"
         )
@@ -94,25 +98,28 @@ def check_finite(store: FieldStore, fields: Sequence[Field], when: str) -> None:
 
 
 def _nonfinite(store: FieldStore, fields: Sequence[Field]) -> tuple[int, tuple[int, ...], float] | None:
-    """This rank's first value that is not finite: number of the field, global cell, value."""
+    """Return field number, global cell and value of the first non-finite value on this rank, or None."""
     domain = store.domain
     for number in _suspects(store, fields):
-        found = []
+        candidates = []
         for n, storage in enumerate(store.on_host(store.of(fields[number]))):
             for lo, hi in store.active(n, storage):
                 place = storage.first_nonfinite(three(lo), three(hi, 1), domain.threads)
                 if place is not None:
                     local = place[3 - domain.grid.ndim :]
                     cell = tuple(map(add, domain.offsets[n], local))
-                    found.append((number, cell, float(store.whole(storage)[local])))
-        if found:
-            return min(found)
+                    candidates.append((number, cell, float(store.whole(storage)[local])))
+        if candidates:
+            return min(candidates)
     return None
 
 
 def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
-    """The numbers of the fields to check in memory of the host: of what lies on devices those that these have
-    found to hold such a value, so that no other is fetched."""
+    """Return the numbers of the fields to check in host memory.
+
+    On devices, a search selects the fields with non-finite values, so that no other field is copied to the
+    host.
+    """
     domain = store.domain
     if not domain.devices:
         return range(len(fields))
@@ -125,8 +132,8 @@ def _suspects(store: FieldStore, fields: Sequence[Field]) -> Sequence[int]:
                 [(three(lo), three(hi, 1)) for lo, hi in store.active(n, storage)] for storage in storages
             ]
             searches.append(native().Search(finders[domain.device_of(n)], storages, boxes))
-        found = [search.found() for search in searches]
-    return [number for number in range(len(fields)) if any(each[number] for each in found)]
+        results = [search.found() for search in searches]
+    return [number for number in range(len(fields)) if any(result[number] for result in results)]
 
 
 Index = tuple[int, ...]
@@ -135,62 +142,70 @@ Index = tuple[int, ...]
 def assembled(
     store: FieldStore, field: Field, grid: ChunkGrid, selection: Selection
 ) -> Iterator[tuple[Index, NDArray[Any]]]:
-    """The chunks of a field that this rank puts together, as new arrays, each with the index of its first
-    element in the array; all ranks call this, and go through all of them.
+    """Yield the chunks of a field that this rank assembles; collective.
+
+    Each item contains the index of the first element in the array, and the chunk as a new array. Each rank
+    must iterate over all of its chunks.
 
     Parameters
     ----------
+    store : FieldStore
+        Fields of this rank.
+    field : Field
+        Field to assemble.
     grid : ChunkGrid
-        Of the array.
+        Chunks of the array.
     selection : Selection
-        The points of the field that the array has.
+        Points of the field that the array contains.
     """
     domain = store.domain
     assert domain.transfers is not None
     rank = domain.comm.rank
     layout = domain.transfers.layout
-    cut = layout.decomposition
-    own, awaited = plan_chunks(cut, domain.subdomains, grid, field.points, selection)
-    ends = {part.holder for part in own} | {part.subdomain for part in awaited}
+    decomposition = layout.decomposition
+    outgoing, incoming = plan_chunks(decomposition, domain.subdomains, grid, field.points, selection)
+    ends = {part.holder for part in outgoing} | {part.subdomain for part in incoming}
     homes = {n: layout.home(n) for n in ends} if layout.moved is None else domain.directory.find(ends)
     views = dict(zip(domain.subdomains, store.views(field), strict=True))
     offsets = dict(zip(domain.subdomains, domain.offsets, strict=True))
 
-    def there(part: Part) -> NDArray[Any]:
-        """A part where this rank has it."""
+    def local_part(part: Part) -> NDArray[Any]:
+        """Return the view of a part that this rank stores."""
         low = selection.point(part.box.lo)
         high = selection.point(part.box.hi)
         ends = zip(low, high, offsets[part.subdomain], selection.stride, strict=True)
         return views[part.subdomain][tuple(slice(l - o, h - o, s) for l, h, o, s in ends)]
 
-    receivers = [(homes[part.holder][0], part) for part in own]
-    sends = [(to, np.ascontiguousarray(there(part))) for to, part in receivers if to != rank]
-    arrived = {
-        part: np.empty(part.box.shape, field.dtype) for part in awaited if part.subdomain not in offsets
+    receivers = [(homes[part.holder][0], part) for part in outgoing]
+    sends = [(to, np.ascontiguousarray(local_part(part))) for to, part in receivers if to != rank]
+    received = {
+        part: np.empty(part.box.shape, field.dtype) for part in incoming if part.subdomain not in offsets
     }
-    domain.comm.exchange(sends, [(homes[part.subdomain][0], array) for part, array in arrived.items()])
-    # one chunk after the other: its receiver may write it while the next one is assembled
-    for chunk, parts in groupby(awaited, attrgetter("chunk")):
+    domain.comm.exchange(sends, [(homes[part.subdomain][0], array) for part, array in received.items()])
+    # One chunk at a time, so that the caller can write a chunk during the assembly of the next one.
+    for chunk, parts in groupby(incoming, attrgetter("chunk")):
         box = grid.box(chunk)
         values = np.empty(box.shape, field.dtype)
         for part in parts:
             inside = part.box.shift(tuple(-l for l in box.lo))
-            here = values[tuple(map(slice, inside.lo, inside.hi))]
-            here[...] = there(part) if part.subdomain in offsets else arrived.pop(part)
+            target = values[tuple(map(slice, inside.lo, inside.hi))]
+            target[...] = local_part(part) if part.subdomain in offsets else received.pop(part)
         yield box.lo, values
 
 
 def point_values(
     store: FieldStore, points: Mapping[str, tuple[Field, NDArray[np.int64]]]
 ) -> dict[str, NDArray[Any]] | None:
-    """Return the values of fields at chosen points on the first rank, None on the others.
+    """Return the values of fields at chosen points on the first rank, and None on other ranks; collective.
 
-    All ranks call this. The values have the precision of their field. Points of inactive blocks are zero.
+    The values have the precision of their field. Values in inactive blocks are zero.
 
     Parameters
     ----------
+    store : FieldStore
+        Fields of this rank.
     points : mapping of str to (Field, array of int (points, axes))
-        Indices of points in the whole field, by a name for each choice.
+        Field and global indices of points, by the name of the selection.
     """
     parts = store.domain.comm.gather({name: _at_points(store, *chosen) for name, chosen in points.items()})
     if parts is None:
@@ -205,13 +220,13 @@ def point_values(
 def _at_points(
     store: FieldStore, field: Field, indices: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the numbers of the points that lie on this rank, and the values there."""
+    """Return the positions of the points of this rank in `indices`, and the values at these points."""
     numbers, local = [], []
     for offset, storage in zip(store.domain.offsets, store.of(field), strict=True):
         shape = np.array(storage.shape[3 - indices.shape[1] :])
-        here = indices - np.array(offset)
-        numbers.append(np.flatnonzero(((here >= 0) & (here < shape)).all(axis=1)))
-        local.append(here[numbers[-1]])
+        local_indices = indices - np.array(offset)
+        numbers.append(np.flatnonzero(((local_indices >= 0) & (local_indices < shape)).all(axis=1)))
+        local.append(local_indices[numbers[-1]])
     values = store.at(field, local)
     if not numbers:
         return np.zeros(0, np.int64), np.zeros(0, field.dtype)

@@ -1,4 +1,4 @@
-"""Redistribution of fields: subdomains move to other ranks, in memory."""
+"""Redistribution of fields in memory, which moves subdomains to other ranks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from halocline.run.memory.store import FieldStore
 
 
 def redistribute(store: FieldStore, plan: Redistribution) -> int:
-    """Move subdomains of all fields as planned; all ranks call this.
+    """Move subdomains of all fields as planned; collective.
 
-    The domain has the subdomains of `plan` afterwards, and engines made before are stale. Subdomains that
-    stay keep their memory. No halo is valid until the next exchange.
+    Afterwards the domain has the subdomains of `plan`, and earlier engines are invalid. Subdomains that do
+    not move keep their memory. All halos are invalid until the next exchange.
 
     Returns
     -------
@@ -31,31 +31,31 @@ def redistribute(store: FieldStore, plan: Redistribution) -> int:
     Raises
     ------
     RunError
-        A node has too little memory; nothing has moved then.
+        A node has too little memory. No subdomain has moved in this case.
     """
-    domain, comm, cut = store.domain, store.domain.comm, store.domain.decomposition
-    assert cut is not None
+    domain, comm, decomposition = store.domain, store.domain.comm, store.domain.decomposition
+    assert decomposition is not None
     arriving = sum(
-        _points(piece.box, info, cut).size * ITEMSIZE[info.dtype]
+        _points(piece.box, info, decomposition).size * ITEMSIZE[info.dtype]
         for piece in plan.receives
         for info in store.infos.values()
     )
-    needed = store.of_node(arriving)
+    required = store.of_node(arriving)
     with comm.agreement("look for memory for subdomains that move"):
-        store.check_node(needed)
-    sent, made = 0, {}
+        store.check_node(required)
+    sent, storages = 0, {}
     for name in store.storages:
-        made[name], count = _moved(store, plan, cut, name)
+        storages[name], count = _moved(store, plan, decomposition, name)
         sent += count
-    store.storages = made
+    store.storages = storages
     store.generation += 1
     domain.take_over(plan.subdomains)
-    store.share(list(made))
+    store.share(list(storages))
     return sent
 
 
 def _moved(store: FieldStore, plan: Redistribution, cut: Decomposition, name: str) -> tuple[list[Any], int]:
-    """Return the storages of a field afterwards, and the bytes that this rank has sent."""
+    """Return the storages of a field after the move, and the bytes that this rank sent."""
     domain, info, before = store.domain, store.infos[name], store.domain.subdomains
     old = dict(zip(before, store.storages[name], strict=True))
     new: dict[int, Any] = {}
@@ -68,34 +68,36 @@ def _moved(store: FieldStore, plan: Redistribution, cut: Decomposition, name: st
                 new[number] = old[number]
                 continue
             new[number] = store.new_storage(name, _points(cut.box(number), info, cut).shape, device)
-            if number in old:  # it goes to another device of this rank
+            if number in old:  # it moves to another device of this rank
                 with store.written([new[number]]) as (fresh,):
                     store.whole(fresh)[...] = store.whole(store.on_host([old[number]])[0])
         for piece in plan.sends:
-            (there,) = store.on_host([old[piece.subdomain]])
-            views = [view.reshape(-1) for view in _views(store, there, piece, cut, info)]
+            (on_host,) = store.on_host([old[piece.subdomain]])
+            views = [view.reshape(-1) for view in _views(store, on_host, piece, cut, info)]
             sends.append((piece.rank, np.concatenate(views) if views else np.empty(0, info.dtype)))
         for piece in plan.receives:
             size = sum(box.size for box in _active(store, piece, cut, info))
             receives.append((piece.rank, np.empty(size, info.dtype)))
     domain.comm.exchange(sends, receives)
     for piece, (_, row) in zip(plan.receives, receives, strict=True):
-        with store.written([new[piece.subdomain]]) as (there,):
-            at = 0
-            for view in _views(store, there, piece, cut, info):
-                view[...] = row[at : at + view.size].reshape(view.shape)
-                at += view.size
+        with store.written([new[piece.subdomain]]) as (on_host,):
+            position = 0
+            for view in _views(store, on_host, piece, cut, info):
+                view[...] = row[position : position + view.size].reshape(view.shape)
+                position += view.size
     return [new[number] for number in plan.subdomains], sum(row.nbytes for _, row in sends)
 
 
 def _points(box: Box, info: FieldInfo, cut: Decomposition) -> Box:
-    """Return the points of a field in a box of cells: one more on an upper wall that they lie on."""
+    """Return the points of a field in a box of cells, with the points on an upper wall."""
     ends = zip(box.hi, cut.shape, info.staggered, cut.periodic, strict=True)
-    return Box(box.lo, tuple(h + (on and not wraps and h == n) for h, n, on, wraps in ends))
+    return Box(
+        box.lo, tuple(h + (staggered and not periodic and h == n) for h, n, staggered, periodic in ends)
+    )
 
 
 def _active(store: FieldStore, piece: Piece, cut: Decomposition, info: FieldInfo) -> list[Box]:
-    """Return the points of a piece that are computed, in indices of the grid."""
+    """Return the computed points of a piece as boxes in global indices."""
     points = _points(piece.box, info, cut)
     if store.blocks is None:
         return [points]

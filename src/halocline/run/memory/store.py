@@ -1,4 +1,4 @@
-"""The memory of fields: one rank's share of each, allocated, widened, read and written."""
+"""Memory of fields on one rank: allocation, extension of halos, reading and writing."""
 
 from __future__ import annotations
 
@@ -24,27 +24,36 @@ from halocline.run.ranks.communicator import Communicator
 
 
 def _lack(comm: Communicator, needed: int, what: str) -> str:
-    """Return the message for a node without `needed` bytes for all of its ranks; "" where it has them."""
+    """Return a message if a node has less than `needed` bytes for all of its ranks, else ""."""
     ranks = comm.ranks_of_node
     available = min(native().available_memory(), ranks * native().available_to_process())
     if needed <= available:
         return ""
-    whose = f"of the {ranks} ranks on this node " if ranks > 1 else ""
+    owner = f"of the {ranks} ranks on this node " if ranks > 1 else ""
     advice = "fewer mailboxes, a smaller grid" if "mailboxes" in what else "a smaller grid"
     return (
-        f"the {what} {whose}need {_amount(needed)}, but only {_amount(available)} are available: "
+        f"the {what} {owner}need {_amount(needed)}, but only {_amount(available)} are available: "
         f"take {advice}, float32 or more nodes"
     )
 
 
 def check_devices(domain: Domain, plan: RankPlan, known: Container[str]) -> None:
-    """InputError or RunError where devices cannot hold the fields of a plan beside those that are `known`, or
-    not compute them. All ranks end this before any of them takes memory: they may share devices."""
-    needed = dict.fromkeys(domain.devices, 0)
-    for n, own in enumerate(plan.subdomains):
-        check_dtypes(domain.device_of(n), own.fields)
-        needed[domain.device_of(n)] += subdomain_bytes(own, known)
-    for device, size in needed.items():
+    """Check the devices for the fields of a plan, besides the fields in `known`.
+
+    All ranks complete this check before any rank allocates memory, since ranks may share devices.
+
+    Raises
+    ------
+    InputError
+        A device does not support the precision of a field.
+    RunError
+        A device has too little memory.
+    """
+    required_bytes = dict.fromkeys(domain.devices, 0)
+    for n, subdomain in enumerate(plan.subdomains):
+        check_dtypes(domain.device_of(n), subdomain.fields)
+        required_bytes[domain.device_of(n)] += subdomain_bytes(subdomain, known)
+    for device, size in required_bytes.items():
         check_memory(device, size, domain.sharers[device])
 
 
@@ -56,7 +65,7 @@ Place = tuple[int, ...]
 
 
 def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place, dtype: str) -> NDArray[Any]:
-    """Return an array with pieces, each with the index of its first element, and zeros elsewhere."""
+    """Return an array with the given pieces, each placed at its first index, and zeros elsewhere."""
     whole = np.zeros(shape, dtype)
     for origin, piece in pieces:
         whole[tuple(map(slice, origin, map(add, origin, piece.shape)))] = piece
@@ -64,103 +73,110 @@ def assembled_pieces(pieces: Iterable[tuple[Place, NDArray[Any]]], shape: Place,
 
 
 class FieldStore:
-    """One rank's share of the fields of a grid, in memory of the host or of its devices.
+    """Fields of a grid on one rank, in memory of the host or of its devices.
 
     Parameters
     ----------
     domain : Domain
+        Part of the grid on this rank.
 
     Attributes
     ----------
     storages : dict of str to list of native Storage
-        The memory of each field that has any, by subdomain of this rank.
+        Memory of each allocated field, by subdomain of this rank.
     peer_storages : dict of str to mapping of int to native Storage
         Views of the same fields in other processes of the node, by subdomain.
     blocks : Blocks or None
-        Which of the grid's blocks are active.
+        Active blocks of the grid.
     infos : dict of str to FieldInfo
-        Precision and location of the points of each of these fields.
+        Precision and location of the points of each allocated field.
     generation : int
-        Of the storages: engines made before the last change are stale.
+        Version number of the storages. A change makes earlier engines invalid.
     """
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.storages: dict[str, list[Any]] = {}
         self.peer_storages: dict[str, Mapping[int, Any]] = {}
-        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # of fields
-        self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # of storages
-        self.infos: dict[str, FieldInfo] = {}  # by name of storages
+        self._halos: dict[str, tuple[tuple[int, int], ...]] = {}  # halo widths by field
+        self._widths: dict[str, tuple[tuple[int, int], ...]] = {}  # halo widths by storage
+        self.infos: dict[str, FieldInfo] = {}  # by name of the storage
         self.blocks = domain.grid.blocks
         self.generation = 0
 
     def scratch(self) -> FieldStore:
-        """Memory of its own for the same subdomains, for what must not touch the fields."""
-        other = FieldStore(self.domain.untraced())
-        other.blocks = self.blocks
-        return other
+        """Return a separate store of the same subdomains, for computations that must not change fields."""
+        scratch_store = FieldStore(self.domain.untraced())
+        scratch_store.blocks = self.blocks
+        return scratch_store
 
     # --- memory ---
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of all storages on this rank."""
-        return sum(storage.bytes for each in self.storages.values() for storage in each)
+        """Total bytes of all storages on this rank."""
+        return sum(storage.bytes for storages in self.storages.values() for storage in storages)
 
     @property
     def fields(self) -> list[Field]:
-        """Fields of the grid that have memory, including those of the scheme."""
+        """Fields of the grid that have memory, including fields of the scheme."""
         return [f for f in self.domain.grid.fields.values() if f.name in self.storages]
 
     @property
     def cells(self) -> int:
-        """Of the whole grid, those that are computed."""
+        """Number of computed cells of the whole grid."""
         return self.domain.grid.size if self.blocks is None else self.blocks.cells
 
     def check_room(self, fields: Sequence[FieldInfo]) -> None:
-        """Raise InputError where fields alone, without halos, are more than all nodes hold.
+        """Raise InputError if the fields without halos exceed the memory of all nodes; collective.
 
-        All ranks call this. To plan a grid that no machine holds would itself take memory and time.
+        The check precedes the planning, since planning an oversized grid takes memory and time.
         """
         comm, new = self.domain.comm, [f for f in fields if f.name not in self.storages]
-        needed, active = self.cells * sum(ITEMSIZE[info.dtype] for info in new), self.domain.active_ranks
-        of_node = min(comm.ranks_of_node, active) * -(-needed // active)
+        total, active = self.cells * sum(ITEMSIZE[info.dtype] for info in new), self.domain.active_ranks
+        of_node = min(comm.ranks_of_node, active) * -(-total // active)
         with comm.agreement("look for memory"):
             if not self.domain.devices and (lack := _lack(comm, of_node, "fields")):
                 raise InputError(lack)
 
     def allocate(self, fields: tuple[FieldInfo, ...], plan: RankPlan, name: str) -> None:
-        """Make storages for fields that have none, and wider ones where a halo has grown; all ranks call
-        this.
+        """Allocate storages for new fields, and wider storages for fields with increased halos; collective.
 
-        A field and its second buffer (the same name with "'") change places, so that they grow together.
+        A field and its second buffer (same name with "'") are swapped during a run. Therefore both have the
+        same halo widths.
 
         Parameters
         ----------
+        fields : tuple of FieldInfo
+            Fields of the program.
+        plan : RankPlan
+            Plan of this rank.
         name : str
-            Of the program that they are for.
+            Name of the program.
         """
-        comm, made = self.domain.comm, []
+        comm, names = self.domain.comm, []
         if self.domain.devices:
             with comm.agreement(f"look for memory for {name!r}"):
                 check_devices(self.domain, plan, self.storages)
-        new = sum(p.bytes for own in plan.subdomains for p in own.fields if p.name not in self.storages)
+        new_bytes = sum(
+            p.bytes for subdomain in plan.subdomains for p in subdomain.fields if p.name not in self.storages
+        )
         mailboxes = self.domain.how.mailboxes * plan.mailbox_bytes
-        needed = self.of_node(new + mailboxes)
+        required = self.of_node(new_bytes + mailboxes)
         with comm.agreement(f"allocate fields of {name!r}"):
-            self.check_node(needed, "fields and mailboxes" if mailboxes else "fields")
-            made = self._allocated(fields, plan)
-        self.share(made)
+            self.check_node(required, "fields and mailboxes" if mailboxes else "fields")
+            names = self._allocated(fields, plan)
+        self.share(names)
 
     def _allocated(self, fields: tuple[FieldInfo, ...], plan: RankPlan) -> list[str]:
-        """The names of the storages that were made, the same on all ranks."""
+        """Allocate storages, and return the names of the new storages, equal on all ranks."""
         for info in fields:
             base = info.name.removesuffix("'")
-            have = self._halos.get(base, info.halo)
+            old_widths = self._halos.get(base, info.halo)
             self._halos[base] = tuple(
-                (max(a, c), max(b, d)) for (a, b), (c, d) in zip(have, info.halo, strict=True)
+                (max(a, c), max(b, d)) for (a, b), (c, d) in zip(old_widths, info.halo, strict=True)
             )
-        made = []
+        new_names = []
         for number, info in enumerate(fields):
             base = info.name.removesuffix("'")
             for name in dict.fromkeys((info.name, base, base + "'")):
@@ -169,38 +185,44 @@ class FieldStore:
                     old is not None and self._widths[name] != self._halos[base]
                 ):
                     self.infos[name] = info
-                    shapes = [own.fields[number].owned.shape for own in plan.subdomains]
+                    shapes = [subdomain.fields[number].owned.shape for subdomain in plan.subdomains]
                     self._make(name, shapes)
-                    made.append(name)
-        return made
+                    new_names.append(name)
+        return new_names
 
     def of_node(self, size: int) -> int:
-        """Return the sum of the sizes that all ranks of this rank's machine give; all ranks call this."""
+        """Return the sum of the sizes over the ranks of the machine of this rank; collective."""
         comm, transfers = self.domain.comm, self.domain.transfers
         if transfers is None or transfers.layout.moved is None:
-            return comm.ranks_of_node * size  # ranks have about the same
+            return comm.ranks_of_node * size  # all ranks have nearly the same size
         sizes = comm.allgather_of_node(size)
         return comm.ranks_of_node * sum(sizes) // len(sizes)
 
     def check_node(self, needed: int, what: str = "fields") -> None:
-        """Raise RunError where the ranks of a node ask together for more memory than it has.
+        """Raise RunError if the ranks of a node together require more memory than is available.
 
-        Each alone may get its share, since pages cost nothing before they are touched, and be killed later.
+        A single allocation may succeed, since pages use memory only after the first access. The process could
+        then be killed later.
         """
-        # each device says what it lacks
+        # Devices report their own lack of memory.
         if not self.domain.devices and (lack := _lack(self.domain.comm, needed, what)):
             raise RunError(lack)
 
     def activate(self, blocks: Blocks) -> None:
-        """Change which blocks are active; all ranks call this, and prepare their programs anew. Cells of
-        other blocks, and halos, are zero then."""
+        """Change the active blocks; collective.
+
+        Programs must be prepared again afterwards. Cells of inactive blocks, and halos, are set to zero.
+        """
         before, self.blocks = self.blocks, blocks
         comm, ndim = self.domain.comm, self.domain.grid.ndim
         try:
-            sizes = (sum(piece.nbytes for _, piece in self._pieces(each)) for each in self.storages.values())
-            needed = 0 if self.domain.devices else self.of_node(max(sizes, default=0))
+            sizes = (
+                sum(piece.nbytes for _, piece in self._pieces(storages))
+                for storages in self.storages.values()
+            )
+            required = 0 if self.domain.devices else self.of_node(max(sizes, default=0))
             with comm.agreement("change the active blocks"):
-                self.check_node(needed)
+                self.check_node(required)
         except BaseException:
             self.blocks = before
             raise
@@ -210,12 +232,12 @@ class FieldStore:
         self.share(list(self.storages))
 
     def new_storage(self, name: str, shape: Sequence[int], device: Any = None) -> Any:
-        """Return memory for a subdomain of a field, with the field's present halo.
+        """Return memory for a subdomain of a field, with the current halo widths of the field.
 
         Raises
         ------
         RunError
-            There is not so much memory.
+            The memory is insufficient.
         """
         lower, upper = map(three, zip(*self._halos[name.removesuffix("'")], strict=True))
         size = three(shape, 1), lower, upper, ITEMSIZE[self.infos[name].dtype]
@@ -230,22 +252,22 @@ class FieldStore:
             raise RunError(f"field {name!r}: {error}") from None
 
     def _make(self, name: str, shapes: Sequence[Sequence[int]]) -> None:
-        """Storages with the field's present halo; they take over what the ones before them hold."""
+        """Create storages with the current halo widths of a field, and copy the old contents."""
         domain, halo = self.domain, self._halos[name.removesuffix("'")]
-        made = [
+        storages = [
             self.new_storage(name, shape, domain.device_of(n) if domain.devices else None)
             for n, shape in enumerate(shapes)
         ]
         if name in self.storages:
-            kept = self._pieces(self.on_host(self.storages[name]))
-            with self.written(made) as fresh:
-                for (_, new), (_, old) in zip(self._pieces(fresh), kept, strict=True):
+            old_pieces = self._pieces(self.on_host(self.storages[name]))
+            with self.written(storages) as host_storages:
+                for (_, new), (_, old) in zip(self._pieces(host_storages), old_pieces, strict=True):
                     new[...] = old
             self.generation += 1
-        self.storages[name], self._widths[name] = made, halo
+        self.storages[name], self._widths[name] = storages, halo
 
     def share(self, names: Sequence[str]) -> None:
-        """See the memory of these fields in other processes of the node; all ranks call this."""
+        """Map the memory of fields in other processes of the node; collective."""
         comm, peers = self.domain.comm, self.domain.peers
         if peers is None or not names:
             return
@@ -254,7 +276,7 @@ class FieldStore:
             handles = {name: [storage.handle() for storage in self.storages[name]] for name in names}
         shared = dict(comm.allgather_of_node((comm.rank, handles)))
         views = dict(self.peer_storages)
-        # nobody gives back what it has replaced before all have seen the new
+        # No rank frees its old storages before all ranks have mapped the new ones.
         with comm.agreement("see the fields of other processes of the node"):
             for name in names:
                 views[name] = {
@@ -264,36 +286,45 @@ class FieldStore:
         self.peer_storages = views
 
     def forget(self, name: str) -> None:
-        """Give the memory of a field back."""
-        for known in (self.storages, self._halos, self._widths, self.infos, self.peer_storages):
-            known.pop(name, None)
+        """Free the memory of a field."""
+        for entries in (self.storages, self._halos, self._widths, self.infos, self.peer_storages):
+            entries.pop(name, None)
 
-    # --- what lies there ---
+    # --- contents ---
 
     def of(self, field: Field) -> list[Any]:
-        """Return the storages of a field. InputError where it has none."""
+        """Return the storages of a field.
+
+        Raises
+        ------
+        InputError
+            The field has no memory.
+        """
         storages = self.storages.get(field.name)
         if storages is None:
             raise InputError(f"field {field.name!r} has no memory yet: no program that was run uses it")
         return storages
 
     def on_host(self, storages: list[Any]) -> list[Any]:
-        """These storages; of those of devices, copies in memory of the host."""
+        """Return storages in host memory; storages of devices are copied."""
         if not self.domain.devices:
             return storages
         with device_errors("fields cannot be read"):
             return [storage.fetch() for storage in storages]
 
     def views(self, field: Field) -> list[NDArray[Any]]:
-        """The points of a field in each subdomain of this rank, as NumPy views without halo, valid until the
-        next run; where blocks are inactive, as copies that cannot be written."""
+        """Return the points of a field in each subdomain of this rank, without halos.
+
+        The NumPy views are valid until the next run. On devices, or with inactive blocks, the result consists
+        of read-only copies.
+        """
         storages = self.on_host(self.of(field))
         if self.blocks is None:
             views = [self.whole(storage) for storage in storages]
             for view in views if self.domain.devices else ():
                 view.flags.writeable = False
             return views
-        # to read shared memory that was never written would take pages
+        # Reading shared memory that was never written would allocate pages.
         pieces = [(n, (lo, piece)) for (n, lo), piece in self._pieces(storages)]
         copies = [
             assembled_pieces((piece for m, piece in pieces if m == n), self.whole(s).shape, field.dtype)
@@ -304,57 +335,63 @@ class FieldStore:
         return copies
 
     def pieces(self, field: Field) -> list[tuple[Place, NDArray[Any]]]:
-        """The points of a field that are computed on this rank, as boxes: the index of the first in the whole
-        field, and a NumPy view without halo, to be read; valid until the next run."""
+        """Return the computed points of a field on this rank, as boxes.
+
+        Each item contains the global index of the first point, and a NumPy view without halo. The views are
+        for reading only and are valid until the next run.
+        """
         return self._placed(self.on_host(self.of(field)))
 
     def at(self, field: Field, indices: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the values of a field at single points of each subdomain of this rank; those on devices are
-        read there, without the rest of the field. All ranks call this.
+        """Return the values of a field at single points of each subdomain of this rank; collective.
+
+        On devices, only the values of these points are copied to the host.
 
         Parameters
         ----------
         field : Field
+            Field to read.
         indices : sequence of array of int64 (points, axes)
-            Indices in each subdomain, counted from its first point.
+            Indices of points in each subdomain, relative to its first point.
         """
         storages, domain = self.of(field), self.domain
         if not domain.devices:
-            return [self.whole(s)[tuple(each.T)] for s, each in zip(storages, indices, strict=True)]
+            return [self.whole(s)[tuple(points.T)] for s, points in zip(storages, indices, strict=True)]
         finders, lead = domain.finders(), 3 - domain.grid.ndim
         with device_errors("fields cannot be read"):
             return [
                 np.frombuffer(
-                    storage.read(finders[domain.device_of(n)], np.pad(each, ((0, 0), (lead, 0)))), field.dtype
+                    storage.read(finders[domain.device_of(n)], np.pad(points, ((0, 0), (lead, 0)))),
+                    field.dtype,
                 )
-                for n, (storage, each) in enumerate(zip(storages, indices, strict=True))
+                for n, (storage, points) in enumerate(zip(storages, indices, strict=True))
             ]
 
     @contextmanager
     def writing(self, field: Field) -> Iterator[list[tuple[Place, NDArray[Any]]]]:
-        """The same to be written: what was written counts when the context ends."""
+        """Yield the pieces of `pieces` for writing; changes take effect at the end of the block."""
         with self.written(self.of(field)) as storages:
             yield self._placed(storages)
 
     @contextmanager
     def written(self, storages: list[Any]) -> Iterator[list[Any]]:
-        """Storages in memory of the host, of which those of devices take over what is written."""
-        there = self.on_host(storages)
-        yield there
+        """Yield storages in host memory; at the end of the block, changes are copied to devices."""
+        host_storages = self.on_host(storages)
+        yield host_storages
         if self.domain.devices:
             with device_errors("fields cannot be written"):
-                for storage, changed in zip(storages, there, strict=True):
-                    storage.store(changed)
+                for storage, host_storage in zip(storages, host_storages, strict=True):
+                    storage.store(host_storage)
 
     def fill(self, value: float) -> None:
-        """Set all points of all fields, also of those that users do not see."""
-        for each in self.storages.values():
-            with self.written(each) as storages:
+        """Set all points of all fields, including internal fields."""
+        for field_storages in self.storages.values():
+            with self.written(field_storages) as storages:
                 for _, piece in self._pieces(storages):
                     piece[...] = value
 
     def active(self, n: int, storage: Any) -> Iterator[tuple[Place, Place]]:
-        """The boxes of the points that are computed in the n-th subdomain of this rank, in its indices."""
+        """Yield the boxes of computed points in the n-th subdomain of this rank, in local indices."""
         ndim = self.domain.grid.ndim
         points = tuple(storage.shape)[3 - ndim :]
         if self.blocks is None:
@@ -365,7 +402,7 @@ class FieldStore:
             yield tuple(map(sub, lo, first)), tuple(map(sub, hi, first))
 
     def whole(self, storage: Any) -> NDArray[Any]:
-        """The points of a storage in memory of the host, without halo."""
+        """Return the points of a storage in host memory, without halo."""
         view: NDArray[Any] = storage.view()[(0,) * (3 - self.domain.grid.ndim)]
         return view
 
@@ -375,8 +412,7 @@ class FieldStore:
         ]
 
     def _pieces(self, storages: Sequence[Any]) -> list[tuple[tuple[int, Place], NDArray[Any]]]:
-        """The points of storages that are computed: the subdomain's local index and the index of the first
-        in it, and a view."""
+        """Return the computed points of storages: local subdomain, local first index, and view."""
         return [
             ((n, lo), self.whole(storage)[tuple(map(slice, lo, hi))])
             for n, storage in enumerate(storages)
