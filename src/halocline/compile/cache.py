@@ -84,7 +84,7 @@ def trusted(folder: Path) -> Path:
 def own_folder(folder: Path) -> Path:
     """Return a folder of the cache, and create it if it is missing.
 
-    Only its owner may write to a new folder, for any umask.
+    Only its owner may write to a new folder, with any umask.
 
     Raises
     ------
@@ -131,9 +131,7 @@ def cached(file: Path, make: Callable[[Path], Path]) -> Path:
 
 
 def _fault(file: Path) -> str | None:
-    """Return the reason against the use of a file of the cache; "" for a valid file, None for a missing
-    one.
-    """
+    """Return the defect that forbids the use of a file; "" for a valid file, None for a missing one."""
     try:
         with open(file, "rb") as handle:
             status = os.fstat(handle.fileno())

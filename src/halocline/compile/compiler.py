@@ -136,9 +136,7 @@ class _Compiler:
     device_source: list[str] = field(default_factory=list)
     device_kernels: dict[str, tuple[schedule.DeviceKernel, ...]] = field(default_factory=dict)
     device_loops: list[str] = field(default_factory=list)
-    symbols: dict[Code, str] = field(
-        default_factory=dict
-    )  # symbols of the kernels; each kernel is printed once
+    symbols: dict[Code, str] = field(default_factory=dict)  # of kernels, which are printed once
     counts: dict[str, int] = field(default_factory=dict)
     fills: dict[WallFill, schedule.Fill] = field(default_factory=dict)
     share: float = 1.0  # share of the enclosing passes that run the current statements

@@ -48,9 +48,7 @@ class Use:
 
 
 def beyond(field: Field, offset: Offset, place: Place) -> bool:
-    """Return True if a read at the points of `place` may return another point or a ghost; see
-    `Use.beyond`.
-    """
+    """Return True if a read from the points of `place` may return another point; see `Use.beyond`."""
     return any(offset) or any(p and not f for p, f in zip(place, field.staggered, strict=False))
 
 
@@ -112,9 +110,7 @@ class Walls:
         self._known: dict[Field, frozenset[Key]] = {}
 
     def depend_on(self, field: Field) -> frozenset[Key]:
-        """Return the fields and scalars on which ghosts of a field depend, directly or through other
-        ghosts.
-        """
+        """Return the fields and scalars on which the ghosts of a field depend, also indirectly."""
         if field not in self._known:
             keys, farther = self._reachable(field, self.layers)
             if farther:

@@ -134,9 +134,7 @@ def cpu() -> str:
 
 
 def described(cpuinfo: str) -> str:
-    """Return the lines of /proc/cpuinfo on the model and instruction sets of the first CPU, for x86 and
-    ARM.
-    """
+    """Return the model and instruction sets of the first CPU in /proc/cpuinfo, for x86 and ARM."""
     prefixes = ("model", "flags", "Features", "CPU ")
     return "\n".join(line for line in cpuinfo.split("\n\n")[0].splitlines() if line.startswith(prefixes))
 

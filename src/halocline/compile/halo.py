@@ -1,8 +1,7 @@
-"""What is exchanged when: which part of each field's halo is valid, and what must be exchanged or filled
-before a sweep.
+"""Halo analysis: the halo segments that are valid, exchanged or filled before each sweep.
 
-The rule that makes p of the conjugate gradients stay at home: a field that is assigned may be computed in
-the halo too, where all that its expression reads there is needed by the sweep anyway.
+A sweep computes an assigned field also in the halo if it already needs all values that the expression reads
+there. This rule avoids the exchange of the search direction p in the conjugate gradient method.
 """
 
 from __future__ import annotations
@@ -21,28 +20,30 @@ from halocline.lang.grid import Field, Grid
 
 Offsets = frozenset[Offset]
 NONE: Offsets = frozenset()
-UNIFORM = {"faces": 1, "edges": 2, "uniform": 3}  # axes of the segments of halos of one width
+UNIFORM = {"faces": 1, "edges": 2, "uniform": 3}  # maximum of nonzero axes in a direction
 HALOS = ("read", *UNIFORM)  # see `make_uniform`
 
 
 @dataclass
 class SweepHalo:
-    """What a sweep needs of halos, and what it leaves in them."""
+    """Halo segments that a sweep needs, and those that it computes."""
 
-    reads: dict[Field, Footprint] = field(default_factory=dict)  # beyond walls too
+    reads: dict[Field, Footprint] = field(default_factory=dict)  # also beyond walls
     exchange: dict[Field, Footprint] = field(default_factory=dict)
     fills: list[WallFill] = field(default_factory=list)
-    extended: dict[Field, Footprint] = field(default_factory=dict)  # assigned fields computed in the halo too
+    extended: dict[Field, Footprint] = field(
+        default_factory=dict
+    )  # assigned fields, also computed in the halo
 
     def ghosts(self) -> list[Expr]:
-        """Every ghost value that is formed before the sweep."""
+        """Return the expressions of all ghosts that are formed before the sweep."""
         return [ghost for fill in self.fills for ghost in fill.ghosts]
 
 
 @dataclass(frozen=True)
 class _State:
-    valid: dict[Field, Footprint]  # beyond sides with a neighbour
-    filled: dict[Field, Footprint]  # beyond walls, as `walls.around` counts
+    valid: dict[Field, Footprint]  # beyond neighbours
+    filled: dict[Field, Footprint]  # beyond walls, in the directions of `walls.around`
 
     def meet(self, other: _State) -> _State:
         def common(a: dict[Field, Footprint], b: dict[Field, Footprint]) -> dict[Field, Footprint]:
@@ -60,12 +61,12 @@ class _State:
 
 
 def shifted(offsets: Offsets, by: Offsets) -> Offsets:
-    """All sums of two offsets."""
+    """Return the sums of all pairs of offsets."""
     return frozenset(tuple(a + b for a, b in zip(x, y, strict=True)) for x in offsets for y in by)
 
 
 def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) -> bool:
-    """Whether all sums of two offsets lie in a box: at once, where there are millions of them."""
+    """Return True if all sums of two offsets lie in a box; the test does not form the sums."""
     return all(
         -lower <= min(one) + min(two) and max(one) + max(two) <= upper
         for one, two, (lower, upper) in zip(
@@ -75,20 +76,20 @@ def _within(offsets: Offsets, by: Offsets, layers: Sequence[tuple[int, int]]) ->
 
 
 class HaloAnalysis:
-    """Halo needs of every sweep of a program.
+    """Halo segments that every sweep of a program needs.
 
     Parameters
     ----------
     operations : list of OperationGraph
     nests : dict
-        The nests of each sweep.
+        Nests of each sweep.
     """
 
     def __init__(
         self, operations: list[OperationGraph], nests: dict[SweepGraph, SweepNests], grid: Grid
     ) -> None:
         self.nests, self.grid = nests, grid
-        # what the ghosts of a field depend on
+        # fields and scalars on which the ghosts of a field depend
         self.wall_fields: dict[Field, set[Field]] = {}
         self.wall_scalars: dict[Field, set[str]] = {}
         self._orders: Orders = {}
@@ -97,15 +98,15 @@ class HaloAnalysis:
             self._remember(
                 fill for f, read in around_fields.items() for fill in fills_of(f, read, self._orders)
             )
-        # after a sweep: how its fields are read before they are set again
+        # offsets at which later sweeps read each field before it is set again
         self.needs: dict[SweepGraph, dict[Field, Offsets]] = {}
         self._backward(operations, {})
         self.result: dict[SweepGraph, SweepHalo] = {}
-        # exchanges before a loop, which its passes then need not repeat
+        # exchanges before a loop, which the passes of the loop do not repeat
         self.before: dict[LoopGraph, dict[Field, Footprint]] = {}
         self._forward(operations, _State({}, {}))
 
-    # --- backward: what will be read of each field before it is assigned again ---
+    # --- backward: the reads of each field before it is assigned again ---
 
     def _backward(
         self, operations: list[OperationGraph], after: dict[Field, Offsets]
@@ -128,7 +129,7 @@ class HaloAnalysis:
                 after = _union(after, entry)
         return after
 
-    # --- forward: what is valid ---
+    # --- forward: the valid segments ---
 
     def _forward(self, operations: list[OperationGraph], state: _State) -> _State:
         for operation in operations:
@@ -144,19 +145,19 @@ class HaloAnalysis:
         return state
 
     def _loop(self, loop: LoopGraph, state: _State) -> _State:
-        """Return the state at the start of every pass, and note the exchange before the loop that it needs.
+        """Return the state at the start of every pass, and record the exchange before the loop.
 
         The analysis first assumes that all halo segments are valid that the loop reads before it assigns
         their field. It then drops the segments that a pass does not keep valid: sweeps of the loop exchange
         these. There is no exchange before a conditional statement, since it may seldom run.
         """
-        wanted = {} if loop.often is not None else self._read_first(loop.body, set())
+        first_reads = {} if loop.often is not None else self._read_first(loop.body, set())
         none = Footprint()
-        valid = {f: state.valid.get(f, none) | wanted.get(f, none) for f in (*state.valid, *wanted)}
+        valid = {f: state.valid.get(f, none) | first_reads.get(f, none) for f in (*state.valid, *first_reads)}
         entry = _State(valid, state.filled)
         while True:
             met = entry.meet(self._forward(loop.body, entry))
-            met = _State(_useful(met.valid, wanted, state.valid), met.filled)
+            met = _State(_useful(met.valid, first_reads, state.valid), met.filled)
             if met == entry:
                 break
             entry = met
@@ -165,8 +166,10 @@ class HaloAnalysis:
         return entry
 
     def _read_first(self, operations: list[OperationGraph], assigned: set[Field]) -> dict[Field, Footprint]:
-        """Return the halo segments of each field that operations read before they assign the field, and add
-        the fields that they assign to `assigned`."""
+        """Return the halo segments of each field that operations read before they assign the field.
+
+        The method adds the fields that the operations assign to `assigned`.
+        """
         read: dict[Field, Footprint] = {}
         for operation in operations:
             more: dict[Field, Footprint] = {}
@@ -186,14 +189,14 @@ class HaloAnalysis:
         halo.extended = self._extended(sweep, reads, around)
         valid, filled = dict(state.valid), dict(state.filled)
         for f, footprint in reads.items():
-            have = valid.get(f, Footprint())
-            missing = {d for d, _ in footprint - have}  # the plan drops what lies beyond walls
+            present = valid.get(f, Footprint())
+            missing = {d for d, _ in footprint - present}  # the plan drops segments beyond walls
             if missing:
-                # whole segments: what was valid of one and what is missing need not make up a box
-                valid[f] = have | footprint
+                # whole segments, since the missing part of a segment may not be a box
+                valid[f] = present | footprint
                 halo.exchange[f] = Footprint(tuple((d, w) for d, w in valid[f] if d in missing))
             ghosts = walls(around[f])
-            # those at corners stay right when more of the halo comes: what they were formed of was valid
+            # ghosts at corners remain correct after further exchanges, since they were formed of valid values
             if ghosts - filled.get(f, Footprint()):
                 halo.fills += fills_of(f, ghosts, self._orders)
                 filled[f] = ghosts
@@ -204,12 +207,12 @@ class HaloAnalysis:
             filled[f] = Footprint()
         self.result[sweep] = halo
         if self.grid.blocks is not None:
-            # beside inactive blocks only those are formed that this sweep reads, far along a wall too
+            # next to inactive blocks, fills form only the ghosts that this sweep reads
             filled = {}
         return _State(valid, filled)
 
     def _stale(self, changed: set[Field], filled: dict[Field, Footprint]) -> set[Field]:
-        """The fields whose ghosts depend on fields that have changed, also through ghosts of others."""
+        """Return the fields whose ghosts depend on changed fields, directly or through other ghosts."""
         stale = changed
         while True:
             more = stale | {f for f in filled if stale & self.wall_fields.get(f, set())}
@@ -220,37 +223,37 @@ class HaloAnalysis:
     def _extended(
         self, sweep: SweepGraph, reads: dict[Field, Footprint], around: dict[Field, Footprint]
     ) -> dict[Field, Footprint]:
-        """The assigned fields that are computed in the halo too, all over the same segments."""
-        if self.grid.blocks is not None:  # inactive cells stay zero, whatever the expression gives there
+        """Return the assigned fields that are computed also in the halo, all with the same segments."""
+        if self.grid.blocks is not None:  # inactive cells remain zero for any expression
             return {}
-        needed = self.needs[sweep]
-        able: dict[Field, Offsets] = {}
+        later_reads = self.needs[sweep]
+        candidates: dict[Field, Offsets] = {}
         sources: dict[Field, dict[Field, Offsets]] = {}
-        for f, mine in self.nests[sweep].per_field.items():
-            able[f] = frozenset(o for o in needed.get(f, NONE) if any(o))
-            sources[f] = mine
-        able = {f: reach for f, reach in able.items() if reach}
+        for f, reads_of_field in self.nests[sweep].per_field.items():
+            candidates[f] = frozenset(o for o in later_reads.get(f, NONE) if any(o))
+            sources[f] = reads_of_field
+        candidates = {f: reach for f, reach in candidates.items() if reach}
 
         def free(f: Field, reach: Offsets) -> bool:
-            """Whether the sweep has all that `f` takes at these offsets."""
+            """Return True if the sweep has all values that `f` reads at these offsets."""
             for g, offsets in sources[f].items():
                 if not _within(offsets, reach, reads[g].layers(self.grid.ndim)):
                     return False
-                there = frozenset((o, f.staggered) for o in shifted(offsets, reach))
-                if not around_points(g, there) <= around[g]:
+                points = frozenset((o, f.staggered) for o in shifted(offsets, reach))
+                if not around_points(g, points) <= around[g]:
                     return False
             return True
 
-        while able:
-            reach = frozenset(chain.from_iterable(able.values()))
-            left = {f: own for f, own in able.items() if free(f, reach)}
-            if left == able:
-                return dict.fromkeys(able, Footprint.from_offsets(reach))
-            able = left
+        while candidates:
+            reach = frozenset(chain.from_iterable(candidates.values()))
+            remaining = {f: field_reach for f, field_reach in candidates.items() if free(f, reach)}
+            if remaining == candidates:
+                return dict.fromkeys(candidates, Footprint.from_offsets(reach))
+            candidates = remaining
         return {}
 
     def _remember(self, fills: Iterable[WallFill]) -> None:
-        """Keep in mind what the ghosts of fields depend on."""
+        """Record the fields and scalars on which ghosts depend."""
         for fill in fills:
             leaves = [leaf for leaf in walk(fill.ghosts) if not leaf.args]
             fields = {leaf.attribute[0] for leaf in leaves if leaf.op == "read"}
@@ -260,21 +263,21 @@ class HaloAnalysis:
 
 
 def make_uniform(halos: Collection[SweepHalo], ndim: int, axes: int = 3) -> None:
-    """Have every exchange carry all fields that are exchanged at all, each as wide as the widest, in all
-    segments along up to `axes` axes, beside those that it carries anyway.
+    """Widen every exchange to all exchanged fields, with the maximum width and up to `axes` nonzero axes.
 
-    One axis: faces, as the first version of the cavity code of Virginia Tech (Sections 4.4 and 4.5). Two:
-    edges too, the 18 segments of Pekkilä et al. 2022, Section 5. Three: all 26. Nothing else changes: the
-    reads, the fields that are computed in the halo, and the fills beyond walls.
+    An exchange keeps the segments that it has. One axis: faces, as in the first version of the cavity code of
+    Virginia Tech (Sections 4.4 and 4.5). Two axes: also edges, the 18 segments of Pekkilä et al. 2022,
+    Section 5. Three axes: all 26 segments. The function changes neither the reads, nor the fields that are
+    computed in the halo, nor the fills beyond walls.
     """
     exchanged = dict.fromkeys(f for halo in halos for f in halo.exchange)
-    moved = chain.from_iterable(halo.exchange.values() for halo in halos)
-    widest = max((max(width) for footprint in moved for _, width in footprint), default=0)
+    footprints = chain.from_iterable(halo.exchange.values() for halo in halos)
+    widest = max((max(width) for footprint in footprints for _, width in footprint), default=0)
     offsets = product((-widest, 0, widest), repeat=ndim)
     whole = Footprint.from_offsets(o for o in offsets if o.count(0) >= ndim - axes)
     for halo in halos:
         if halo.exchange:
-            # what the sweep computes in the halo must not be overwritten there
+            # the exchange must not overwrite values that the sweep computes in the halo
             halo.exchange = {
                 f: whole | halo.exchange.get(f, Footprint())
                 for f in exchanged
@@ -287,20 +290,20 @@ def _useful(
 ) -> dict[Field, Footprint]:
     """Return the valid segments at the start of every pass for which an exchange before the loop helps.
 
-    Segments that are narrower than the loop reads them are left as they are before the loop (`state`), since
-    a sweep of the loop exchanges them nevertheless.
+    If a segment is narrower than the reads of the loop, a sweep of the loop exchanges it in any case. The
+    segment then keeps its width before the loop (`state`).
     """
 
-    def kept(f: Field, footprint: Footprint) -> Footprint:
+    def useful(f: Field, footprint: Footprint) -> Footprint:
         too_narrow = {d for d, _ in wanted.get(f, Footprint()) - footprint}
-        there = dict(state.get(f, Footprint()))
+        widths_before = dict(state.get(f, Footprint()))
         return Footprint.of(
-            (d, tuple(map(min, w, there[d])) if d in too_narrow else w)
+            (d, tuple(map(min, w, widths_before[d])) if d in too_narrow else w)
             for d, w in footprint
-            if d not in too_narrow or d in there
+            if d not in too_narrow or d in widths_before
         )
 
-    return {f: kept(f, footprint) for f, footprint in entry.items()}
+    return {f: useful(f, footprint) for f, footprint in entry.items()}
 
 
 def with_exchanges(
@@ -308,20 +311,20 @@ def with_exchanges(
 ) -> tuple[list[OperationGraph], dict[SweepGraph, SweepHalo]]:
     """Return the operations with the exchange before each loop, and the halos of these exchanges.
 
-    An exchange is a sweep that computes nothing; `before` has the segments that it exchanges.
+    An exchange is a sweep that computes nothing; `before` contains the segments that it exchanges.
     """
-    made: list[OperationGraph] = []
+    result: list[OperationGraph] = []
     halos: dict[SweepGraph, SweepHalo] = {}
     for operation in operations:
         if isinstance(operation, LoopGraph):
             if before[operation]:
                 sweep = SweepGraph()
                 halos[sweep] = SweepHalo(exchange=before[operation])
-                made.append(sweep)
+                result.append(sweep)
             operation.body, inside = with_exchanges(operation.body, before)
             halos |= inside
-        made.append(operation)
-    return made, halos
+        result.append(operation)
+    return result, halos
 
 
 def _union(a: dict[Field, Offsets], b: dict[Field, Offsets]) -> dict[Field, Offsets]:

@@ -22,8 +22,8 @@ def identity(program: lang.Program, grid: Grid) -> bytes | None:
 
     Return None if the result of a user function may change between calls: boundary kernels, boundary values,
     conditions of other classes, and maps of stretched axes. Return None also for a boundary value with
-    several locations, and for two stages of one name and formula that differ in storage, location or
-    source line. Digests of expressions do not distinguish these.
+    several locations. The same applies to two stages of one name and formula that differ in storage, location
+    or source line. Digests of expressions do not distinguish these.
     """
     expressions = (e for statement in program.flat() for e in lang.expressions_of(statement))
     stages: dict[tuple[str, bytes], Any] = {}

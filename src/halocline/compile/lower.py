@@ -1,14 +1,15 @@
-"""From statements to sweeps: neighbouring assignments and reductions are fused where reads allow it.
+"""Formation of sweeps: fusion of neighbouring assignments and reductions if their reads permit it.
 
-A sweep assigns several fields at once: every expression in it is written in terms of the values from before
-the sweep. A statement joins the sweep before it unless it reads, at a neighbouring cell, a field which that
-sweep assigns or whose ghosts follow one that it assigns, or a scalar that depends on its reductions.
+A sweep assigns several fields simultaneously: all its expressions use the values before the sweep. A
+statement joins the preceding sweep, except in two cases. In the first case, the statement reads, at a
+neighbouring cell, a field that the sweep assigns or whose ghosts depend on such a field. In the second case,
+the statement reads a scalar that depends on the reductions of the sweep.
 
-`awaited` puts the wait for the results of reductions before the first statement that needs them.
+`awaited` inserts the wait for reduction results before the first statement that needs them.
 
-A reduction over all ranks takes as long as a message through a tree. What follows a sweep and does not depend
-on its results goes on meanwhile; scalar statements that do depend on them, and that nothing needs yet, move
-behind the wait.
+A reduction over all ranks takes as long as a message through a tree. Operations that do not depend on the
+results run in the meantime. Scalar statements that depend on the results, but that no operation needs yet,
+move behind the wait.
 """
 
 from __future__ import annotations
@@ -34,16 +35,18 @@ from halocline.lang.trace import scalar as scalar_node
 
 @dataclass(eq=False)
 class SweepGraph:
-    """Fields assigned and numbers reduced in one pass, in terms of the values before it. A sweep without
-    either is an exchange of halos alone."""
+    """Assignments and reductions of one pass, in terms of the values before the pass.
+
+    A sweep without assignments and reductions is a halo exchange alone.
+    """
 
     sets: dict[Field, Expr] = field(default_factory=dict)
-    reductions: dict[Expr, str] = field(default_factory=dict)  # reduce node -> scalar that takes the result
+    reductions: dict[Expr, str] = field(default_factory=dict)  # reduce node -> scalar of the result
     lines: list[Line] = field(default_factory=list)
-    origins: dict[Field | Expr, Line] = field(default_factory=dict)  # of what is set, and of reductions
+    origins: dict[Field | Expr, Line] = field(default_factory=dict)  # of assignments and reductions
 
     def roots(self) -> list[Expr]:
-        """Every expression that is evaluated per cell."""
+        """Return all expressions that the sweep evaluates per cell."""
         return [*self.sets.values(), *(r.args[0] for r in self.reductions)]
 
 
@@ -56,7 +59,7 @@ class ScalarGraph:
 
 @dataclass
 class StopGraph:
-    """As compile.schedule.Stop."""
+    """Stop of a run; see compile.schedule.Stop."""
 
     condition: Expr
     reason: str
@@ -65,42 +68,41 @@ class StopGraph:
 
 @dataclass(eq=False)
 class LoopGraph:
-    """Operations that are repeated; see compile.schedule.Loop."""
+    """Repeated operations; see compile.schedule.Loop."""
 
     until: Expr | None
     limit: str | None
     count: str
     record: tuple[str, ...]
     body: list[OperationGraph]
-    often: float | None = None  # as of lang.program.Repeat
+    often: float | None = None  # see lang.program.Repeat
 
 
 @dataclass
 class AwaitGraph:
-    """As compile.schedule.Await."""
+    """Wait for reduction results; see compile.schedule.Await."""
 
 
 OperationGraph = SweepGraph | ScalarGraph | AwaitGraph | StopGraph | LoopGraph
 
 
 class _Lowering:
-    """Formation of sweeps, with cuts before the statements of some numbers in `Program.flat`."""
+    """Formation of sweeps, with cuts before the given statement numbers of `Program.flat`."""
 
     def __init__(self, walls: Walls, uses: Uses, cuts: frozenset[int]) -> None:
         self.progress, self.uses, self.cuts = Progress(walls), uses, cuts
-        # statement before which a cut keeps the value that a field or scalar had
+        # for each field or scalar, the statement before which a cut preserves its value
         self.setters: dict[Key, int] = {}
-        self.first_assignment: int | None = None  # of the assignments to fields that end the present sweep
+        self.first_assignment: int | None = None  # of the field assignments that end the current sweep
         self.number = 0  # of the next statement
         self.operations: list[OperationGraph] = []
         self.sweep = SweepGraph()
         self.after: list[tuple[str, Expr]] = []  # scalar statements that follow the sweep
         self.names: dict[str, int] = {}
-        self._resolved: dict[
-            tuple[Any, ...], lang.Stage
-        ] = {}  # one object per meaning, so that reads are shared
-        self._stages: dict[lang.Stage, lang.Stage] = {}  # as the sweep has them now
-        self._formed: dict[Expr, Expr] = {}  # all expressions, as the sweep has them now
+        # one object per meaning, so that reads are shared
+        self._resolved: dict[tuple[Any, ...], lang.Stage] = {}
+        self._stages: dict[lang.Stage, lang.Stage] = {}  # stages in terms of the current sweep
+        self._formed: dict[Expr, Expr] = {}  # expressions in terms of the current sweep
 
     def fresh(self, kind: str) -> str:
         number = self.names.get(kind, 0)
@@ -119,11 +121,11 @@ class _Lowering:
     # --- expressions in terms of the values before the sweep ---
 
     def of_cells(self, root: Expr) -> Expr:
-        """An expression that cells are computed from."""
+        """Return an expression that is evaluated per cell, in terms of the values before the sweep."""
         return replace_leaves(root, self.leaf, self._formed)
 
     def of_scalars(self, root: Expr, line: Line) -> Expr:
-        """An expression of scalars, in which reductions may stand."""
+        """Return an expression of scalars, which may contain reductions, in terms of the sweep."""
         memo: dict[Expr, Expr] = {}
         for current in walk((root,)):
             if current.op == "reduce":
@@ -137,13 +139,13 @@ class _Lowering:
             target, version, offset = leaf.attribute
             if target in self.sweep.sets and self.progress.is_present(target, version):
                 value = self.sweep.sets[target]
-                # as if it were read back: rounded, and of the field's precision
+                # the value after a store and a load: rounded to the precision of the field
                 return value if value.precision == target.dtype else cast(value, target.dtype)
             return read_node(target, 0, offset)
         if leaf.op == "stage":
             stage, offset = leaf.attribute
             if stage not in self._stages:
-                # those that it reads first: no stage is resolved within another, however long their chain
+                # inner stages first, so that a long chain of stages needs no deep recursion
                 for inner in (*stages_below([stage.definition]), stage):
                     if inner not in self._stages:
                         self._stages[inner] = self.resolved(inner, self.of_cells(inner.definition))
@@ -152,16 +154,16 @@ class _Lowering:
 
     def resolved(self, stage: lang.Stage, definition: Expr) -> lang.Stage:
         key = (stage.name, definition.digest, stage.storage, stage.staggered)
-        made = lang.Stage(stage.name, definition, stage.storage, stage.staggered, stage.line)
-        return self._resolved.setdefault(key, made)
+        result = lang.Stage(stage.name, definition, stage.storage, stage.staggered, stage.line)
+        return self._resolved.setdefault(key, result)
 
     def reduce(self, like: Expr, operand: Expr, line: Line) -> Expr:
         kind, cell, place = like.attribute
-        made = reduction(kind, operand, cell, place)
-        name = self.sweep.reductions.get(made)
+        node = reduction(kind, operand, cell, place)
+        name = self.sweep.reductions.get(node)
         if name is None:
-            name = self.sweep.reductions[made] = self.fresh(like.attribute[0])
-            self.sweep.origins[made] = line
+            name = self.sweep.reductions[node] = self.fresh(like.attribute[0])
+            self.sweep.origins[node] = line
         return scalar_node(name)
 
     # --- statements ---
@@ -185,7 +187,7 @@ class _Lowering:
             self.statement(number, statement)
 
     def wait(self, statement: lang.Statement) -> None:
-        """End the sweep where a statement uses a value that exists after the sweep only."""
+        """End the sweep if a statement uses a value that exists only after the sweep."""
         for use in list(self.uses.of(statement)):
             verdict = self.progress.verdict(use)
             if verdict is Verdict.WAITS:
@@ -222,7 +224,7 @@ class _Lowering:
         self._forget()
 
     def _forget(self) -> None:
-        """What is assigned changes what expressions mean."""
+        """Discard cached expressions, whose meaning an assignment changes."""
         self._stages.clear()
         self._formed.clear()
 
@@ -248,7 +250,7 @@ class _Lowering:
 
 
 def _current(condition: Expr) -> Expr:
-    """A condition on the values that scalars have when it is tested."""
+    """Return a condition on the values that scalars have when it is tested."""
 
     def leaf(current: Expr) -> Expr:
         return scalar_node(current.attribute[0]) if current.op == "scalar" else current
@@ -260,7 +262,10 @@ def _current(condition: Expr) -> Expr:
 
 
 def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
-    """What ends a run at the end of a pass where nothing else would: no comparison with NaN ever holds."""
+    """Return the stop that ends an otherwise endless loop at the end of a pass.
+
+    A comparison with NaN is never true.
+    """
     numbers = [scalar_node(name) for name in scalars_in([until])]
     if not numbers:
         return []
@@ -269,12 +274,12 @@ def _undecided(until: Expr, line: Line) -> list[OperationGraph]:
 
 
 def lower(program: lang.Program) -> list[OperationGraph]:
-    """The operations of a program, with fused sweeps.
+    """Return the operations of a program, with fused sweeps.
 
     Raises
     ------
     InputError
-        For a program without statements, or a value that was overwritten before its use.
+        The program has no statements, or a statement uses a value that was overwritten before.
     """
     walls, uses, cuts = Walls(program), Uses(), frozenset(program.cuts)
     while True:
@@ -283,7 +288,7 @@ def lower(program: lang.Program) -> list[OperationGraph]:
             lowering.statements(program.statements)
             break
         except LostError as lost:
-            # what overwrote the value may have joined a sweep that the statement had to wait for
+            # the overwriting statement may belong to a sweep for which the statement had to wait
             setter = lowering.setters.get(lost.use.key)
             if setter is None or setter in cuts:
                 raise InputError(str(lost)) from None
@@ -295,32 +300,34 @@ def lower(program: lang.Program) -> list[OperationGraph]:
 
 
 def sweeps(operations: list[OperationGraph]) -> list[SweepGraph]:
-    """Every sweep, in the order of the program text."""
-    found: list[SweepGraph] = []
+    """Return all sweeps, in the order of the program text."""
+    result: list[SweepGraph] = []
     for operation in operations:
         if isinstance(operation, SweepGraph):
-            found.append(operation)
+            result.append(operation)
         elif isinstance(operation, LoopGraph):
-            found.extend(sweeps(operation.body))
-    return found
+            result.extend(sweeps(operation.body))
+    return result
 
 
 def scalars_in(expressions: Iterable[Expr]) -> list[str]:
-    """The scalars that expressions read, in order."""
+    """Return the scalars that expressions read, in order."""
     return [leaf.attribute[0] for leaf in walk(expressions) if leaf.op == "scalar"]
 
 
 def awaited(
     operations: list[OperationGraph], reads: Callable[[SweepGraph], set[str]]
 ) -> list[OperationGraph]:
-    """The operations with a wait after each sweep that reduces, as late as can be: before its results are
-    used, before another reduction, a loop or a stop statement, and at the end of the loop's body.
+    """Return the operations with a wait after each sweep that reduces, as late as possible.
+
+    The wait precedes the first use of the results, another reduction, a loop, a stop statement, or the end of
+    a loop body.
 
     Parameters
     ----------
     operations : list of OperationGraph
     reads : callable
-        The scalars that a sweep reads, in its kernels and at walls.
+        Returns the scalars that a sweep reads, in its kernels and at walls.
     """
     body = _Body()
     for operation in operations:
@@ -342,15 +349,15 @@ def awaited(
 
 @dataclass
 class _Body:
-    """Operations of a program or loop, as far as they are arranged."""
+    """Operations of a program or loop, with waits as far as they are arranged."""
 
     made: list[OperationGraph] = field(default_factory=list)
-    missing: set[str] = field(default_factory=set)  # scalars without their value, since a wait is to come
-    moved: list[tuple[str, Expr]] = field(default_factory=list)  # statements that are to follow the wait
-    used: set[str] = field(default_factory=set)  # scalars that these read
+    missing: set[str] = field(default_factory=set)  # scalars whose value is available only after a wait
+    moved: list[tuple[str, Expr]] = field(default_factory=list)  # statements that must follow the wait
+    used: set[str] = field(default_factory=set)  # scalars that the moved statements read
 
     def scalars(self, graph: ScalarGraph) -> None:
-        """Append scalar statements, but for those that must follow the wait."""
+        """Append scalar statements, except for those that must follow the wait."""
         at_once = []
         for name, value in graph.statements:
             read = set(scalars_in([value]))
@@ -364,7 +371,7 @@ class _Body:
             self.made.append(ScalarGraph(at_once))
 
     def wait(self) -> None:
-        """Append a wait, if one is due, and what has moved behind it."""
+        """Append a wait if results are missing, and the statements that must follow it."""
         if self.missing:
             self.made.append(AwaitGraph())
         if self.moved:

@@ -1,4 +1,4 @@
-"""The numbers and names of fields and scalars, and the rows that a kernel wraps itself."""
+"""Numbers and names of fields and scalars, and the fields whose rows a kernel wraps."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from halocline.lang.program import Program
 
 @dataclass(frozen=True)
 class Sweeps:
-    """The operations of a program, one for each of its schedule, with the nests and halos of its sweeps.
+    """Operations of the schedule of a program, with the nests and halos of its sweeps.
 
-    Two buffers of a field are distinguished by name, see `halocline.compile.passes.operands.second`.
+    The names of the two buffers of a field differ, see `halocline.compile.passes.operands.second`.
     """
 
     grid: Grid
@@ -39,32 +39,32 @@ class Sweeps:
     halos: Mapping[SweepGraph, SweepHalo]
 
     def doubled(self, sweep: SweepGraph) -> set[str]:
-        """The fields that a sweep writes to a second buffer."""
+        """Return the fields that a sweep writes to a second buffer."""
         nests = self.nests[sweep]
-        found = doubled(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
-        # ghosts at corners are formed when messages have come, while patches run
-        return found | {f.name for f in sweep.sets} & {f.name for f in read_at_walls(self.halos[sweep])}
+        names = doubled(nests.kernel, {f.name: nests.offsets(f) for f in sweep.sets})
+        # patches may run while ghosts at corners are formed, after the arrival of messages
+        return names | {f.name for f in sweep.sets} & {f.name for f in read_at_walls(self.halos[sweep])}
 
     def scalars(self, sweep: SweepGraph) -> list[str]:
-        """The scalars that a sweep reads, at walls too."""
+        """Return the scalars that a sweep reads, also at walls."""
         return [*self.nests[sweep].kernel.attributes("scalar"), *scalars_in(self.halos[sweep].ghosts())]
 
 
 def read_at_walls(halo: SweepHalo) -> list[Field]:
-    """The fields that boundary conditions read before a sweep."""
+    """Return the fields that boundary conditions read before a sweep."""
     leaves = (leaf for fill in halo.fills for leaf in walk(fill.ghosts))
     return [leaf.attribute[0] for leaf in leaves if leaf.op == "read"]
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """Numbers and names.
+    """Numbers and names of fields, buffers and scalars.
 
     Parameters
     ----------
     fields : mapping of Field to int
     buffers : mapping of str to int
-        Of fields and their second buffers, by name.
+        Numbers of fields and their second buffers, by name.
     scalars : mapping of str to int
     names : Names
     """
@@ -76,12 +76,12 @@ class Numbering:
 
 
 def numbered(program: Program, found: Sweeps, wraps: bool) -> Numbering:
-    """Number what a program reads and sets: fields in the order of the grid, then second buffers."""
+    """Return the numbers of fields and scalars: fields in the order of the grid, then second buffers."""
     order = {name: number for number, name in enumerate(found.grid.fields)}
     fields: dict[Field, int] = {}
     for sweep in sweeps(found.operations):
-        mine = {*found.nests[sweep].reads, *sweep.sets, *read_at_walls(found.halos[sweep])}
-        for f in sorted(mine, key=lambda f: order[f.name]):
+        sweep_fields = {*found.nests[sweep].reads, *sweep.sets, *read_at_walls(found.halos[sweep])}
+        for f in sorted(sweep_fields, key=lambda f: order[f.name]):
             fields.setdefault(f, len(fields))
     buffers = {f.name: number for f, number in fields.items()}
     for sweep in sweeps(found.operations):
@@ -95,7 +95,7 @@ def numbered(program: Program, found: Sweeps, wraps: bool) -> Numbering:
 
 
 def _scalars(program: Program, found: Sweeps, wraps: bool) -> dict[str, int]:
-    """Parameters and the grid's scalars first, then those that the program sets."""
+    """Return the numbers of scalars: parameters and scalars of the grid first, then assigned scalars."""
     read: list[str] = [*program.parameters, *found.grid.scalar_values()]
     written: list[str] = []
 
@@ -117,37 +117,37 @@ def _scalars(program: Program, found: Sweeps, wraps: bool) -> dict[str, int]:
     visit(found.operations)
     if wraps and any(wrapped(found.nests[s], found.halos[s], found.grid) for s in sweeps(found.operations)):
         read.append(AROUND)
-    made = set(written)
-    names = dict.fromkeys((*(name for name in read if name not in made), *written))
+    assigned = set(written)
+    names = dict.fromkeys((*(name for name in read if name not in assigned), *written))
     return {name: number for number, name in enumerate(names)}
 
 
 def field_infos(numbering: Numbering, found: Sweeps) -> tuple[FieldInfo, ...]:
-    """The arrays of the program by number, with the halo that all sweeps together need."""
+    """Return the arrays of the program by number, with the halo that all sweeps together need."""
     ndim = found.grid.ndim
     widest = dict.fromkeys(numbering.fields, Footprint())
     for halo in (found.halos[sweep] for sweep in sweeps(found.operations)):
         for f, footprint in (*halo.reads.items(), *halo.extended.items(), *halo.exchange.items()):
             widest[f] |= footprint
     infos = {f.name: FieldInfo(f.name, f.dtype, f.staggered, p.layers(ndim)) for f, p in widest.items()}
-    twice = [infos[f.name] for f in numbering.fields if second(f.name) in numbering.buffers]
-    twice.sort(key=lambda info: numbering.buffers[second(info.name)])
-    return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in twice))
+    second_buffers = [infos[f.name] for f in numbering.fields if second(f.name) in numbering.buffers]
+    second_buffers.sort(key=lambda info: numbering.buffers[second(info.name)])
+    return (*infos.values(), *(replace(info, name=f"{info.name}'") for info in second_buffers))
 
 
 def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
-    """Fields whose rows the kernel itself may wrap around the last axis.
+    """Return the fields whose rows the kernel itself may wrap around the last axis.
 
-    A row's halo must be read from that row alone, from every row, and by nothing but this kernel. Rows whose
-    ends are valid already are not wrapped again.
+    Only this kernel may read the halo of a row, from every row, and only from that row. Rows with valid ends
+    are not wrapped again.
     """
     staged = any(isinstance(statement, ir.Stage) for statement in nests.staged.body)
     single = any(isinstance(s, ir.Nest) and s.cell is not None for s in nests.kernel.body)
-    # the cuts at borders of blocks may come nearer to the ends of rows than `cut_patches` lets others
+    # cuts at block boundaries may be nearer to the ends of rows than other cuts of `cut_patches`
     cut = grid.blocks is not None
     if not grid.periodic[-1] or staged or single or halo.extended or cut:
         return frozenset()
-    # ghosts may be formed, at corners or along walls, of what fields hold beyond the ends of rows
+    # ghosts at corners or along walls may depend on values beyond the ends of rows
     by_ghosts = {
         f
         for fill in halo.fills
@@ -157,7 +157,7 @@ def wrapped(nests: SweepNests, halo: SweepHalo, grid: Grid) -> frozenset[Field]:
 
     def wraps(f: Field, footprint: Footprint) -> bool:
         along = [(o, place) for o, place in nests.reads.get(f, ()) if o[-1]]
-        every = all(p or not own for _, place in along for p, own in zip(place, f.staggered, strict=True))
+        every = all(p or not s for _, place in along for p, s in zip(place, f.staggered, strict=True))
         alone = not any(d[-1] and any(d[:-1]) for d, _ in footprint)
         alone = alone and f not in by_ghosts and footprint <= Footprint.from_offsets(nests.offsets(f))
         return bool(along) and every and alone

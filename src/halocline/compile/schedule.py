@@ -1,8 +1,8 @@
-"""What a program becomes: a schedule of sweeps, scalar statements and loops, as plain data.
+"""Schedule of a compiled program: sweeps, scalar statements and loops, as plain data.
 
-The plan turns a schedule into boxes and messages of one rank, the engine executes it. Fields are
-numbered; a field that needs a second buffer has a number for that too, and `Sweep.swaps` exchanges
-the two after the sweep, so that a number always stands for the field's current values.
+The plan converts a schedule to the boxes and messages of one rank, and the engine executes it. Fields have
+numbers, and a second buffer of a field has another number. `Sweep.swaps` exchanges the two buffers after the
+sweep, so that a number always denotes the current values of the field.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ AROUND = OWN + "around"  # see Sweep.wraps
 
 @dataclass(frozen=True)
 class FieldInfo:
-    """One array of the program.
+    """Array of the program.
 
     Parameters
     ----------
     name : str
-        The user's name; a second buffer has the name of its field with "'" appended.
+        Name that the user gave; a second buffer has the name of its field with "'" appended.
     dtype : str
         "float64" or "float32".
     staggered : tuple of bool
-        Per axis, whether the points lie on the lower faces of the cells instead of their centres.
+        Per axis, True if the points are on the lower faces of the cells, False if they are at the centres.
     halo : tuple of (int, int)
         Allocated layers below and above, per axis.
     """
@@ -42,8 +42,11 @@ class FieldInfo:
 
 @dataclass(frozen=True)
 class Reduction:
-    """A number over the grid: `kind` is "sum", "min", "max", "count" or "value"; the result goes to the
-    scalar numbered `scalar` at the `Await` that follows the sweep. A value is that of `cell`."""
+    """Reduction over the grid.
+
+    `kind` is "sum", "min", "max", "count" or "value"; "value" is the value at `cell`. The `Await` after the
+    sweep writes the result to the scalar with number `scalar`.
+    """
 
     kind: str
     scalar: int
@@ -52,15 +55,16 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Fill:
-    """A boundary condition of one field on one side, as a kernel over the ghost cells of that side.
+    """Boundary condition of one field on one side, as a kernel over the ghost cells of that side.
 
-    `operands` as in `Sweep`; `depth` ghost layers are written (layer k reads layers below k too);
-    `reach` is how many interior cells inward it reads, `along` how many points further along the other
-    axes. Fills run in the order of the sweep, each after those whose ghosts it reads.
+    `operands` are the fields of the kernel, see `Sweep`. The kernel writes `depth` ghost layers; layer k also
+    reads layers below k. `reach` is the number of interior cells that it reads inward, and `along` the number
+    of points that it reads along the other axes. A sweep runs its fills in order, each after the fills whose
+    ghosts it reads.
 
-    The box of a fill extends, along every other axis, over the halo that `corners` says is wanted
-    there, so that corners come out the same for any decomposition: over that of neighbours, and over
-    ghosts of the axes that it `covers`, whose fills of the same field run before.
+    Along every other axis, the box of a fill includes the halo layers in `corners`. Corners are therefore the
+    same for any decomposition. These layers are the halo of neighbours, and ghosts of the axes in `covers`,
+    whose fills of the same field run before.
     """
 
     kernel: str
@@ -77,44 +81,46 @@ class Fill:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One pass over all patches; or, where `computes` is false, an exchange alone, which the sweeps of a loop
-    then need not repeat in each pass.
+    """Pass over all patches, or a halo exchange alone if `computes` is False.
+
+    An exchange before a loop replaces the exchanges in each pass of the loop.
 
     Parameters
     ----------
     kernel : str
-        The symbol in the generated library.
+        Symbol in the generated library.
     operands : tuple of int
-        The field number of each kernel operand.
+        Field number of each kernel operand.
     reads : mapping from field number to Footprint
-        What must be valid in the halo when a patch runs.
+        Halo segments that must be valid before a patch runs.
     exchange : mapping from field number to Footprint
-        The part of `reads` that neighbours must send before (the rest is valid already). An exchange alone
-        sends what later sweeps read.
+        Segments of `reads` that neighbours must send before; the others are valid already. An exchange
+        alone sends the segments that later sweeps read.
     fills : tuple of Fill
-        Boundary conditions to apply before, in this order.
+        Boundary conditions to apply before the sweep, in this order.
     reductions : tuple of Reduction
-        In the order of the kernel's accumulators.
+        Reductions in the order of the accumulators of the kernel.
     halo_kernel : str or None
-        A kernel with the same operands that writes only the fields that are computed in the halo too.
+        Kernel with the same operands that writes only the fields that are also computed in the halo.
     halo_extent : Footprint
-        Over which segments `halo_kernel` runs (only where a neighbour exists).
+        Segments that `halo_kernel` computes, only next to neighbours.
     swaps : tuple of (int, int)
-        Pairs of field numbers whose buffers change places after the sweep.
+        Pairs of field numbers whose buffers are swapped after the sweep.
     overwrites : tuple of int
-        The fields whose current values the kernel overwrites, instead of writing to a second buffer.
+        Fields whose current values the kernel overwrites, instead of writing to a second buffer.
     wraps : tuple of int
-        Fields whose rows the kernel wraps around itself where one subdomain spans the periodic last axis: the
-        scalar `AROUND` says so, by the number of cells of that axis, or 0.
+        Fields whose rows the kernel wraps itself if one subdomain spans the periodic last axis. The
+        scalar `AROUND` contains the number of cells of that axis in this case, else 0.
     scratch : tuple of Slot
-        Rows are padded to 64 bytes.
+        Scratch arrays; their rows are padded to 64 bytes.
     stages : tuple of StageUse
     flops, bytes : float
-        Per cell: floating-point operations (an fma is two) and the bytes that must cross memory.
+        Per cell: floating-point operations (an fma counts as two), and minimum memory traffic in bytes.
     names : tuple of str
-        The user's names of what the sweep computes, for people.
+        Names that the user gave to the results of the sweep, for reports.
     share : float
-        The share of the loop's passes in which it is expected to run: 1 / k for a statement of every k steps.
+        Expected share of the passes of the loop in which the sweep runs: 1 / k for a statement of every k
+        steps.
     """
 
     kernel: str
@@ -137,43 +143,43 @@ class Sweep:
 
     @property
     def computes(self) -> bool:
-        """True where the kernel sets fields or reduces; false for an exchange alone."""
+        """True if the kernel sets fields or reduces, False for an exchange alone."""
         return bool(self.operands or self.reductions)
 
 
 @dataclass(frozen=True)
 class DeviceKernel:
-    """A kernel for a device: one loop nest of a sweep, or one layer of a boundary condition.
+    """Kernel for a device: one loop nest of a sweep, or one layer of a boundary condition.
 
     Parameters
     ----------
     name : str
-        The symbol in the device's code.
+        Symbol in the code of the device.
     operands : tuple of int
-        The field number of each array that it takes.
+        Field number of each array operand.
     extent : tuple of (int, int)
-        Per axis, over how many cells more than the patch (below, above) it runs.
+        Per axis, number of cells below and above the patch that the kernel also computes.
     top : tuple of int
-        Per axis, 1 where it has one more point at the upper wall.
+        Per axis, 1 if the kernel computes one more point at the upper wall.
     cell : tuple of int or None
-        The only global cell that it runs over, where that is so.
+        Global index of the only cell that the kernel computes; None if it computes all cells.
     reductions : tuple of int
-        The reductions of the sweep to which it contributes, in the order of its partial results.
+        Reductions of the sweep to which the kernel contributes, in the order of its partial results.
     scratch : bool
-        Whether it takes scratch memory.
+        True if the kernel has scratch memory as an argument.
     group : three int or None
-        Threads of its groups, contiguous axis first. Narrow boxes have groups of another shape, and of no
-        more threads.
+        Threads of a block, contiguous axis first. Narrow boxes have blocks of another shape with at most
+        the same number of threads.
     fixed : bool
-        Whether it runs with these alone, and not with fewer where there are fewer cells.
+        True if the kernel always runs with this block shape, also for fewer cells.
     march : int or None
-        Cells of each thread along the slowest axis; None: as the cells of each launch suggest.
+        Cells of each thread along the slowest axis; None: the number of cells of each launch determines it.
     ahead : int
         Planes that each thread reads before it computes its first cell.
     tile : three int or None
-        Cells of each group along three axes, where it works through these in some order.
+        Cells of each thread block along three axes, if the block computes a tile of cells.
     layouts : bool
-        Whether it finds in memory where the cells of its arrays are, since parameters do not hold that.
+        True if the kernel reads the layouts of its arrays from memory, since they exceed the parameter space.
     """
 
     name: str
@@ -193,16 +199,16 @@ class DeviceKernel:
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """The kernels of a program for devices.
+    """Kernels of a program for devices.
 
     Parameters
     ----------
     source : str
-        In the C that CUDA and OpenCL share; see halocline.compile.targets.device.
+        Source in the C subset that CUDA and OpenCL share; see halocline.compile.targets.device.
     kernels : mapping of str to tuple of DeviceKernel
-        What runs, one after the other, in the place of each kernel that the schedule names.
+        Device kernels that run, in order, for each kernel of the schedule.
     loops : tuple of str
-        The kernel that tests each loop, in the order of the program text. Scalar statements and stops have
+        Kernel that tests each loop, in the order of the program text. Scalar statements and stops have
         kernels with the names of their functions.
     """
 
@@ -213,19 +219,22 @@ class DeviceCode:
 
 @dataclass(frozen=True)
 class Scalars:
-    """Scalar statements, evaluated once per rank: symbol of an `hc_scalars` function."""
+    """Scalar statements, which each rank evaluates once; `function` is an `hc_scalars` function."""
 
     function: str
 
 
 @dataclass(frozen=True)
 class Await:
-    """Waits for the results of the last sweep with reductions; until then their scalars have old values."""
+    """Wait for the results of the last sweep with reductions; before it, their scalars have old values."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Ends the run with `reason` where the `hc_condition` named `condition` holds; `error`: that is one."""
+    """End of the run with the message `reason` if the `hc_condition` named `condition` is true.
+
+    `error` is True if the end is an error.
+    """
 
     condition: str
     reason: str
@@ -234,12 +243,15 @@ class Stop:
 
 @dataclass(frozen=True)
 class Loop:
-    """Repeats `body` until the `hc_condition` named `until` holds or the scalar numbered `limit`
-    is reached by the count of passes, kept in the scalar numbered `count`; both are tested before
-    each pass. After each pass the scalars numbered in `record` are appended to the history.
+    """Loop over `body`, which ends at a condition or after a number of passes.
 
-    Of a conditional statement, which is a loop of one pass at most, `often` is the part of the passes around
-    it in which it is expected to run; None for other loops."""
+    The loop tests two conditions before each pass. It ends if the `hc_condition` named `until` is true, or if
+    the number of passes reaches the scalar with number `limit`. The scalar with number `count` contains the
+    number of passes. After each pass, the scalars with the numbers in `record` are appended to the history.
+
+    A conditional statement is a loop of at most one pass. `often` is the expected share of the enclosing
+    passes in which it runs; None for other loops.
+    """
 
     until: str | None
     limit: int | None
@@ -250,7 +262,7 @@ class Loop:
 
     @property
     def interval(self) -> int:
-        """Passes of the loop around from one run of the body to the next; 0 where this is not known."""
+        """Number of passes of the enclosing loop between two runs of the body; 0 if it is not known."""
         passes = 0 if self.often is None else round(1 / self.often)
         return passes if passes > 1 else 0
 
@@ -260,7 +272,7 @@ Operation = Sweep | Scalars | Await | Stop | Loop
 
 @dataclass(frozen=True)
 class Schedule:
-    """A compiled program.
+    """Compiled program.
 
     Parameters
     ----------
@@ -271,12 +283,12 @@ class Schedule:
         Names by scalar number; parameters first.
     operations : tuple of Operation
     source : str
-        The generated C++; see halocline.compile.driver.compile_library. For devices, only scalar statements
-        and conditions.
+        Generated C++; see halocline.compile.driver.compile_library. For devices, it contains only scalar
+        statements and conditions.
     blocks : Blocks, optional
-        Which of the grid's blocks are active, where not all of it is.
+        Active blocks of the grid; None if the whole grid is active.
     device : DeviceCode, optional
-        Where the sweeps run on devices.
+        Device kernels, if the sweeps run on devices.
     """
 
     ndim: int
@@ -289,11 +301,14 @@ class Schedule:
     device: DeviceCode | None = None
 
     def sweeps(self) -> Iterator[Sweep]:
-        """Every sweep, in the order of the program text."""
+        """Return an iterator over all sweeps, in the order of the program text."""
         return (operation for operation in self.flat() if isinstance(operation, Sweep))
 
     def pass_sweeps(self) -> Iterator[Sweep]:
-        """The sweeps of one pass of the first loop, those in loops within it once; all without a loop."""
+        """Return an iterator over the sweeps of one pass of the first loop, or over all without a loop.
+
+        The iterator yields each sweep of an inner loop once.
+        """
 
         return (operation for operation in self._pass() if isinstance(operation, Sweep))
 
@@ -303,14 +318,14 @@ class Schedule:
         return "float32" if dtypes == {"float32"} else "float64"
 
     def pass_numbers(self) -> slice:
-        """Where `pass_sweeps` are among all sweeps."""
+        """Return the slice of all sweeps that contains `pass_sweeps`."""
         loops = [n for n, operation in enumerate(self.operations) if isinstance(operation, Loop)]
         before = self.operations[: loops[0]] if loops else ()
         first = sum(isinstance(operation, Sweep) for operation in before)
         return slice(first, first + sum(1 for _ in self.pass_sweeps()))
 
     def pass_waits(self) -> frozenset[int]:
-        """After how many of the sweeps of one pass results of reductions are waited for."""
+        """Return the numbers of sweeps of one pass after which it waits for reduction results."""
         waits, sweeps = set(), 0
         for operation in self._pass():
             sweeps += isinstance(operation, Sweep)
@@ -323,11 +338,11 @@ class Schedule:
         return flat(loops[0].body if loops else self.operations)
 
     def stops(self) -> Iterator[Stop]:
-        """Every stop, in the order of the program text."""
+        """Return an iterator over all stops, in the order of the program text."""
         return (operation for operation in self.flat() if isinstance(operation, Stop))
 
     def flat(self) -> Iterator[Operation]:
-        """Every operation, also those in loops, in the order of the program text."""
+        """Return an iterator over all operations, also those in loops, in the order of the program text."""
 
         return flat(self.operations)
 
@@ -340,13 +355,13 @@ def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
             yield from flat(operation.body)
 
 
-# Stands in the text of kernels for their name, until it is known whether they have been written before.
+# Placeholder for the name in the text of a kernel, until the comparison with earlier kernels.
 NAME = "@"
 
 
 @dataclass(frozen=True)
 class Code:
-    """The text of a kernel, with NAME where its name is to stand; for devices the kernels in its place."""
+    """Text of a kernel, with NAME as a placeholder for its name; for devices, also the device kernels."""
 
     text: str
     kernels: tuple[DeviceKernel, ...] = ()

@@ -1,4 +1,4 @@
-"""How threads of devices go through cells, and what bounds it."""
+"""Execution strategy of device kernels, and the hardware limits on it."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from halocline.lang.grid import unknown
 
 LARGEST_GROUP = 256  # threads
 READS = ("direct", "queue", "planes")
-SHARED_BYTES = 40 * 2**10  # of a group, at most: CUDA gives 48 KiB without being asked
-REGISTERS = 192  # of a thread, for what it computes; it has 255, some for addresses and the march
-PARAMETER_BYTES = 1024  # of a kernel: what every OpenCL device has room for; CUDA's have 4096
+SHARED_BYTES = 40 * 2**10  # of a thread block, at most: CUDA grants 48 KiB by default
+REGISTERS = 192  # of a thread, for values; it has 255, some for addresses and 2.5D streaming
+PARAMETER_BYTES = 1024  # of a kernel: the minimum of OpenCL devices; CUDA devices have 4096
 FRAME_BYTES, LAYOUT_BYTES, POINTER_BYTES = 24 * 8, 3 * 8, 8  # see frame.h
-REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # that a group shares to reduce: half of its threads an hc_partial
+REDUCING_BYTES = LARGEST_GROUP // 2 * 40  # of shared memory to reduce: an hc_partial per two threads
 
 
 def march_axis(ndim: int) -> int | None:
-    """The axis, of the three of generated code, that threads march along; None where each has one cell."""
+    """Return the 2.5D streaming axis, of the three of generated code; None if each thread has one cell."""
     return None if ndim == 1 else 3 - ndim
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """How the threads of a device go through cells; no bit of a result depends on it.
+    """Assignment of cells to the threads of a device; results have the same bits for all strategies.
 
     Parameters
     ----------
     reads : {"direct", "queue", "planes"}
-        How a thread that marches along the slowest axis reads its neighbours there and around: all of them
-        from memory; those before and behind it from registers, where each waits for its turn; and those
-        beside it from a plane that its group shares.
+        Storage of neighbour values in 2.5D streaming along the slowest axis. "direct": all in global
+        memory. "queue": neighbours along the streaming axis in registers, as a sliding window. "planes":
+        also the other neighbours, in a shared-memory tile of the thread block.
     group : (int, int) or None
-        Threads of a group along the contiguous axis and the next one; where that is marched along, all are
-        along the contiguous one. None: as the cells of each launch suggest.
+        Threads of a block along the contiguous axis and the next one. If the next one is the streaming
+        axis, all threads are along the contiguous axis. None: the number of cells of each launch
+        determines the shape.
     march : int or None
-        Cells of each thread. None: as the cells of each launch suggest.
+        Cells of each thread along the streaming axis. None: the number of cells of each launch determines it.
     stages : {"group", "memory"}
-        Where stages are kept: in memory that a group shares, where they fit; or in the device's memory.
+        Storage of stages: shared memory of the thread block, if they fit, or global memory.
     unroll : int
-        Cells of a thread whose instructions are laid out one after the other.
+        Unroll factor of the loop over the cells of a thread.
     resident : int
-        Groups that a processor of the device is to hold at a time, which limits the registers of each
-        thread; 0: as the compiler likes. OpenCL has no such limit.
+        Minimum number of thread blocks that a multiprocessor holds at a time. It limits the registers of
+        each thread. 0: no limit. OpenCL has no such limit.
     """
 
     reads: str = "queue"
@@ -55,9 +56,9 @@ class Strategy:
     def __post_init__(self) -> None:
         if self.stages not in ("group", "memory"):
             raise InputError(f"stages of device kernels in {self.stages!r}: expected group or memory")
-        least = min((*(self.group or (1, 1)), 1 if self.march is None else self.march, self.unroll))
-        most = (self.group or (1, 1))[0] * (self.group or (1, 1))[1]
-        if least < 1 or self.resident < 0 or most > LARGEST_GROUP:
+        smallest = min((*(self.group or (1, 1)), 1 if self.march is None else self.march, self.unroll))
+        threads = (self.group or (1, 1))[0] * (self.group or (1, 1))[1]
+        if smallest < 1 or self.resident < 0 or threads > LARGEST_GROUP:
             raise InputError(
                 f"device kernels with {self}: expected positive numbers, at most {LARGEST_GROUP} threads"
             )
@@ -73,7 +74,7 @@ class Strategy:
         return words + (", stages in memory" if self.stages == "memory" else "")
 
     def threads(self, ndim: int) -> tuple[int, int, int] | None:
-        """Threads of a group along three axes, the contiguous one first."""
+        """Return the threads of a block along three axes, the contiguous one first."""
         if self.group is None:
             return None
         along, across = self.group

@@ -1,4 +1,4 @@
-"""A sweep between the program and its kernels: what it reads, and its loop nests."""
+"""Sweeps as loop nests, with all their reads."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from halocline.lang.grid import Field, Grid
 
 @dataclass(frozen=True)
 class SweepNests:
-    """A sweep as loop nests, with everything it reads.
+    """Loop nests of a sweep, with all its reads.
 
     Parameters
     ----------
     staged : Kernel
-        Before there are nests: stages that are kept, and results.
+        Kernel without nests: stages that are stored, and results.
     kernel : Kernel
-        The nests, in order.
+        Nests, in order.
     reads : dict of Field to Points
-        The points read for one point of the sweep, through all stages.
+        Points that the sweep reads for one grid point, through all stages.
     per_field : dict of Field to dict
-        The offsets of each field that the new value of a field is made of.
+        Offsets of each field on which the new value of a field depends.
     """
 
     staged: Kernel
@@ -42,48 +42,48 @@ class SweepNests:
     per_field: dict[Field, dict[Field, frozenset[Offset]]]
 
     def offsets(self, field: Field) -> frozenset[Offset]:
-        """Where a field is read around a point of the sweep."""
+        """Return the offsets at which the sweep reads a field."""
         return frozenset(offset for offset, _ in self.reads.get(field, ()))
 
 
 def build(sweep: SweepGraph, grid: Grid) -> SweepNests:
-    """Choose the storage of each stage and lay out the nests of a sweep.
+    """Return the loop nests of a sweep; choose the storage of each stage.
 
-    Multiply-adds are chosen before stages are put inline, so that a value has the same bits wherever it is
-    computed: in scratch, inline, or in the halo.
+    Multiply-adds are chosen before stages are inlined. The bits of a value are therefore the same in scratch
+    memory, inline and in the halo.
 
     Raises
     ------
     InputError
-        The sweep reduces an expression of another grid. Programs check those that fields are set to.
+        The sweep reduces an expression of another grid. Programs check the assigned expressions.
     """
     for reduction in sweep.reductions:
         check_grid(reduction, grid, f"{sweep.origins[reduction]}: an expression")
     staged = run(passed("translate", translate(sweep, grid)), contract, inline)
-    found = reach(staged)
+    accesses = reach(staged)
     fields = grid.fields
     return SweepNests(
         staged,
-        run(staged, partial(nests, needed=found.points)),
-        {fields[name]: points for name, points in found.points.items() if name in fields},
+        run(staged, partial(nests, needed=accesses.points)),
+        {fields[name]: points for name, points in accesses.points.items() if name in fields},
         {
             fields[result.array]: {fields[name]: offsets for name, offsets in reads.items()}
-            for result, reads in found.per_result
+            for result, reads in accesses.per_result
             if isinstance(result, ir.Store)
         },
     )
 
 
 def in_halo(staged: Kernel, fields: Collection[str]) -> Kernel:
-    """The kernel that computes some of a sweep's fields in the halo: every stage anew where it is read."""
+    """Return the kernel that computes some fields of a sweep in the halo, with all stages inlined."""
     kernel = without(staged, {s.array for s in staged.body if isinstance(s, ir.Stage)})
-    rooms: dict[tuple[bool, ...], ir.Body] = {}
+    stores: dict[tuple[bool, ...], ir.Body] = {}
     for statement in kernel.body:
         if isinstance(statement, ir.Store) and statement.array in fields:
-            mine = staggering(kernel, statement)
-            rooms[mine] = (*rooms.get(mine, ()), statement)
+            staggered = staggering(kernel, statement)
+            stores[staggered] = (*stores.get(staggered, ()), statement)
     none = ((0, 0),) * kernel.ndim
-    body = tuple(ir.Nest(room, none, tuple(map(int, mine))) for mine, room in rooms.items())
+    body = tuple(ir.Nest(group, none, tuple(map(int, staggered))) for staggered, group in stores.items())
     return passed(
         "in_halo", replace(kernel, body=body, comment=f"{staged.comment}, in the halo", beyond=True)
     )

@@ -1,4 +1,4 @@
-"""From the user's expressions to kernels: the values of a sweep, its results and its stages."""
+"""Translation of expressions to kernels: the values of a sweep, its results and its stages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Translation:
         self._stages: dict[NamedStage, str] = {}
 
     def value(self, root: Expr) -> int:
-        """The number of an expression's value."""
+        """Return the number of the value of an expression."""
         for current in walk((root,)):
             if current not in self._numbers:
                 self._numbers[current] = self._add(current)
@@ -48,13 +48,13 @@ class Translation:
             assert self.grid is not None
             depth = 1 + int(current.attribute[0]) + 3 - self.grid.ndim
         op = "load" if current.op in ("read", "stage") else current.op
-        # numbers and coordinates, which have no precision, adapt to what they meet
+        # numbers and coordinates have no precision and adapt to the other operands
         return table.add(op, args, attribute, precision, depth, current.digest)
 
     def _operand(self, operand: Expr, precision: str) -> int:
         """Return the number of an operand in an operation of this precision.
 
-        A choice between numbers becomes one between rounded numbers, which has the same bits.
+        A selection between numbers becomes a selection between rounded numbers, which has the same bits.
         """
         number = self._numbers[operand]
         value = self.table.values[number]
@@ -65,7 +65,7 @@ class Translation:
         return self.table.add("where", args, None, precision, value.depth, operand.digest)
 
     def field(self, field: Field) -> str:
-        """The array of a field."""
+        """Return the name of the array of a field; add the array if it is new."""
         if field.name not in self.table.arrays:
             kind = f"read\0{field.name}|{field.dtype}|{field.staggered}|0|".encode()
             label = kind, field.grid.digest
@@ -75,9 +75,9 @@ class Translation:
         return field.name
 
     def stage(self, stage: NamedStage) -> ir.Stage:
-        """The statement for a stage, of which all stages that it reads are known."""
+        """Return the statement of a stage; all stages that it reads must be translated before."""
         value = self.value(stage.definition)
-        name = f"{stage.name}.{len(self._stages)}"  # no identifier of the user's
+        name = f"{stage.name}.{len(self._stages)}"  # the point excludes identifiers of the user
         label = f"stage\0{stage.name}|".encode(), stage.definition.digest
         dtype = self.table.values[value].dtype
         self.table.arrays[name] = Array(name, dtype, "scratch", label=label)
@@ -86,9 +86,9 @@ class Translation:
 
 
 def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
-    """The kernel of a sweep: its stages, then what it stores and reduces."""
+    """Return the kernel of a sweep: its stages, then its stores and reductions."""
     translation = Translation(grid)
-    # definitions before the stages that are read as loads; values keep the order of what they are made of
+    # inner stages first, since outer stages load them; values keep the order of their arguments
     stages = [translation.stage(stage) for stage in stages_below(sweep.roots())]
     results: ir.Body = ()
     for field, expression in sweep.sets.items():
@@ -102,10 +102,10 @@ def translate(sweep: SweepGraph, grid: Grid) -> Kernel:
 
 
 def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Grid) -> Kernel:
-    """The kernel of one layer of ghosts of a field, with these arrays."""
+    """Return the kernel of one layer of ghosts of a field, with the arrays of `fields`."""
     translation = Translation(grid)
-    for each in fields:
-        translation.field(each)
+    for operand in fields:
+        translation.field(operand)
     store = ir.Store(translation.field(field), translation.value(ghost))
     none = ((0, 0),) * grid.ndim
     nest = ir.Nest((store,), none, (0,) * grid.ndim)
@@ -113,7 +113,7 @@ def translate_ghost(field: Field, ghost: Expr, fields: Iterable[Field], grid: Gr
 
 
 def translate_scalar(expression: Expr) -> Kernel:
-    """The kernel of an expression of scalars; its only statement stores it."""
+    """Return the kernel of an expression of scalars; its only statement stores the result."""
     translation = Translation(None)
     store = ir.Store("", translation.value(expression))
     values = tuple(translation.table.values)
@@ -121,7 +121,7 @@ def translate_scalar(expression: Expr) -> Kernel:
 
 
 def _origin(line: Line | None) -> str:
-    """Return the origin of a statement in few words."""
+    """Return the origin of a statement as a short text."""
     return "" if line is None else str(replace(line, file=PurePath(line.file).name))
 
 
@@ -132,7 +132,7 @@ def _comment(sweep: SweepGraph) -> str:
 
 
 def brief(root: Expr, limit: int = 100) -> str:
-    """An expression in few words."""
+    """Return an expression as a text of at most `limit` characters."""
     spelled = text(root, depth=4)
     return spelled if len(spelled) <= limit else spelled[: limit - 3] + "..."
 

@@ -1,4 +1,4 @@
-"""Ghosts beyond walls: which a sweep needs, what their formulas read, and in what order they are formed."""
+"""Ghosts beyond walls: ghosts that a sweep needs, reads of their formulas, and order of their fills."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from halocline.lang.expression import Expr, walk
 from halocline.lang.grid import AXES, Field
 
 WALL = 2  # see `around`
-LAYERS = 8  # all of these are analysed, however few a sweep reads; formulas rarely differ beyond the second
-Node = tuple[str, int, int]  # the ghosts of a field, by its name, beyond the wall of an axis and side
-Orders = dict[tuple[Field, int], list[int]]  # axes in the order of their fills, by field and number of layers
+LAYERS = 8  # minimum of analysed layers, for any sweep; formulas rarely differ beyond the second layer
+Node = tuple[str, int, int]  # ghosts: name of the field, axis and side of the wall
+Orders = dict[tuple[Field, int], list[int]]  # order of the filled axes, by field and number of layers
 
 
 @dataclass(frozen=True)
 class WallFill:
-    """Ghost layers of one field at one wall that a sweep needs: their formulas, layer by layer outward."""
+    """Ghost layers of one field at one wall that a sweep needs, with the formula of each layer outward."""
 
     field: Field
     axis: int
     side: int
     depth: int
     corners: tuple[tuple[int, int], ...]
-    ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # they follow from the rest
-    covers: tuple[int, ...] = ()  # the axes whose ghosts of the field are formed before
+    ghosts: tuple[Expr, ...] = dataclasses.field(compare=False)  # they follow from the other attributes
+    covers: tuple[int, ...] = ()  # axes whose ghosts of the field are formed before
 
     @property
     def node(self) -> Node:
-        """Whose ghosts they are."""
+        """Field, axis and side of the ghosts."""
         return self.field.name, self.axis, self.side
 
     @property
     def name(self) -> str:
-        """Of the side: "x-", "x+", ..."""
+        """Name of the side: "x-", "x+", ..."""
         return _side(self.axis, self.side)
 
     @property
     def reach(self) -> int:
-        """How many interior cells inward it reads: a ghost in layer k has k ghosts before the wall."""
+        """Number of interior cells that the fill reads inward; k ghosts lie between layer k and the wall."""
         return max(
             (
                 abs(leaf.attribute[2][self.axis]) - layer
@@ -58,30 +58,30 @@ class WallFill:
 
     @property
     def along(self) -> tuple[tuple[int, int], ...]:
-        """How many points along each other axis it reads, below and above."""
-        offsets = [offset for each in self.reads.values() for offset in each]
+        """Number of points that the fill reads along each other axis, below and above."""
+        offsets = [offset for field_offsets in self.reads.values() for offset in field_offsets]
         none = (0,) * self.field.grid.ndim
         return tuple((max(0, -min(o)), max(0, *o)) for o in zip(none, none, *offsets, strict=True))
 
     @cached_property
     def reads(self) -> dict[Field, frozenset[Offset]]:
-        """What the formulas read of each field, as offsets along the wall."""
-        found: dict[Field, set[Offset]] = {}
-        for leaf in walk(self.ghosts):  # fields in an order that is the same in every process
+        """Reads of the formulas per field, as offsets along the wall."""
+        result: dict[Field, set[Offset]] = {}
+        for leaf in walk(self.ghosts):  # the order of the fields must be the same in every process
             if leaf.op == "read":
                 field, _, offset = leaf.attribute
                 along = tuple(0 if axis == self.axis else o for axis, o in enumerate(offset))
-                found.setdefault(field, set()).add(along)
-        return {field: frozenset(offsets) for field, offsets in found.items()}
+                result.setdefault(field, set()).add(along)
+        return {field: frozenset(offsets) for field, offsets in result.items()}
 
 
 def around(field: Field, points: Points) -> Footprint:
-    """The layers of a field that are read around a subdomain: beyond a neighbour in directions of -1 and 1,
-    beyond a wall in those of -`WALL` and `WALL`.
+    """Return the layers of a field that are read around a subdomain.
 
-    At an upper wall layers are counted from the last point of the field. A field that is staggered along
-    the axis has one point more there, which is no ghost; points that are staggered where the field is not
-    read a layer further into its ghosts.
+    Directions of -1 and 1 are beyond a neighbour, directions of -`WALL` and `WALL` beyond a wall. At an upper
+    wall, layers count from the last point of the field. A field that is staggered along the axis has one more
+    point there, which is no ghost. Points that are staggered along an axis, unlike the field, read one layer
+    more of its ghosts.
     """
     none = ((0, 0),) * field.grid.ndim
     return Footprint.of(
@@ -90,16 +90,19 @@ def around(field: Field, points: Points) -> Footprint:
 
 
 def beside(fill: WallFill, field: Field, offsets: frozenset[Offset]) -> Footprint:
-    """The layers of a field that a fill reads around a subdomain, see `around`.
+    """Return the layers of a field that a fill reads around a subdomain, see `around`.
 
-    Along other axes it runs over what it is wanted for beyond neighbours, and over ghosts that are there.
+    Along other axes, the fill covers the required layers beyond neighbours, and the ghosts that exist
+    already.
     """
-    own = fill.field.staggered
-    # across the wall it reads inward
-    place = tuple((field.staggered if axis == fill.axis else own)[axis] for axis in range(len(own)))
-    there = tuple(layers if axis in fill.covers else (0, 0) for axis, layers in enumerate(fill.corners))
+    staggered = fill.field.staggered
+    # across the wall, the fill reads inward
+    place = tuple(
+        (field.staggered if axis == fill.axis else staggered)[axis] for axis in range(len(staggered))
+    )
+    ghosts = tuple(layers if axis in fill.covers else (0, 0) for axis, layers in enumerate(fill.corners))
     return Footprint.of(
-        segment for offset in offsets for segment in _segments(field, offset, place, fill.corners, there)
+        segment for offset in offsets for segment in _segments(field, offset, place, fill.corners, ghosts)
     )
 
 
@@ -110,8 +113,10 @@ def _segments(
     layers: Sequence[tuple[int, int]],
     ghosts: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[Direction, tuple[int, ...]]]:
-    """The segments that points at a place read at an offset: those, too, that lie this number of layers
-    beyond neighbours or walls."""
+    """Yield the segments that points of one location read at an offset.
+
+    The points include the given numbers of layers beyond neighbours (`layers`) and walls (`ghosts`).
+    """
     sides = []
     for axis, o in enumerate(offset):
         lower, upper = layers[axis]
@@ -128,50 +133,51 @@ def _segments(
 
 
 def walls(around: Footprint) -> Footprint:
-    """The segments that lie beyond a wall."""
+    """Return the segments beyond a wall."""
     return Footprint(tuple((d, w) for d, w in around if WALL in map(abs, d)))
 
 
 def neighbours(around: Footprint) -> Footprint:
-    """The segments that lie beyond neighbours alone."""
+    """Return the segments beyond neighbours alone."""
     return Footprint(tuple((d, w) for d, w in around if WALL not in map(abs, d)))
 
 
 def either(around: Footprint) -> Footprint:
-    """The segments, whether beyond a neighbour or a wall."""
+    """Return the segments with directions that do not distinguish neighbours from walls."""
     return Footprint.of((tuple((n > 0) - (n < 0) for n in d), w) for d, w in around)
 
 
 def needs(reads: dict[Field, Points], orders: Orders) -> dict[Field, Footprint]:
-    """What a sweep reads around a subdomain, see `around`, and what boundary conditions read of fields along
-    their wall: in the halo, and in ghosts of other axes.
+    """Return the layers that a sweep and its boundary conditions read around a subdomain, see `around`.
+
+    Boundary conditions read fields along their wall: in the halo, and in ghosts of other axes.
 
     Raises
     ------
     InputError
-        Ghosts that it reads have no condition, or wait for each other.
+        Required ghosts have no boundary condition, or depend on each other.
     """
-    needed = {f: around(f, points) for f, points in reads.items()}
+    footprints = {f: around(f, points) for f, points in reads.items()}
     while True:
-        found = dict(needed)
-        fills = [fill for f in needed for fill in fills_of(f, needed[f], orders)]
-        ordered(fills)  # ghosts that wait for each other would be wanted ever farther along the walls
+        extended = dict(footprints)
+        fills = [fill for f in footprints for fill in fills_of(f, footprints[f], orders)]
+        ordered(fills)  # rejects ghosts that depend on each other; otherwise the loop would not end
         for fill in fills:
             for other, offsets in fill.reads.items():
-                if other is fill.field:  # the rest is there with what reads the ghosts
+                if other is fill.field:  # the reads of the ghosts imply the other offsets
                     offsets = frozenset(offset for offset in offsets if any(offset))
                 else:
                     _check_points(fill, other, offsets)
-                found[other] = found.get(other, Footprint()) | beside(fill, other, offsets)
-        if found == needed:
-            return needed
-        needed = found
+                extended[other] = extended.get(other, Footprint()) | beside(fill, other, offsets)
+        if extended == footprints:
+            return footprints
+        footprints = extended
 
 
 def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
-    """Return the fills of a field: as deep as it is read beyond walls, and as wide along them.
+    """Return the fills of a field with the required depth beyond walls and width along them.
 
-    `orders` keeps the orders in which the walls of fields are filled, for all sweeps of a program.
+    `orders` caches the order of the filled axes per field, for all sweeps of a program.
     """
     ndim = f.grid.ndim
     fills = []
@@ -195,8 +201,11 @@ def fills_of(f: Field, around: Footprint, orders: Orders) -> list[WallFill]:
 
 
 def _covering(f: Field, fills: list[WallFill], orders: Orders) -> list[WallFill]:
-    """The fills of a field, which form the ghosts at corners: those of the higher axis, unless those of the
-    lower one read the field's ghosts of the higher."""
+    """Return the fills of a field with the axes that each covers at corners.
+
+    The fill of the higher axis forms the ghosts at corners. The order is reversed if the fill of the lower
+    axis reads ghosts beyond the higher axis.
+    """
     if len({fill.axis for fill in fills}) < 2:
         return fills
     layers = max(LAYERS, *(fill.depth for fill in fills))
@@ -209,8 +218,8 @@ def _covering(f: Field, fills: list[WallFill], orders: Orders) -> list[WallFill]
 def _order_of_axes(f: Field, layers: int) -> list[int]:
     """Return the order in which the walls of a field are filled, by their axes.
 
-    It follows from the boundary conditions alone. All walls and layers that may be read are analysed, so that
-    the order is the same in every sweep.
+    The order follows from the boundary conditions alone. The analysis covers all walls and layers that may be
+    read, so that the order is the same in every sweep.
     """
     after: dict[int, set[int]] = {axis: set() for axis in range(f.grid.ndim)}
     for axis, side in product(after, (-1, 1)):
@@ -220,19 +229,19 @@ def _order_of_axes(f: Field, layers: int) -> list[int]:
                 after[axis] |= past - {axis}
     order: list[int] = []
     while len(order) < len(after):
-        left = [axis for axis in after if axis not in order]
-        ready = [axis for axis in left if after[axis] <= {*order}]
-        order.append((ready or left)[0])  # where none is ready `ordered` finds out what waits for what
+        remaining = [axis for axis in after if axis not in order]
+        ready = [axis for axis in remaining if after[axis] <= {*order}]
+        order.append((ready or remaining)[0])  # if none is ready, `ordered` reports the cycle
     return order
 
 
 def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
-    """Fills in an order of axes in which each follows those whose ghosts it reads.
+    """Return fills in an order of axes in which each follows the fills whose ghosts it reads.
 
     Raises
     ------
     InputError
-        Some wait for each other.
+        Some fills depend on each other.
     """
     present = {fill.node for fill in fills}
     before = {fill.node: [node for node in _awaited(fill) if node in present] for fill in fills}
@@ -241,15 +250,17 @@ def ordered(fills: Sequence[WallFill]) -> list[WallFill]:
     while waiting:
         ready = next((fill for fill in waiting if done.keys() >= {*before[fill.node]}), None)
         if ready is None:
-            left = {fill.node: [node for node in before[fill.node] if node not in done] for fill in waiting}
-            raise InputError(_circle(left))
+            remaining = {
+                fill.node: [node for node in before[fill.node] if node not in done] for fill in waiting
+            }
+            raise InputError(_circle(remaining))
         waiting = [fill for fill in waiting if fill is not ready]
         done[ready.node] = ready
     return list(done.values())
 
 
 def _awaited(fill: WallFill) -> dict[Node, None]:
-    """The ghosts that a fill reads."""
+    """Return the ghosts that a fill reads, in order."""
     return {
         (field.name, axis, d // WALL): None
         for field, offsets in fill.reads.items()
@@ -260,18 +271,18 @@ def _awaited(fill: WallFill) -> dict[Node, None]:
 
 
 def _circle(before: dict[Node, list[Node]]) -> str:
-    """Which ghosts wait for each other, in words."""
+    """Return the error message for ghosts that depend on each other."""
     chain = [next(iter(before))]
     while chain.count(chain[-1]) == 1:
         chain.append(before[chain[-1]][0])
-    (field, axis, side), (other, there, beyond) = chain[-1], before[chain[-1]][0]
+    (field, axis, side), (other, other_axis, beyond) = chain[-1], before[chain[-1]][0]
     circle = chain[chain.index(chain[-1]) + 1 :]
     names = ", ".join(f"{name!r} beyond {_side(a, s)!r}" for name, a, s in circle)
     return (
         f"the boundary condition of field {field!r} on side {_side(axis, side)!r} reads ghosts of field "
-        f"{other!r} beyond side {_side(there, beyond)!r}, which wait for those it forms "
+        f"{other!r} beyond side {_side(other_axis, beyond)!r}, which wait for those it forms "
         f"(in a circle: {names}): on one of the walls read straight inward, u[m], or make axis "
-        f"{AXES[axis]} or {AXES[there]} periodic"
+        f"{AXES[axis]} or {AXES[other_axis]} periodic"
     )
 
 
@@ -280,16 +291,16 @@ def _side(axis: int, side: int) -> str:
 
 
 def _check_points(fill: WallFill, other: Field, offsets: frozenset[Offset]) -> None:
-    """Raise where a boundary condition reads a field that has no point beside each of its own.
+    """Raise InputError if a boundary condition reads a field that lacks a point next to one of its points.
 
-    Where it reads several points along that axis, those beyond the wall are ghosts.
+    If the condition reads several points along that axis, the points beyond the wall are ghosts.
     """
     f = fill.field
-    for axis, (own, there, wraps) in enumerate(
+    for axis, (staggered, other_staggered, wraps) in enumerate(
         zip(f.staggered, other.staggered, f.grid.periodic, strict=True)
     ):
         beside = not any(offset[axis] for offset in offsets)
-        if axis != fill.axis and own and not there and not wraps and beside:
+        if axis != fill.axis and staggered and not other_staggered and not wraps and beside:
             raise InputError(
                 f"the boundary condition of field {f.name!r} on side {fill.name!r} reads field "
                 f"{other.name!r}, which has no point beside that of {f.name!r} at the upper wall of axis "

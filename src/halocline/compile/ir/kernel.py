@@ -1,15 +1,16 @@
-"""The intermediate representation of kernels: plain data between the user's expressions and generated code.
+"""Intermediate representation of kernels: plain data between the expressions of the user and generated code.
 
-A kernel is a table of values and a tree of statements. A value is an operation on values before it in the
-table, and has no effect: it may be computed anywhere, once or several times. Statements have effects and
-refer to values by number. At first they only say what is stored; passes (`halocline.compile.passes`) put
-them into nests, loops and pieces of rows, and `Let` says where a value is computed. A printer writes each
-statement as it stands.
+A kernel is a table of values and a tree of statements. A value is an operation on earlier values of the
+table. It has no effect, so that it may be computed anywhere, once or several times. Statements have effects
+and refer to values by number. Translation creates statements that only store results. Passes
+(`halocline.compile.passes`) distribute them to nests, loops and pieces of rows, and `Let` marks the place
+where a value is computed. A printer converts each statement to text without further decisions.
 
 docs/reference/kernels.md lists all operations and the rules that `halocline.compile.ir.verify` checks.
 
-Generated code has three axes; those of a grid are the last of them. Passes replace values in a table by
-others (`substituted`), and statements refer to the new ones (`renumbered`); `substituted_in` does both.
+Generated code has three axes; the axes of a grid are the last of them. Passes replace values of a table by
+others (`substituted`), and statements then refer to the new values (`renumbered`). `substituted_in` does
+both.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from halocline.lang.expression import COMMUTATIVE, COMPARISONS
 
 CONDITIONS = (*COMPARISONS, "and", "or", "not")
 ANGULAR = ("sin", "cos")
-ELEMENTARY = frozenset({"exp", "log", "pow", "random", *ANGULAR})  # functions with code of their own
-POINT = 3  # the depth of what differs from cell to cell of a row
+ELEMENTARY = frozenset({"exp", "log", "pow", "random", *ANGULAR})  # functions that Halocline implements
+POINT = 3  # depth of values that vary from cell to cell of a row
 
 
 # -- values -------------------------------------------------------------------------------------------
@@ -43,17 +44,16 @@ class Value:
     op : str
         "const", "scalar", "index" or "load", or the name of an operation.
     args : tuple of int
-        Numbers of values before this one. Numbers of another precision are converted to that of the
+        Numbers of earlier values. Numeric arguments of another precision are converted to that of the
         operation.
     attribute : object
         const: the number; scalar: its name; index: (axis of the grid, step); load: (array, offset);
-        invariant: (array, place); lookup: the numbers, as float.hex spells them.
+        invariant: (array, position); lookup: the table entries in the format of float.hex.
     dtype : str
-        The precision in which it is computed: "float64" or "float32"; of a condition, that in which numbers
-        are compared.
+        Precision of the arithmetic, "float64" or "float32"; for a condition, the precision of the comparison.
     depth : int
-        How far in it varies: 0 nowhere, 1 + n along axis n of the generated code, at most; `POINT` from
-        cell to cell.
+        Innermost loop along which the value may vary: 0 for none, 1 + n for axis n of the generated code,
+        `POINT` for the cells of a row.
     """
 
     op: str
@@ -64,46 +64,48 @@ class Value:
 
     @property
     def condition(self) -> bool:
-        """Whether it is a truth value."""
+        """True if the value is a truth value."""
         return self.op in CONDITIONS
 
 
 @dataclass(frozen=True)
 class Array:
-    """What loads read and stores write.
+    """Array that loads read and stores write.
 
     Parameters
     ----------
     name : str
-        Unique in the kernel; of "band", "kept" and "result" behind the number of their nest and a colon.
+        Unique in the kernel. The names of "band", "kept" and "result" arrays begin with the number of
+        their nest and a colon.
     dtype : str
     kind : str
-        "field"; "scratch", a stage in memory of the patch.
+        "field", or "scratch" for a stage in the scratch memory of the patch.
 
-        On CPUs: "band", what all rows of a band have in common; "kept", what one loop over a piece of a row
-        leaves to the next ones; "result", results on their way to a sum or past the cache. On devices:
-        "queue", what a thread that marches has read before; "plane", what a group has read around its
-        threads; "shared", memory that a group shares; "tile", a stage in some of that; "invariants", what is
-        the same in all cells.
+        On CPUs: "band", values that all rows of a band share; "kept", values that one loop over a piece
+        of a row stores for the next loops; "result", results before a reduction or a streaming store.
+
+        On devices: "queue", a sliding window in registers; "plane", a shared-memory tile of a field
+        around the cells of a thread block; "shared", shared memory; "tile", a stage in shared memory;
+        "invariants", values that are equal in all cells.
     staggered : tuple of bool
-        Per axis of the grid, of a field.
+        Staggering per axis of the grid, for fields.
     number : int
-        Of the operand, for fields.
+        Number of the operand, for fields.
     written : bool
-        Whether the sweep writes it.
+        True if the sweep writes the array.
     label : (bytes, bytes)
-        What stands for it in digests of loads, before and after the offset.
+        Text that represents the array in digests of loads, before and after the offset.
     length : int
-        Elements, of "band", "kept" and "result".
+        Number of elements of "band", "kept" and "result" arrays.
     span : str
-        The stretch of the row that these are of, see `Strip`.
+        Stretch of the row that these arrays cover, see `Strip`.
     of : str
-        The field that a queue or plane is read from; the shared memory that a tile lies in.
+        Field from which a queue or plane is read; shared memory that contains a tile.
     layers : tuple of (int, int)
-        Of a queue its first and last place along the march; of a plane the layers around the group, along
-        axes 1 and 2; of a tile those around it, along three axes.
+        For a queue, its first and last offset along the streaming axis. For a plane, the layers around
+        the thread block along axes 1 and 2. For a tile, the layers around it along three axes.
     shape : tuple of int
-        Points of a plane or tile along these axes; how many invariants there are.
+        Points of a plane or tile along these axes; number of invariants.
     """
 
     name: str
@@ -121,15 +123,15 @@ class Array:
 
 
 class Table:
-    """Values under construction; each exists once.
+    """Values under construction, without duplicates.
 
     Parameters
     ----------
     grid : bytes
-        What stands for the grid in digests.
+        Text that represents the grid in digests.
     arrays : iterable of Array
     values : sequence of Value
-        To begin with.
+        Initial values.
     """
 
     def __init__(self, grid: bytes, arrays: Iterable[Array] = (), values: Sequence[Value] = ()) -> None:
@@ -144,22 +146,22 @@ class Table:
     def add(
         self, op: str, args: tuple[int, ...], attribute: Any, dtype: str, depth: int, digest: bytes = b""
     ) -> int:
-        """The number of a value: the known one where there is one.
+        """Return the number of a value; add the value if it is new.
 
-        `digest` identifies its formula, whatever the numbers are; it follows from the rest where it is not
-        given. Arguments whose order is free are in the order of their digests.
+        `digest` identifies the formula independently of the numbers; it is computed if it is empty.
+        Commutative arguments are sorted by their digests.
         """
         if op in COMMUTATIVE and self.digest(args[1]) < self.digest(args[0]):
             args = args[::-1]
         return self._insert(Value(op, args, attribute, dtype, depth), digest)
 
     def like(self, value: Value, args: tuple[int, ...]) -> int:
-        """The operation of a value on other arguments."""
+        """Return the number of the operation of a value on other arguments."""
         depth = max((self.values[arg].depth for arg in args), default=value.depth)
         return self.add(value.op, args, value.attribute, value.dtype, depth)
 
     def copy(self, value: Value, args: tuple[int, ...]) -> int:
-        """A value on arguments that are the same numbers, found elsewhere: in the order that they have."""
+        """Return the number of a copy of a value with renumbered arguments, which keep their order."""
         if args != value.args:
             value = Value(value.op, args, value.attribute, value.dtype, value.depth)
         return self._insert(value, b"")
@@ -168,16 +170,16 @@ class Table:
         # 0.0 and -0.0 are equal
         attribute = value.attribute.hex() if value.op == "const" else value.attribute
         key = value.op, value.args, attribute, value.dtype
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self.values)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.values)
             self.values.append(value)
             if digest:
-                self._digests[found] = digest
-        return found
+                self._digests[number] = digest
+        return number
 
     def digest(self, number: int) -> bytes:
-        """What identifies the formula of a value, whatever its number is."""
+        """Return the digest of the formula of a value, which is independent of its number."""
         if number not in self._digests:
             for missing in below(self.values, (number,), self._digests):
                 self._digests[missing] = self._digest(self.values[missing])
@@ -201,18 +203,20 @@ class Table:
 
 
 def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] = ()) -> list[int]:
-    """The numbers of all values that `roots` are made of, arguments before what uses them; without those
-    that are `known`, and what is below them alone."""
-    seen: set[int] = set()
+    """Return the numbers of all values on which `roots` depend, including `roots`, arguments first.
+
+    The result omits the values in `known`, and values that only these need.
+    """
+    visited: set[int] = set()
     order: list[int] = []
     for root in roots:
         waiting = [root]
         while waiting:
             number = waiting.pop()
-            if number < 0:  # all that it takes is there
+            if number < 0:  # all arguments are in `order`
                 order.append(~number)
-            elif number not in seen and number not in known:
-                seen.add(number)
+            elif number not in visited and number not in known:
+                visited.add(number)
                 args = values[number].args
                 if args:
                     waiting.append(~number)
@@ -227,7 +231,7 @@ def below(values: Sequence[Value], roots: Iterable[int], known: Container[int] =
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, as far as passes have brought it.
+    """Kernel between two passes.
 
     Parameters
     ----------
@@ -240,11 +244,11 @@ class Kernel:
     values : tuple of Value
     body : tuple of Statement
     grid : bytes
-        What stands for the grid in digests.
+        Text that represents the grid in digests.
     beyond : bool
-        Whether its cells may lie beyond the subdomain: in the halo, or ghosts.
+        True if its cells may be beyond the subdomain: in the halo, or ghosts.
     wraps : tuple of str
-        Fields whose rows it wraps around.
+        Fields whose rows the kernel wraps around.
     """
 
     name: str
@@ -260,25 +264,25 @@ class Kernel:
 
     @cached_property
     def array(self) -> dict[str, Array]:
-        """The arrays by name."""
+        """Arrays by name."""
         return {array.name: array for array in self.arrays}
 
     def below(self, roots: Iterable[int], known: Container[int] = ()) -> list[int]:
-        """See `below`."""
+        """Return the numbers of all values on which `roots` depend; see the function `below`."""
         return below(self.values, roots, known)
 
     def attributes(self, op: str) -> list[Any]:
-        """The attributes of all values of an operation that statements use, in the order of `below`."""
-        used = (self.values[number] for number in self.below(roots(self.body)))
-        return [value.attribute for value in used if value.op == op]
+        """Return the attributes of all used values of one operation, in the order of `below`."""
+        values = (self.values[number] for number in self.below(roots(self.body)))
+        return [value.attribute for value in values if value.op == op]
 
     def loads(self, roots: Iterable[int]) -> list[tuple[str, Offset]]:
-        """The (array, offset) of every load below `roots`, in the order of `below`."""
-        wanted = tuple(roots)
-        if wanted not in self._loads:
-            found = (self.values[number] for number in self.below(wanted))
-            self._loads[wanted] = [value.attribute for value in found if value.op == "load"]
-        return self._loads[wanted]
+        """Return the (array, offset) of every load on which `roots` depend, in the order of `below`."""
+        key = tuple(roots)
+        if key not in self._loads:
+            values = (self.values[number] for number in self.below(key))
+            self._loads[key] = [value.attribute for value in values if value.op == "load"]
+        return self._loads[key]
 
     @cached_property
     def _loads(self) -> dict[tuple[int, ...], list[tuple[str, Offset]]]:
@@ -286,49 +290,50 @@ class Kernel:
 
 
 def padded(values: Sequence[int], ndim: int, fill: int = 0) -> tuple[int, ...]:
-    """Return values per axis of a grid for three axes, with `fill` for those that it lacks."""
+    """Return values per axis of a grid for three axes, with `fill` for the missing axes."""
     return (*(fill,) * (3 - ndim), *values)
 
 
 def padded_extent(extent: Sequence[tuple[int, int]], ndim: int) -> tuple[tuple[int, int], ...]:
-    """Extents on three axes."""
+    """Return the extents of a grid for three axes, with (0, 0) for the missing axes."""
     return (*((0, 0),) * (3 - ndim), *extent)
 
 
 def compacted(kernel: Kernel) -> Kernel:
-    """A kernel with the values that it uses, and no others."""
-    made: dict[int, int] = {}
+    """Return a kernel without unused values."""
+    new_numbers: dict[int, int] = {}
     values: list[Value] = []
     for number in sorted(kernel.below(ir.roots(kernel.body))):
         value = kernel.values[number]
-        made[number] = len(values)
-        values.append(replace(value, args=tuple(made[arg] for arg in value.args)))
-    return replace(kernel, values=tuple(values), body=renumbered(kernel.body, made))
+        new_numbers[number] = len(values)
+        values.append(replace(value, args=tuple(new_numbers[arg] for arg in value.args)))
+    return replace(kernel, values=tuple(values), body=renumbered(kernel.body, new_numbers))
 
 
 def substituted(table: Table, wanted: Iterable[int], instead: Mapping[int, int]) -> list[int]:
-    """Values of a table in which some stand for others."""
-    heads, made = list(wanted), dict(instead)
-    for number in below(table.values, heads, made):
+    """Return the numbers of values after the substitution `instead` in their formulas."""
+    heads, new_numbers = list(wanted), dict(instead)
+    for number in below(table.values, heads, new_numbers):
         value = table.values[number]
-        made[number] = table.copy(value, tuple(made[arg] for arg in value.args))
-    return [made[number] for number in heads]
+        new_numbers[number] = table.copy(value, tuple(new_numbers[arg] for arg in value.args))
+    return [new_numbers[number] for number in heads]
 
 
 def substituted_in(table: Table, body: ir.Body, instead: Mapping[int, int]) -> ir.Body:
-    """Return a body with some of its values replaced; see `renumbered`."""
-    wanted = roots(body)
-    return renumbered(body, dict(zip(wanted, substituted(table, wanted, instead), strict=True)))
+    """Return a body after the substitution `instead` in the formulas of its values; see `renumbered`."""
+    old_numbers = roots(body)
+    return renumbered(body, dict(zip(old_numbers, substituted(table, old_numbers, instead), strict=True)))
 
 
 def renumbered(body: ir.Body, numbers: Mapping[int, int]) -> ir.Body:
-    """A body whose statements use other values; before `place`, since those that have been computed are not
-    computed again.
+    """Return a body whose statements refer to other values.
+
+    This is possible only before the pass `place`, since a value that is already computed has a fixed number.
 
     Raises
     ------
     ValueError
-        For a `Let` or a `Branch`.
+        The body contains a `Let` or a `Branch`.
     """
 
     def change(statement: ir.Statement) -> ir.Body:

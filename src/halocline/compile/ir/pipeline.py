@@ -1,4 +1,4 @@
-"""Passes one after the other; what each leaves is verified, and shown, where that is asked for."""
+"""Sequence of passes, with optional verification and recording of the kernel after each pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from halocline.lang.trace import setting
 
 Pass = Callable[[Kernel], Kernel] | partial[Kernel]
 
-# what passes have left: the name of each, and the kernel
+# name of each pass, and the kernel after it
 Trail = list[tuple[str, Kernel]]
 
 verifies = os.environ.get("HALOCLINE_CHECK") == "1"
@@ -23,16 +23,16 @@ _trail: ContextVar[Trail | None] = ContextVar("trail", default=None)
 
 
 def run(kernel: Kernel, *passes: Pass) -> Kernel:
-    """What passes make of a kernel."""
-    for each in passes:
-        name = each.func.__name__ if isinstance(each, partial) else each.__name__
-        made = each(kernel)
-        kernel = _recorded(name, kernel) if made is kernel else passed(name, made)
+    """Return the kernel after a sequence of passes."""
+    for step in passes:
+        name = step.func.__name__ if isinstance(step, partial) else step.__name__
+        result = step(kernel)
+        kernel = _recorded(name, kernel) if result is kernel else passed(name, result)
     return kernel
 
 
 def passed(name: str, kernel: Kernel) -> Kernel:
-    """Verify and record what a pass has left."""
+    """Verify and record the kernel after a pass, and return it."""
     if verifies:
         verify(kernel)
     return _recorded(name, kernel)
@@ -46,11 +46,11 @@ def _recorded(name: str, kernel: Kernel) -> Kernel:
 
 
 def is_recording() -> bool:
-    """Return True in a block of `recorded`."""
+    """Return True in a with block of `recorded`."""
     return _trail.get() is not None
 
 
 def recorded() -> AbstractContextManager[Trail]:
-    """Record what every pass leaves in a with block, as a list."""
+    """Return a context manager that records the kernel after every pass, as a list."""
     trail: Trail = []
     return setting(_trail, trail)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Kernels as text, for people: what `halocline explain --code --passes` prints."""
+"""Text form of kernels for people, as `halocline explain --code --passes` prints it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from halocline.compile.ir.kernel import Kernel
 
 
 def show_trail(trail: Iterable[tuple[str, Kernel]]) -> str:
-    """What each pass has left of each kernel: kernel by kernel, pass by pass."""
+    """Return the text of all kernels after each pass, grouped by kernel."""
     kernels: dict[str, list[tuple[str, Kernel]]] = {}
     for name, kernel in trail:
         kernels.setdefault(kernel.comment, []).append((name, kernel))
@@ -22,7 +22,10 @@ def show_trail(trail: Iterable[tuple[str, Kernel]]) -> str:
 
 
 def show(kernel: Kernel) -> str:
-    """A kernel, statement by statement; where none says where values are computed, with all of them first."""
+    """Return the text of a kernel, statement by statement.
+
+    Values that no `Let` places yet precede the statements.
+    """
     lines = [f"kernel {kernel.comment}" if kernel.comment else "kernel"]
     for array in kernel.arrays:
         shape = f", {array.length} long" if array.length else f", {array.shape}" if array.shape else ""
@@ -35,13 +38,13 @@ def show(kernel: Kernel) -> str:
 
 
 def spelled(kernel: Kernel, number: int) -> str:
-    """A value: its number, what it is, and its precision where that is not float64."""
+    """Return the text of a value: its number, operation, and precision if that is not float64."""
     value = kernel.values[number]
     args = "".join(f" v{arg}" for arg in value.args)
     attribute = ""
     if value.op in ("load", "index", "shifted", "invariant"):
-        thing, where = value.attribute
-        attribute = f" {thing}{list(where) if isinstance(where, tuple) else f'[{where}]'}"
+        subject, position = value.attribute
+        attribute = f" {subject}{list(position) if isinstance(position, tuple) else f'[{position}]'}"
     elif value.op == "lookup":
         attribute = f" of {len(value.attribute)} numbers"
     elif value.attribute is not None:
@@ -65,17 +68,17 @@ def _body(kernel: Kernel, body: ir.Body, level: int) -> Iterator[str]:
 
 
 def _line(statement: ir.Statement) -> str:
-    """A statement without what is in it; the user's line behind."""
+    """Return the text of a statement without its bodies, followed by the source line of the user."""
     words = [type(statement).__name__.lower()]
-    for each in fields(statement):
-        value = getattr(statement, each.name)
-        if each.type == "Body" or each.name == "origin" or value == each.default or value in ((), None):
+    for entry in fields(statement):
+        value = getattr(statement, entry.name)
+        if entry.type == "Body" or entry.name == "origin" or value == entry.default or value in ((), None):
             continue
-        if each.name in ("value", "condition"):
+        if entry.name in ("value", "condition"):
             value = f"v{value}"
-        elif each.name in ("values", "angles", "columns"):
+        elif entry.name in ("values", "angles", "columns"):
             value = " ".join(f"v{number}" for number in value)
-        positional = each.name in ("array", "value", "axis", "kind")
-        words.append(str(value) if positional else f"{each.name}={value}")
+        positional = entry.name in ("array", "value", "axis", "kind")
+        words.append(str(value) if positional else f"{entry.name}={value}")
     origin = getattr(statement, "origin", "")
     return " ".join(words) + (f"  # {origin}" if origin else "")

@@ -1,6 +1,6 @@
-"""The statements of kernels: what has an effect, and where.
+"""Statements of kernels: the tree of effects.
 
-Statements refer to values by number, and to arrays by name. Those in a `Body` are inside another one.
+Statements refer to values by number, and to arrays by name. A `Body` contains inner statements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Offset = tuple[int, ...]
 
 @dataclass_transform(frozen_default=True)
 class Statement:
-    """Base class of all statements, each of which is a frozen dataclass."""
+    """Base class of all statements; each is a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -28,13 +28,13 @@ S = TypeVar("S", bound=Statement)
 
 
 class Let(Statement):
-    """Values are computed here, in this order, for the statements that follow and those inside them."""
+    """Computation of values, in this order, for the following statements and the statements inside them."""
 
     values: tuple[int, ...]
 
 
 class Store(Statement):
-    """A value goes to the present cell of an array; `origin` is the user's line."""
+    """Store of a value to the current cell of an array; `origin` is the source line of the user."""
 
     array: str
     value: int
@@ -42,8 +42,10 @@ class Store(Statement):
 
 
 class Reduce(Statement):
-    """A value of each cell goes into reduction number `slot`. `place`: the axes that its points are staggered
-    along."""
+    """Reduction of a value of each cell into reduction number `slot`.
+
+    `place` is True for each axis along which the points are staggered.
+    """
 
     slot: int
     kind: str  # "sum", "min", "max", "count" or "value"
@@ -54,8 +56,11 @@ class Reduce(Statement):
 
 
 class Stage(Statement):
-    """A named intermediate, read by loads of its array; a pass stores it in a nest of its own, or computes
-    it anew at each load. `storage` is what the user says: "auto", "inline" or "patch"."""
+    """Named intermediate that loads of its array read.
+
+    A pass stores it in a nest, or computes it at each load. `storage` is the choice of the user: "auto",
+    "inline" or "patch".
+    """
 
     array: str
     value: int
@@ -64,7 +69,7 @@ class Stage(Statement):
 
 
 class Slot(Statement):
-    """Memory for stages, of which one after the other has it.
+    """Scratch memory that several stages use one after the other.
 
     Attributes
     ----------
@@ -72,9 +77,9 @@ class Slot(Statement):
     item : int
         Bytes of an element.
     extra : tuple of int
-        Points along each axis beside those of the patch.
+        Points along each axis in addition to those of the patch.
     planes : int
-        Number of planes of a ring along the first axis; 0 for all of the patch and `extra`.
+        Number of planes of a ring along the first axis; 0 for the whole patch and `extra`.
     """
 
     number: int
@@ -89,8 +94,11 @@ class Slot(Statement):
 
 
 class Allocate(Statement):
-    """A stage lies in a slot: for the points of a patch, `extent` (lower, upper) more per axis, and `top`
-    more at the upper walls; or a ring of its `planes`."""
+    """Assignment of a stage to a slot.
+
+    The memory covers the points of a patch, `extent` (lower, upper) more per axis, and `top` more at the
+    upper walls. With `planes` > 0, it is a ring of this number of planes.
+    """
 
     array: str
     extent: tuple[tuple[int, int], ...]
@@ -101,7 +109,7 @@ class Allocate(Statement):
 
 @dataclass(frozen=True)
 class StageUse:
-    """An intermediate of a sweep that is kept in scratch memory.
+    """Intermediate of a sweep in scratch memory.
 
     Parameters
     ----------
@@ -110,15 +118,15 @@ class StageUse:
     item : int
         Bytes of an element.
     extent : tuple of (int, int)
-        Per axis, how many points more than the patch it has below and above.
+        Per axis, number of points below and above the patch.
     top : tuple of int
-        Points more at upper walls, per axis.
+        Number of additional points at upper walls, per axis.
     first, last : int
-        The loop nests of the sweep that store it and that read it last, from 0.
+        Loop nests of the sweep that store it and that read it last, from 0.
     planes : int
-        Planes of its ring where nests go plane by plane; 0: all planes are stored at once.
+        Planes of its ring, if nests run plane by plane; 0: all planes are stored at once.
     slot : int
-        The scratch array, see `Sweep.scratch`, that it has meanwhile.
+        Scratch array that contains it, see `Sweep.scratch`.
     """
 
     array: str
@@ -137,18 +145,21 @@ class StageUse:
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
-        """Per axis, how many points more than the patch it has below and above, those at upper walls too."""
+        """Number of points below and above the patch per axis, including the points at upper walls."""
         return tuple((lo, hi + top) for (lo, hi), top in zip(self.extent, self.top, strict=True))
 
     @property
     def extra(self) -> tuple[int, ...]:
-        """Points per axis beside those of the patch."""
+        """Points per axis in addition to those of the patch."""
         return tuple(map(sum, self.layers))
 
 
 class Planes(Statement):
-    """Nests go through a patch together along the first axis: of each the plane that is as far ahead as the
-    nest says. From `before` planes below the patch to `after` above it, and `top` more at an upper wall."""
+    """Loop along the first axis over all nests of a patch, plane by plane.
+
+    In each iteration, a nest computes the plane that is its `ahead` number of planes ahead. The loop begins
+    `before` planes below the patch and ends `after` planes above it, with `top` more at an upper wall.
+    """
 
     body: Body
     before: int
@@ -157,9 +168,12 @@ class Planes(Statement):
 
 
 class Nest(Statement):
-    """The points of a patch, `extent` more around it and `top` more at upper walls; `cell`: only this one, by
-    global index. `ahead`: how many planes ahead of the results, where nests go plane by plane. `whole`: rows
-    are as long as whole vectors."""
+    """Loop nest over the points of a patch, with `extent` more around it and `top` more at upper walls.
+
+    `cell` is the global index of a single cell to compute; None for all cells. `ahead` is the number of
+    planes by which the nest is ahead of the results, if nests run plane by plane. If `whole` is True, the row
+    length is rounded up to whole vectors.
+    """
 
     body: Body
     extent: tuple[tuple[int, int], ...]
@@ -170,15 +184,17 @@ class Nest(Statement):
 
 
 class Loop(Statement):
-    """One after the other, the places of a nest along an axis of the generated code."""
+    """Loop over the indices of a nest along an axis of the generated code."""
 
     axis: int
     body: Body
 
 
 class Row(Statement):
-    """Where the present row of an array begins, or the one at an offset along axes 0 and 1; to be written
-    where it is a sink."""
+    """Pointer to the current row of an array, or to the row at an offset along axes 0 and 1.
+
+    `sink` is True for a row that the nest writes.
+    """
 
     array: str
     offset: tuple[int, int]
@@ -186,7 +202,7 @@ class Row(Statement):
 
 
 class Wrap(Statement):
-    """Fill the ends of a row in the halo from its other end, where a subdomain spans the last axis."""
+    """Copy of the ends of a row to its halo at the opposite end, if a subdomain spans the last axis."""
 
     array: str
     lower: int
@@ -194,11 +210,12 @@ class Wrap(Statement):
 
 
 class Strip(Statement):
-    """A vector loop over a stretch of the row.
+    """Vector loop over a stretch of the row.
 
-    `span` says which: "row", all of it; "piece", "line" or "block", what `Pieces`, `Lines` or `Blocks` are
-    at. The angles of its sines and cosines are `near` where they have been found so. `sums` are the numbers
-    of the sums whose parts it adds up, `marks` those of the branches that it decides.
+    `span` names the stretch: "row" is the whole row; "piece", "line" and "block" are the current ones of
+    `Pieces`, `Lines` and `Blocks`. `near` is True if all angles of its sines and cosines are known to be
+    near. `sums` are the numbers of the sums to which the loop adds, `marks` the numbers of the branches that
+    it decides.
     """
 
     body: Body
@@ -209,9 +226,11 @@ class Strip(Statement):
 
 
 class Lanes(Statement):
-    """As `Strip`, written with vectors: `ahead` computes `columns` a vector further along the row, from
-    `first` vectors before the stretch on, so that "shifted" values are put together from vectors side by
-    side."""
+    """Loop over a stretch of the row that is written with vectors, see `Strip`.
+
+    `ahead` computes `columns` one vector further along the row. It begins `first` vectors before the stretch,
+    so that "shifted" values can be assembled from adjacent vectors.
+    """
 
     body: Body
     columns: tuple[int, ...]
@@ -222,7 +241,7 @@ class Lanes(Statement):
 
 
 class Far(Statement):
-    """Find out whether any of these angles of a stretch is out of reach of the quick functions."""
+    """Loop that tests if an angle of a stretch is outside the range of the fast functions."""
 
     angles: tuple[int, ...]
     body: Body = ()
@@ -230,7 +249,7 @@ class Far(Statement):
 
 
 class First(Statement):
-    """The first thread of a group computes these values and leaves them in `array`; the others wait."""
+    """Computation of values by the first thread of a block, which stores them in `array`, with a barrier."""
 
     array: str
     values: tuple[int, ...]
@@ -238,23 +257,24 @@ class First(Statement):
 
 
 class Either(Statement):
-    """The first where the angles that `Far` has seen are near, else the second."""
+    """Selection of the body `near` if `Far` found only near angles, else of the body `far`."""
 
     near: Body
     far: Body
 
 
 class Mark(Statement):
-    """Note for branch `number` whether a condition holds in some of the cells of a stretch, and whether it
-    does not in some."""
+    """Record for branch `number` if a condition is true in a cell of a stretch, and if it is false in one."""
 
     number: int
     condition: int
 
 
 class Needed(Statement):
-    """Only where some cell of the stretch takes the first side of branch `number`, or, where not `holds`, the
-    second one."""
+    """Body that runs only if a cell of the stretch selects one side of branch `number`.
+
+    This is the first side if `holds` is True, else the second one.
+    """
 
     number: int
     holds: bool
@@ -262,7 +282,7 @@ class Needed(Statement):
 
 
 class Branch(Statement):
-    """Selections of one condition, each side of which is computed where it holds, or does not."""
+    """Selections of one condition; each side is computed only if the condition selects it."""
 
     condition: int
     values: tuple[int, ...]
@@ -271,22 +291,24 @@ class Branch(Statement):
 
 
 class Pieces(Statement):
-    """A row in pieces of `length`."""
+    """Loop over pieces of `length` elements of a row."""
 
     body: Body
     length: int
 
 
 class Blocks(Statement):
-    """A row in blocks of `length`, cut where its cells' numbers are multiples of that."""
+    """Loop over blocks of `length` elements of a row; blocks begin at indices that are multiples of it."""
 
     body: Body
     length: int
 
 
 class Bands(Statement):
-    """The rows of a nest in bands of `length`, cut where its cells' numbers are multiples of that: `fill`
-    once for each band, and then the rows."""
+    """Loop over bands of `length` cells along the rows of a nest; `fill` runs once per band, then `body`.
+
+    Bands begin at indices that are multiples of `length`.
+    """
 
     fill: Body
     body: Body
@@ -294,8 +316,10 @@ class Bands(Statement):
 
 
 class Lines(Statement):
-    """A stretch in lines of the cache, of `length` elements: `whole` for those that are there in full, `rest`
-    for the ends."""
+    """Loop over the cache lines of a stretch, with `length` elements each.
+
+    `whole` runs for complete lines, `rest` for the ends.
+    """
 
     whole: Body
     rest: Body
@@ -304,27 +328,27 @@ class Lines(Statement):
 
 
 class Buffer(Statement):
-    """Room for a "band", "kept" or "result" array."""
+    """Declaration of a "band", "kept" or "result" array."""
 
     array: str
 
 
 class OpenSum(Statement):
-    """Begin to add up reduction `slot`, as sum `number` of the nest."""
+    """Begin of the summation for reduction `slot`, as sum `number` of the nest."""
 
     number: int
     slot: int
 
 
 class LaneSums(Statement):
-    """Have sums added up in `length` places at once."""
+    """Declaration of sums with `length` partial sums each."""
 
     numbers: tuple[int, ...]
     length: int
 
 
 class AddUp(Statement):
-    """Add the present element of `array` to a sum; `lanes` where it adds up in several places."""
+    """Addition of the current element of `array` to a sum; `lanes` is True for a sum with partial sums."""
 
     number: int
     array: str
@@ -332,13 +356,13 @@ class AddUp(Statement):
 
 
 class TotalLanes(Statement):
-    """Add the places of a sum together."""
+    """Addition of the partial sums of a sum."""
 
     number: int
 
 
 class CloseSum(Statement):
-    """Add a sum to its reduction; `array` holds the summands of the stretch."""
+    """Addition of a sum to its reduction; `array` contains the summands of the stretch."""
 
     number: int
     slot: int
@@ -346,7 +370,7 @@ class CloseSum(Statement):
 
 
 class Deposit(Statement):
-    """What a piece, or a block of lines, holds goes into a reduction."""
+    """Reduction of the values of a piece, or of a block of lines, into reduction `slot`."""
 
     slot: int
     kind: str
@@ -354,7 +378,7 @@ class Deposit(Statement):
 
 
 class Stream(Statement):
-    """What a piece holds goes to its row of an array past the cache; `line`: as one line of it."""
+    """Streaming store of a piece to its row of an array; `line` is True for a single cache line."""
 
     array: str
     piece: str
@@ -362,7 +386,7 @@ class Stream(Statement):
 
 
 class Fetch(Statement):
-    """Have the cache fetch elements `first` to `first` + `length` further along rows, one in each `step`."""
+    """Prefetch of elements `first` to `first` + `length` further along rows, one in each `step`."""
 
     rows: tuple[Row, ...]
     first: int
@@ -371,26 +395,26 @@ class Fetch(Statement):
 
 
 class Fence(Statement):
-    """Wait until what went past the cache is there."""
+    """Wait for the completion of streaming stores."""
 
 
-# -- devices: threads, the memory of a group, marches along an axis ---------------------------------------
+# -- devices: threads, shared memory, 2.5D streaming -------------------------------------------------------
 
 
 class Threads(Statement):
-    """Each thread is at a cell; along the axis that it marches along, at several."""
+    """Assignment of threads to cells; along the 2.5D streaming axis, each thread has several cells."""
 
     march: int | None
 
 
 class Inside(Statement):
-    """Only threads whose cells are in the box."""
+    """Body for the threads whose cells are in the box."""
 
     body: Body
 
 
 class March(Statement):
-    """The cells of a thread, one after the other; of `unroll` the instructions follow each other."""
+    """Loop of a thread over its cells along the 2.5D streaming axis, with the unroll factor `unroll`."""
 
     axis: int
     unroll: int
@@ -398,73 +422,73 @@ class March(Statement):
 
 
 class Share(Statement):
-    """Room for a plane or tile in the memory that a group shares."""
+    """Declaration of a plane or tile in shared memory."""
 
     array: str
 
 
 class Gather(Statement):
-    """All threads of a group read planes around them; none goes on before all are there."""
+    """Load of planes into shared memory by all threads of a block, between two barriers."""
 
     planes: tuple[str, ...]
 
 
 class Point(Statement):
-    """The address of the present cell in an array; to be written where it is a sink."""
+    """Address of the current cell in an array; `sink` is True if the cell is written."""
 
     array: str
     sink: bool = False
 
 
 class Queue(Statement):
-    """Registers that hold what an array has along the march."""
+    """Declaration of the registers of a queue."""
 
     array: str
 
 
 class Enter(Statement):
-    """The queues of a thread as they are before its first cell, but for their last places."""
+    """Initial values of the queues of a thread before its first cell, except for their last entries."""
 
     queues: tuple[str, ...]
 
 
 class Advance(Statement):
-    """Read the last place of a queue."""
+    """Load of the last entry of a queue."""
 
     array: str
 
 
 class Step(Statement):
-    """Move of the values of a queue by one place."""
+    """Shift of the values of a queue by one entry."""
 
     array: str
 
 
 class Tile(Statement):
-    """Each group has a tile; `cells` of it along three axes."""
+    """Assignment of a tile with `cells` along three axes to each thread block."""
 
     cells: tuple[int, int, int]
 
 
 class Cells(Statement):
-    """The cells of a nest around the tile, shared out among the threads of the group."""
+    """Loop over the cells of a nest around the tile, distributed over the threads of the block."""
 
     body: Body
 
 
 class Barrier(Statement):
-    """No thread of a group goes on before all are here."""
+    """Barrier of all threads of a block."""
 
 
 class Reset(Statement):
-    """Each thread begins its part of a reduction."""
+    """Initialization of the partial result of each thread for a reduction."""
 
     number: int
     kind: str
 
 
 class Finish(Statement):
-    """Each group leaves its part of the reductions of these kinds."""
+    """Reduction of the partial results of each thread block, for reductions of these kinds."""
 
     kinds: tuple[str, ...]
 
@@ -476,20 +500,20 @@ _body_names: dict[type[Statement], tuple[str, ...]] = {}
 
 
 def _names_of_bodies(kind: type[Statement]) -> tuple[str, ...]:
-    """The attributes of such a statement that are bodies."""
+    """Return the attributes of a kind of statement that are bodies."""
     if kind not in _body_names:
-        _body_names[kind] = tuple(each.name for each in fields(kind) if each.type == "Body")
+        _body_names[kind] = tuple(attribute.name for attribute in fields(kind) if attribute.type == "Body")
     return _body_names[kind]
 
 
 def bodies(statement: Statement) -> Iterator[tuple[str, Body]]:
-    """The bodies of a statement, by the name of their attribute."""
+    """Yield the bodies of a statement with the names of their attributes."""
     for name in _names_of_bodies(type(statement)):
         yield name, getattr(statement, name)
 
 
 def flat(body: Iterable[Statement]) -> Iterator[Statement]:
-    """Every statement, also those in others, in order."""
+    """Yield all statements in order, including inner ones."""
     waiting = [*body][::-1]
     while waiting:
         statement = waiting.pop()
@@ -499,21 +523,21 @@ def flat(body: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def rewritten(body: Body, change: Callable[[Statement], Iterable[Statement]]) -> Body:
-    """A body with each statement replaced by what `change` makes of it; what is in it is changed before."""
-    made: list[Statement] = []
+    """Return a body with each statement replaced by `change(statement)`, inner statements first."""
+    result: list[Statement] = []
     for statement in body:
         inner = {}
         for name, part in bodies(statement):
             new = rewritten(part, change)
             if new is not part:
                 inner[name] = new
-        made += change(replace(statement, **inner) if inner else statement)
-    same = len(made) == len(body) and all(map(is_, made, body))
-    return body if same else tuple(made)
+        result += change(replace(statement, **inner) if inner else statement)
+    same = len(result) == len(body) and all(map(is_, result, body))
+    return body if same else tuple(result)
 
 
 def replaced(body: Body, kind: type[S], change: Callable[[S], Iterable[Statement]]) -> Body:
-    """Return a body with other statements in place of each statement of one kind, inner ones first."""
+    """Return a body with each statement of one kind replaced by `change(statement)`, inner ones first."""
 
     def of_kind(statement: Statement) -> Iterable[Statement]:
         return change(statement) if isinstance(statement, kind) else (statement,)
@@ -522,25 +546,25 @@ def replaced(body: Body, kind: type[S], change: Callable[[S], Iterable[Statement
 
 
 def with_nests(body: Body, change: Callable[[int, Nest], Statement]) -> Body:
-    """Return a body with its nests replaced by what `change` makes of the number of each and the nest."""
+    """Return a body with each nest replaced by `change(position, nest)`."""
     return tuple(change(n, s) if isinstance(s, Nest) else s for n, s in enumerate(body))
 
 
 def roots(body: Iterable[Statement]) -> list[int]:
-    """The values that statements use themselves, in order."""
+    """Return the numbers of the values that statements and their inner statements use, in order."""
     return used(flat(body))
 
 
 def used(statements: Iterable[Statement]) -> list[int]:
-    """The values that statements use, without those in them."""
-    found: list[int] = []
+    """Return the numbers of the values that statements use, without inner statements."""
+    numbers: list[int] = []
     for statement in statements:
         values = getattr(statement, USES.get(type(statement), ""), ())
-        found += values if isinstance(values, tuple) else (values,)
-    return found
+        numbers += values if isinstance(values, tuple) else (values,)
+    return numbers
 
 
-# the attribute of a statement that holds the number of a value, or several
+# attribute of a statement that contains the numbers of values
 USES: dict[type[Statement], str] = {
     Store: "value",
     Reduce: "value",

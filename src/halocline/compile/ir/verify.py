@@ -1,10 +1,13 @@
-"""What a kernel must obey; runs after every pass where HALOCLINE_CHECK is 1, as it is in all tests.
+"""Verification of kernels against the rules of the intermediate representation.
 
-Of values: arguments stand before what uses them, conditions where conditions belong, and how far in a value
-varies follows from its arguments. Of arrays: each has one name, loads and stores find it, and a stage is
-stored before it is read, as far around as it is read. Rows of whole vectors are those of stages alone, and as
-long as the memory there is for them. Of statements: each is where its kind may be, and from
-`place` on every value that a statement uses was computed in it or around it, and only once there.
+With HALOCLINE_CHECK=1, as in all tests, the verification follows every pass.
+
+Values: arguments precede their uses, conditions are where conditions are expected, and the depth of a value
+follows from its arguments. Arrays: each has a unique name, and loads and stores refer to existing arrays. A
+stage is stored before it is read, with at least the extent of the reads. Only nests of stages have rows of
+whole vectors, and their scratch memory has rows of the same length. Statements: each is inside the statements
+that its kind requires. After the pass `place`, every value that a statement uses is computed once, in the
+statement or around it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from halocline.compile.ir.kernel import POINT, Kernel, Value
 from halocline.lang.dtype import ITEMSIZE
 from halocline.lang.expression import COMPARISONS, SELECTIONS
 
-# operations by how many arguments they have
+# operations by number of arguments
 ARGUMENTS = {
     0: {"const", "scalar", "index", "load", "shifted", "invariant"},
     1: {"neg", "abs", "sign", "sqrt", "exp", "log", "sin", "cos", "not", "cast", "lookup"},
@@ -29,11 +32,12 @@ ARGUMENTS = {
 _COUNT = {op: count for count, ops in ARGUMENTS.items() for op in ops}
 
 _LOGICAL = {"and", "or", "not"}
-_LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}  # their depths
+# depths of operations without arguments
+_LEAF = {"const": 0, "scalar": 0, "invariant": 0, "load": POINT, "shifted": POINT}
 
 KINDS = {"field", "scratch", "band", "kept", "result", "queue", "plane", "shared", "tile", "invariants"}
 
-# what may stand around each statement of these kinds, directly or further out
+# required statements around each statement of these kinds, at any distance
 _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
     **dict.fromkeys((ir.Loop, ir.Branch, ir.Bands, ir.Buffer, ir.Point, ir.Queue, ir.Cells), ("Nest",)),
     **dict.fromkeys((ir.Row, ir.Wrap, ir.Strip, ir.Lanes, ir.Far, ir.Needed), ("Nest", "Loop")),
@@ -43,25 +47,25 @@ _WITHIN: dict[type[ir.Statement], tuple[str, ...]] = {
 }
 
 
-# what stands around a statement over a part of a row or more
+# possible statements around a statement over a part of a row
 _HOLDERS = {"piece": ("Pieces", "Lines"), "line": ("Lines",), "block": ("Blocks",)}
 
 
 class InvalidKernel(AssertionError):
-    """A kernel breaks a rule of the intermediate representation, after a pass that has a mistake."""
+    """Violation of a rule of the intermediate representation, after an incorrect pass."""
 
 
 def verify(kernel: Kernel) -> None:
-    """Check a kernel.
+    """Check a kernel against the rules.
 
     Raises
     ------
     InvalidKernel
-        What is wrong, and where.
+        The kernel violates a rule; the message names the rule and the place.
     """
 
-    def fail(what: str) -> NoReturn:
-        raise InvalidKernel(f"kernel {kernel.comment!r}: {what}")
+    def fail(message: str) -> NoReturn:
+        raise InvalidKernel(f"kernel {kernel.comment!r}: {message}")
 
     statements = list(ir.flat(kernel.body))
     _values(kernel, statements, fail)
@@ -92,7 +96,7 @@ def _values(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
 
 
 def _mistake(kernel: Kernel, number: int) -> str:
-    """What is wrong with a value; empty where nothing is."""
+    """Return the defect of a value; empty if the value is valid."""
     values, value = kernel.values, kernel.values[number]
     if value.op not in _COUNT:
         return "unknown operation; add it to ARGUMENTS, or correct the pass that made it"
@@ -104,10 +108,10 @@ def _mistake(kernel: Kernel, number: int) -> str:
     for n, arg in enumerate(value.args):
         if not 0 <= arg < number:
             return f"it takes value {arg}; expected one with a smaller number"
-        taken = values[arg]
-        inner = max(inner, taken.depth)
+        operand = values[arg]
+        inner = max(inner, operand.depth)
         logical = value.op in _LOGICAL or (n == 0 and value.op in SELECTIONS)
-        if taken.condition != logical and value.op not in ("eq", "ne"):
+        if operand.condition != logical and value.op not in ("eq", "ne"):
             is_one, expected = ("a number", "a condition") if logical else ("a condition", "a number")
             return f"argument {n}, value {arg}, is {is_one}; expected {expected}"
     if value.op == "index":
@@ -118,7 +122,7 @@ def _mistake(kernel: Kernel, number: int) -> str:
 
 
 def _wrong_load(kernel: Kernel, value: Value) -> str:
-    """What is wrong with a load from an array; empty where nothing is."""
+    """Return the defect of a load from an array; empty if the load is valid."""
     name, offset = value.attribute
     array = kernel.array.get(name)
     if array is None:
@@ -136,14 +140,14 @@ def _arrays(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> N
         names = ", ".join(array.name for array in kernel.arrays)
         fail(f"two arrays have the same name: {names}; give each a name of its own")
     for array in kernel.arrays:
-        what = f"array {array.name!r}"
+        text = f"array {array.name!r}"
         if array.kind not in KINDS:
-            fail(f"{what}: unknown kind {array.kind!r}; expected one of {', '.join(sorted(KINDS))}")
+            fail(f"{text}: unknown kind {array.kind!r}; expected one of {', '.join(sorted(KINDS))}")
         if array.dtype not in ITEMSIZE:
-            fail(f"{what}: unknown precision {array.dtype!r}; expected one of {', '.join(ITEMSIZE)}")
+            fail(f"{text}: unknown precision {array.dtype!r}; expected one of {', '.join(ITEMSIZE)}")
         if array.of and array.of not in kernel.array:
             fail(
-                f"{what}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
+                f"{text}: it holds values of array {array.of!r}, which the kernel does not have; add that too"
             )
     for statement in statements:
         name = getattr(statement, "array", "")
@@ -165,7 +169,7 @@ def _places(kernel: Kernel, fail: Fail) -> None:
                 fail(f"{type(statement).__name__} over a {span} outside of {' and '.join(holder)}")
             for name, inner in ir.bodies(statement):
                 if inner:
-                    # what fills a band runs along a row of no number
+                    # the fill of a band runs along a row outside of any loop
                     row = ("Loop",) if isinstance(statement, ir.Bands) and name == "fill" else ()
                     visit(inner, (*around, type(statement).__name__, *row))
 
@@ -173,46 +177,51 @@ def _places(kernel: Kernel, fail: Fail) -> None:
 
 
 def _stages(kernel: Kernel, statements: Sequence[ir.Statement], fail: Fail) -> None:
-    """A stage is stored once, before it is read, and as far around as that; by another kernel of the sweep
-    where there is just room for it."""
+    """Check that each stage is stored once, before it is read, with at least the extent of the reads.
+
+    Another kernel of the sweep may store the stage. In this case, this kernel only contains its allocation.
+    """
     staged = {array.name for array in kernel.arrays if array.kind in ("scratch", "tile")}
-    made: dict[str, ir.Nest | ir.Allocate | ir.Stage] = {}
+    writers: dict[str, ir.Nest | ir.Allocate | ir.Stage] = {}
     rings = {s.array: s.planes for s in kernel.body if isinstance(s, ir.Allocate)}
     stored = {s.array for s in statements if isinstance(s, (ir.Store, ir.Stage))}
     for statement in _unrolled(kernel.body):
         if isinstance(statement, ir.Allocate) and statement.array not in stored:
-            made[statement.array] = statement
+            writers[statement.array] = statement
         if not isinstance(statement, (ir.Nest, ir.Stage)):
             continue
         within = list(ir.flat((statement,)))
         for name, offset in kernel.loads(ir.used(within)) if staged else ():
-            if name in staged and name not in made:
+            if name in staged and name not in writers:
                 fail(f"stage {name!r} is read before it is stored")
             if name in staged and isinstance(statement, ir.Nest):
-                _within(made[name], statement, name, offset, fail)
-                _in_ring(made[name], statement, name, offset, rings.get(name, 0), fail)
-        here = [statement] if isinstance(statement, ir.Stage) else within
+                _within(writers[name], statement, name, offset, fail)
+                _in_ring(writers[name], statement, name, offset, rings.get(name, 0), fail)
+        candidates = [statement] if isinstance(statement, ir.Stage) else within
         if isinstance(statement, ir.Nest) and statement.whole:
             _fits(kernel, statement, fail)
-        for name in {s.array for s in here if isinstance(s, (ir.Store, ir.Stage))} & staged:
-            if name in made:
+        for name in {s.array for s in candidates if isinstance(s, (ir.Store, ir.Stage))} & staged:
+            if name in writers:
                 fail(f"stage {name!r} is stored twice")
-            made[name] = statement
+            writers[name] = statement
 
 
 def _fits(kernel: Kernel, nest: ir.Nest, fail: Fail) -> None:
-    """Rows of whole vectors go beyond the patch, and end with the rows of scratch memory."""
-    rooms = {s.array: s for s in kernel.body if isinstance(s, ir.Allocate)}
+    """Check that rows of whole vectors belong to stages, and that scratch memory has the same rows."""
+    allocations = {s.array: s for s in kernel.body if isinstance(s, ir.Allocate)}
     for name in (s.array for s in ir.flat(nest.body) if isinstance(s, ir.Store)):
         if kernel.array[name].kind == "field":
             fail(f"field {name!r} has rows of whole vectors, beyond the patch too")
-        room = rooms.get(name)
-        if room is not None and (room.extent[-1], room.top[-1]) != (nest.extent[-1], nest.top[-1]):
+        memory = allocations.get(name)
+        if memory is not None and (memory.extent[-1], memory.top[-1]) != (
+            nest.extent[-1],
+            nest.top[-1],
+        ):
             fail(f"stage {name!r} has rows of whole vectors, but room for other rows")
 
 
 def _unrolled(body: ir.Body) -> Iterator[ir.Statement]:
-    """Nests that go plane by plane, too, in their order."""
+    """Yield the statements of a body, with the nests of `Planes` in their order."""
     for statement in body:
         yield from statement.body if isinstance(statement, ir.Planes) else (statement,)
 
@@ -220,7 +229,7 @@ def _unrolled(body: ir.Body) -> Iterator[ir.Statement]:
 def _in_ring(
     made: ir.Statement, reader: ir.Nest, name: str, offset: ir.Offset, ring: int, fail: Fail
 ) -> None:
-    """A plane that is read is there already, and not yet overwritten."""
+    """Check that a plane that is read is stored already, and not overwritten yet."""
     if not isinstance(made, ir.Nest) or made.ahead is None:
         return
     if reader.ahead is None:
@@ -246,7 +255,7 @@ def _reductions(statements: Sequence[ir.Statement], fail: Fail) -> None:
 
 
 def _is_placed(kernel: Kernel, statements: Sequence[ir.Statement]) -> bool:
-    """Whether every loop along a row says where its values are computed."""
+    """Return True if every loop along a row has the `Let` statements of its values."""
     bodies = [s.body for s in statements if isinstance(s, ir.Strip)]
     unplaced = [body for body in bodies if not any(isinstance(s, ir.Let) for s in body)]
     return not any(kernel.values[n].depth == POINT for body in unplaced for n in ir.roots(body))
@@ -274,8 +283,8 @@ def _scopes(kernel: Kernel, body: ir.Body, around: set[int], fail: Fail) -> None
         elif isinstance(statement, (ir.Mark, ir.Branch)) and statement.condition not in known:
             fail(f"{statement} before its condition is computed")
         elif isinstance(statement, ir.First):
-            here = {n for each in statement.body if isinstance(each, ir.Let) for n in each.values}
-            if not here >= set(statement.values):
+            computed = {n for s in statement.body if isinstance(s, ir.Let) for n in s.values}
+            if not computed >= set(statement.values):
                 fail(f"{statement} does not compute its values")
         for _, inner in ir.bodies(statement):
             _scopes(kernel, inner, known, fail)

@@ -1,8 +1,9 @@
-"""What varies along the rows alone, computed once for all rows of a band.
+"""Values that vary only along the rows, computed once for all rows of a band.
 
-A map of a stretched last axis, or a force that depends on its coordinate, would be computed in every row
-anew. Where it takes more than additions and products, a band of the patch, as wide as a piece of a row,
-begins with a loop that keeps it in memory, for all rows of the band.
+Examples are the map of a stretched last axis, and a force that depends on its coordinate. Without this pass,
+every row would compute them. The pass applies to values that need more than additions and products. It
+divides a patch into bands, each as wide as a piece of a row. A band begins with a loop that stores these
+values in memory for all of its rows.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ COSTLY = {"div", "sqrt", *ELEMENTARY}
 
 
 def bands(kernel: Kernel) -> Kernel:
-    """Every nest with such values in bands; not those with rows of whole vectors, which go beyond a band, nor
-    along a single axis, where there is one row."""
+    """Divide every nest with such values into bands.
+
+    Nests with rows of whole vectors are unchanged, since their rows extend beyond a band. Nests along a
+    single axis are unchanged, since they have one row.
+    """
     if kernel.ndim == 1:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
@@ -30,18 +34,18 @@ def bands(kernel: Kernel) -> Kernel:
 
 def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest:
     strips = [s for s in ir.flat(nest.body) if isinstance(s, ir.Strip)]
-    wanted = [value for strip in strips for value in ir.roots(strip.body)]
-    found = _of_rows(kernel, wanted)
-    if not found:
+    results = [value for strip in strips for value in ir.roots(strip.body)]
+    band_values = _of_rows(kernel, results)
+    if not band_values:
         return nest
     loads: dict[int, int] = {}
-    rooms: ir.Body = ()
+    buffers: ir.Body = ()
     fill: ir.Body = ()
-    for value in found:
+    for value in band_values:
         name, dtype = f"{number}:band{len(loads)}", kernel.values[value].dtype
         table.arrays[name] = Array(name, dtype, "band", length=WIDTH, span="band")
         loads[value] = table.add("load", (), (name, ()), dtype, POINT)
-        rooms += (ir.Buffer(name),)
+        buffers += (ir.Buffer(name),)
         fill += (ir.Store(name, value),)
 
     def change(strip: ir.Strip) -> ir.Body:
@@ -49,24 +53,27 @@ def _banded(kernel: Kernel, table: Table, number: int, nest: ir.Nest) -> ir.Nest
 
     outside = tuple(s for s in nest.body if not isinstance(s, ir.Loop))
     rows = ir.replaced(nest.body[len(outside) :], ir.Strip, change)
-    return replace(nest, body=(*outside, *rooms, ir.Bands((ir.Strip(fill),), rows, WIDTH)))
+    return replace(nest, body=(*outside, *buffers, ir.Bands((ir.Strip(fill),), rows, WIDTH)))
 
 
 def _of_rows(kernel: Kernel, wanted: Sequence[int]) -> list[int]:
-    """The numbers that vary along the rows alone and take long, and are part of nothing else of that kind."""
-    alike: set[int] = set()
+    """Return the costly values that vary only along the rows.
+
+    The result omits values that are only arguments of other values in the result.
+    """
+    row_values: set[int] = set()
     costly: set[int] = set()
-    used: set[int] = set(wanted)
+    operands: set[int] = set(wanted)
     order = kernel.below(wanted)
     for number in order:
         value = kernel.values[number]
-        own = value.op == "index" and value.attribute[0] == kernel.ndim - 1
-        # a condition is no number that memory holds; what it is made of is
-        made = value.args and not value.condition and alike.issuperset(value.args)
-        if own or not value.depth or made:
-            alike.add(number)
+        is_row_index = value.op == "index" and value.attribute[0] == kernel.ndim - 1
+        # a condition cannot be stored as a number, but its arguments can
+        is_derived = value.args and not value.condition and row_values.issuperset(value.args)
+        if is_row_index or not value.depth or is_derived:
+            row_values.add(number)
             if value.depth and (value.op in COSTLY or not costly.isdisjoint(value.args)):
                 costly.add(number)
         else:
-            used.update(value.args)
-    return [n for n in order if n in costly and n in used]
+            operands.update(value.args)
+    return [n for n in order if n in costly and n in operands]

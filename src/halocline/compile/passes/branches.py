@@ -1,9 +1,9 @@
-"""Sides of branches that are not computed where no cell needs them.
+"""Sides of branches that are computed only if a cell needs them.
 
-What a side alone needs is computed where some cell takes it: on a processor in a loop of its own over a piece
-of a row, which is left out where the condition holds in all cells of the piece, or in none; on a device by
-the threads whose cells take it. What both sides need, or others, is computed before. The selection itself
-stays, so that the bits are those of computing both.
+On a processor, a loop over a piece of a row computes the values that only one side needs. The loop is skipped
+if no cell of the piece selects this side. On a device, the threads whose cells select the side compute these
+values. Values that both sides or other results need are computed before. The selection itself remains, so
+that the bits are the same as if both sides were computed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, Value, below, substituted, substituted_in
 from halocline.compile.passes.inline import EXPENSIVE
 
-PIECE = 128  # elements of a row that are decided at a time: measured, 64 and 256 are slower
-WORTH = 16  # operations at a cell from which a side gets a loop of its own; see docs/performance.md
+PIECE = 128  # elements of a row per decision; in measurements, 64 and 256 are slower
+WORTH = 16  # minimum operations per cell of a side with a separate loop; see docs/performance.md
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Group:
     ----------
     condition : int
     values : tuple of int
-        The selections.
+        Numbers of the selections.
     sides : (set, set)
-        What only their first sides need, and only their second ones.
+        Values that only their first sides need, and values that only their second sides need.
     """
 
     condition: int
@@ -38,38 +38,41 @@ class Group:
 
 
 def group(values: Sequence[Value], wanted: Collection[int], known: Container[int] = ()) -> Group | None:
-    """Of the branches with a side that pays to leave out, the one that is evaluated last: others may be
-    inside it."""
+    """Return the branches of one condition with a side that is worth skipping.
+
+    Several conditions may qualify. The result is the one that is evaluated last, since other branches may be
+    inside it.
+    """
     order = below(values, wanted, known)
     conditions: dict[int, list[int]] = {}
     for number in order:
         value = values[number]
         if value.op == "branch" and value.depth == POINT:
             conditions.setdefault(value.args[0], []).append(number)
-    for condition, found in reversed(conditions.items()):
-        if set(below(values, (condition,))).isdisjoint(found):
-            sides = [_alone(values, order, wanted, found, side) for side in (1, 2)]
+    for condition, selections in reversed(conditions.items()):
+        if set(below(values, (condition,))).isdisjoint(selections):
+            sides = [_alone(values, order, wanted, selections, side) for side in (1, 2)]
             if max(_cost(values, side) for side in sides) >= WORTH:
-                return Group(condition, tuple(found), (sides[0], sides[1]))
+                return Group(condition, tuple(selections), (sides[0], sides[1]))
     return None
 
 
 def _alone(
     values: Sequence[Value], order: list[int], wanted: Collection[int], found: list[int], side: int
 ) -> frozenset[int]:
-    """What nothing but one side of these selections needs."""
+    """Return the values that only one side of these selections needs."""
     users: dict[int, list[int]] = {}
     for number in order:
         for arg in values[number].args:
             users.setdefault(arg, []).append(number)
     heads = {values[number].args[side] for number in found}
-    others = {arg for number in found for n, arg in enumerate(values[number].args) if n != side}
+    other_arguments = {arg for number in found for n, arg in enumerate(values[number].args) if n != side}
     alone: set[int] = set()
     for number in reversed(order):
-        if number in wanted or number in others or values[number].depth < POINT:
+        if number in wanted or number in other_arguments or values[number].depth < POINT:
             continue
-        by = users.get(number, [])
-        if by and all(user in alone or (user in found and number in heads) for user in by):
+        consumers = users.get(number, [])
+        if consumers and all(user in alone or (user in found and number in heads) for user in consumers):
             alone.add(number)
     return frozenset(alone)
 
@@ -82,7 +85,7 @@ def _cost(values: Sequence[Value], found: Iterable[int]) -> int:
 
 
 def branches(kernel: Kernel) -> Kernel:
-    """Every loop along a row with an expensive side as several, of which some may be left out."""
+    """Split every loop along a row with an expensive side into several, some of which may be skipped."""
     table = Table(kernel.grid, kernel.arrays, kernel.values)
 
     def change(number: int, nest: ir.Nest) -> ir.Nest:
@@ -93,39 +96,39 @@ def branches(kernel: Kernel) -> Kernel:
 
 
 class _Loops:
-    """The loops along the rows of a nest."""
+    """Loops along the rows of a nest."""
 
     def __init__(self, nest: int, table: Table) -> None:
         self.nest, self.table = nest, table
         self.branches = 0
 
     def several(self, strip: ir.Strip) -> ir.Body:
-        """A loop as several: what decides a branch and what its sides take, each side, and the rest."""
-        wanted = ir.roots(strip.body)
-        found = group(self.table.values, wanted)
-        if found is None:
+        """Return one loop as several: for the condition and shared values, each side, and the rest."""
+        results_of_loop = ir.roots(strip.body)
+        branch = group(self.table.values, results_of_loop)
+        if branch is None:
             return (strip,)
         number, self.branches = self.branches, self.branches + 1
-        loads = self._shared(found, wanted)
-        mask, again = self._mask(found.condition)
+        loads = self._shared(branch, results_of_loop)
+        mask, restored = self._mask(branch.condition)
         before = tuple(self._store(load, value) for value, load in loads.items())
-        decide = ir.Strip((*before, mask, ir.Mark(number, found.condition)), marks=(number,))
-        made = self.several(decide)
+        decide = ir.Strip((*before, mask, ir.Mark(number, branch.condition)), marks=(number,))
+        loops = self.several(decide)
         heads: dict[int, int] = {}
         for side, holds in ((0, True), (1, False)):
-            ends = dict.fromkeys(self.table.values[n].args[1 + side] for n in found.values)
-            results = {n: self._load(self.table.values[n].dtype) for n in ends if n in found.sides[side]}
+            ends = dict.fromkeys(self.table.values[n].args[1 + side] for n in branch.values)
+            results = {n: self._load(self.table.values[n].dtype) for n in ends if n in branch.sides[side]}
             if results:
                 inside = substituted(self.table, results, loads)
                 stores = tuple(map(self._store, results.values(), inside))
-                made += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
+                loops += (ir.Needed(number, holds, self.several(ir.Strip(stores))),)
                 heads |= results
-        instead = {**loads, **heads, found.condition: again}
+        instead = {**loads, **heads, branch.condition: restored}
         body = substituted_in(self.table, strip.body, instead)
-        return made + self.several(replace(strip, body=body))
+        return loops + self.several(replace(strip, body=body))
 
     def _shared(self, found: Group, wanted: Collection[int]) -> dict[int, int]:
-        """Values that a loop before the branch keeps, since its sides or the rest take them, as loads."""
+        """Return loads of the values that a loop before the branch stores for its sides or the rest."""
         values = self.table.values
         within = found.sides[0] | found.sides[1]
         frontier = {arg for n in within for arg in values[n].args} - within
@@ -143,18 +146,18 @@ class _Loops:
         }
 
     def _load(self, dtype: str) -> int:
-        """A load from a new array that keeps values."""
+        """Return the number of a load from a new array of stored values."""
         count = sum(name.startswith(f"{self.nest}:kept") for name in self.table.arrays)
         name = f"{self.nest}:kept{count}"
         self.table.arrays[name] = Array(name, dtype, "kept", length=PIECE)
         return self.table.add("load", (), (name, ()), dtype, POINT)
 
     def _store(self, load: int, value: int) -> ir.Store:
-        """A value goes where it is loaded from later."""
+        """Return the store of a value to the array from which it is loaded later."""
         return ir.Store(self.table.values[load].attribute[0], value)
 
     def _mask(self, condition: int) -> tuple[ir.Store, int]:
-        """A condition is kept as a number; and as it is made of that number again."""
+        """Return the store of a condition as a number, and the condition that is restored from it."""
         dtype, depth = self.table.values[condition].dtype, self.table.values[condition].depth
         one, zero = (self.table.add("const", (), number, "float64", 0) for number in (1.0, 0.0))
         load = self._load(dtype)
@@ -166,7 +169,7 @@ class _Loops:
 
 
 def branched(kernel: Kernel) -> Kernel:
-    """The values of each cell, with sides of branches where they are needed."""
+    """Place sides of branches in conditional statements within each cell."""
     if not any(value.op == "branch" for value in kernel.values):
         return kernel
     outside = frozenset(n for s in ir.flat(kernel.body) if isinstance(s, ir.Let) for n in s.values)
@@ -178,19 +181,22 @@ def branched(kernel: Kernel) -> Kernel:
 
 
 def _parts(kernel: Kernel, order: list[int], known: frozenset[int]) -> list[ir.Statement]:
-    """Values in this order, with branches among them."""
+    """Return statements that compute values in this order, with branches among them."""
     values = kernel.values
-    used = {arg for n in order for arg in values[n].args}
-    found = group(values, [n for n in order if n not in used], known)
-    if found is None:
+    operands = {arg for n in order for arg in values[n].args}
+    branch = group(values, [n for n in order if n not in operands], known)
+    if branch is None:
         return [ir.Let(tuple(order))] if order else []
-    within = found.sides[0] | found.sides[1]
-    taken = {found.condition, *(arg for n in (*within, *found.values) for arg in values[n].args)} - within
-    needed = set(below(values, taken, known))
-    rest = [n for n in order if n not in within and n not in found.values]
-    before, after = [n for n in rest if n in needed], [n for n in rest if n not in needed]
-    have = known | set(before)
-    sides = [tuple(_parts(kernel, [n for n in order if n in side], have)) for side in found.sides]
-    made = _parts(kernel, before, known)
-    made.append(ir.Branch(found.condition, found.values, sides[0], sides[1]))
-    return made + _parts(kernel, after, have | set(found.values))
+    inner = branch.sides[0] | branch.sides[1]
+    inputs = {
+        branch.condition,
+        *(arg for n in (*inner, *branch.values) for arg in values[n].args),
+    } - inner
+    required = set(below(values, inputs, known))
+    rest = [n for n in order if n not in inner and n not in branch.values]
+    before, after = [n for n in rest if n in required], [n for n in rest if n not in required]
+    computed = known | set(before)
+    sides = [tuple(_parts(kernel, [n for n in order if n in side], computed)) for side in branch.sides]
+    statements = _parts(kernel, before, known)
+    statements.append(ir.Branch(branch.condition, branch.values, sides[0], sides[1]))
+    return statements + _parts(kernel, after, computed | set(branch.values))

@@ -1,4 +1,4 @@
-"""Which stages are computed anew where they are read."""
+"""Selection of the stages that are recomputed at each load."""
 
 from __future__ import annotations
 
@@ -9,61 +9,61 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel, Table, below, renumbered
 from halocline.compile.passes.reach import Codes, demanded, sums
 
-# operations that a multiply-add pipeline does in one go; the others cost more
+# costs of operations; all others cost 1, like a multiply-add
 EXPENSIVE = {
     "cast": 0, "div": 4, "sqrt": 4, "exp": 20, "log": 20, "sin": 20, "cos": 20, "pow": 40, "lookup": 4,
     "random": 80,
 }  # fmt: skip
-# recomputing a stage at every load is free up to this many operations a cell: a load costs as much
+# recomputation of a stage is free up to this number of operations per cell, which costs as much as a load
 CHEAP = 8
 
 
 def cost(kernel: Kernel, root: int) -> int:
-    """Arithmetic of a value at a cell, in units of one simple operation."""
+    """Return the arithmetic of a value per cell, in units of one simple operation."""
     return price(kernel, kernel.below((root,)))
 
 
 def price(kernel: Kernel, numbers: Iterable[int]) -> int:
-    """Arithmetic of values at a cell."""
+    """Return the arithmetic of a set of values per cell, in units of one simple operation."""
     values = (kernel.values[number] for number in numbers)
     return sum(EXPENSIVE.get(value.op, 1) for value in values if value.args and value.depth > 0)
 
 
 def inline(kernel: Kernel) -> Kernel:
-    """The stages that the user wants so, and cheap ones, are computed anew at each load."""
+    """Inline the cheap stages, and those for which the user requests it."""
     stages = {s.array: s for s in kernel.body if isinstance(s, ir.Stage)}
     results = [s.value for s in kernel.body if isinstance(s, (ir.Store, ir.Reduce))]
-    here: Codes = frozenset((0,))
-    wanted: dict[str, Codes] = {}
+    origin: Codes = frozenset((0,))
+    demands: dict[str, Codes] = {}
     for value in results:
-        demanded(kernel, value, here, wanted)
+        demanded(kernel, value, origin, demands)
     chosen: set[str] = set()
     # uses come before definitions: a stage that an inline stage reads is computed wherever that one is
     for name, stage in reversed(stages.items()):
-        again = len(wanted.get(name, ())) - 1
+        recomputations = len(demands.get(name, ())) - 1
         if stage.storage == "inline" or (
-            stage.storage == "auto" and cost(kernel, stage.value) * again <= CHEAP
+            stage.storage == "auto" and cost(kernel, stage.value) * recomputations <= CHEAP
         ):
             chosen.add(name)
-        demanded(kernel, stage.value, wanted.get(name, here) if name in chosen else here, wanted)
+        demanded(kernel, stage.value, demands.get(name, origin) if name in chosen else origin, demands)
     return without(kernel, chosen)
 
 
 def without(kernel: Kernel, chosen: set[str]) -> Kernel:
-    """A kernel in which some stages are computed anew at each load."""
+    """Return a kernel in which some stages are recomputed at each load."""
     table = Table(kernel.grid, kernel.arrays)
-    made: dict[int, int] = {}
+    new_numbers: dict[int, int] = {}
     definitions: dict[str, int] = {}
 
     def add(root: int) -> int:
-        for number in kernel.below((root,), made):
+        for number in kernel.below((root,), new_numbers):
             value = kernel.values[number]
             if value.op == "load" and value.attribute[0] in chosen:
                 name, offset = value.attribute
-                made[number] = shifted(table, definitions[name], offset)
+                new_numbers[number] = shifted(table, definitions[name], offset)
             else:
-                made[number] = table.like(value, tuple(made[arg] for arg in value.args))
-        return made[root]
+                new_numbers[number] = table.like(value, tuple(new_numbers[arg] for arg in value.args))
+        return new_numbers[root]
 
     body: ir.Body = ()
     for statement in kernel.body:
@@ -75,14 +75,14 @@ def without(kernel: Kernel, chosen: set[str]) -> Kernel:
     for value in ir.roots(body):
         add(value)
     arrays = tuple(array for array in table.arrays.values() if array.name not in chosen)
-    return replace(kernel, arrays=arrays, values=tuple(table.values), body=renumbered(body, made))
+    return replace(kernel, arrays=arrays, values=tuple(table.values), body=renumbered(body, new_numbers))
 
 
 def shifted(table: Table, root: int, offset: ir.Offset) -> int:
-    """A value of a table as it is at a neighbouring cell."""
+    """Return the number of a value of a table at a neighbouring cell."""
     if not any(offset):
         return root
-    made: dict[int, int] = {}
+    new_numbers: dict[int, int] = {}
     for number in below(table.values, (root,)):
         value = table.values[number]
         attribute = value.attribute
@@ -91,7 +91,7 @@ def shifted(table: Table, root: int, offset: ir.Offset) -> int:
         elif value.op == "index":
             attribute = attribute[0], attribute[1] + offset[attribute[0]]
         if attribute is value.attribute:
-            made[number] = table.like(value, tuple(made[arg] for arg in value.args))
+            new_numbers[number] = table.like(value, tuple(new_numbers[arg] for arg in value.args))
         else:
-            made[number] = table.add(value.op, (), attribute, value.dtype, value.depth)
-    return made[root]
+            new_numbers[number] = table.add(value.op, (), attribute, value.dtype, value.depth)
+    return new_numbers[root]

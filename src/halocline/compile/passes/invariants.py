@@ -1,8 +1,8 @@
-"""Values that are the same in all cells, in memory that a group of threads shares.
+"""Values that are equal in all cells, in shared memory of a thread block.
 
-Weights of differences, with the parameters a hundred of them, would stay in registers of every thread while
-it goes through its cells. Where cells need all registers themselves the first thread of a group computes them
-once, and each is read where it is used.
+Weights of differences and parameters may be a hundred such values. They would occupy registers of every
+thread during all of its cells. If the cells need all registers, the first thread of a block computes these
+values once. The threads then load each value at its use.
 """
 
 from __future__ import annotations
@@ -20,44 +20,43 @@ NAME = ":invariants"  # no field has a colon in its name
 
 
 def needed(kernel: Kernel) -> int:
-    """How many registers the cells of the only nest of a kernel take, with what is the same in all."""
+    """Return the number of registers for the cells of the only nest of a kernel, including invariants."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    wanted = ir.roots(nest.body)
-    below = kernel.below(wanted)
-    inside = [n for n in below if kernel.values[n].depth > 0]
+    results = ir.roots(nest.body)
+    below = kernel.below(results)
+    varying = [n for n in below if kernel.values[n].depth > 0]
     stores = [s for s in nest.body if isinstance(s, ir.Store)]
-    touched = {s.array for s in stores} | {name for name, _ in kernel.loads(wanted)}
-    same = sum(registers(kernel, n) for n in _taken(kernel, below, wanted))
-    ends = set(wanted) - {s.value for s in stores}
-    return ADDRESS * len(touched) + same + Steps(kernel, inside, stores, ends).most
+    touched = {s.array for s in stores} | {name for name, _ in kernel.loads(results)}
+    invariant_registers = sum(registers(kernel, n) for n in _taken(kernel, below, results))
+    ends = set(results) - {s.value for s in stores}
+    return ADDRESS * len(touched) + invariant_registers + Steps(kernel, varying, stores, ends).most
 
 
 def invariants(kernel: Kernel, room: int) -> Kernel:
-    """The only nest of a kernel with what is the same in all cells in memory of the group, which has `room`
-    bytes."""
+    """Move invariants of the only nest of a kernel to shared memory of at most `room` bytes."""
     (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
-    wanted = ir.roots(nest.body)
-    taken = _taken(kernel, kernel.below(wanted), wanted)[: max(0, room) // ITEMSIZE[DTYPE]]
-    if not taken:
+    results = ir.roots(nest.body)
+    selected = _taken(kernel, kernel.below(results), results)[: max(0, room) // ITEMSIZE[DTYPE]]
+    if not selected:
         return kernel
     table = Table(kernel.grid, kernel.arrays, kernel.values)
     instead = {
         n: table.add("invariant", (), (NAME, place), kernel.values[n].dtype, 0)
-        for place, n in enumerate(taken)
+        for place, n in enumerate(selected)
     }
-    array = Array(NAME, DTYPE, "invariants", shape=(len(taken),))
+    array = Array(NAME, DTYPE, "invariants", shape=(len(selected),))
     body: ir.Body = tuple(s for s in kernel.body if s is not nest)
     nest = replace(nest, body=substituted_in(table, nest.body, instead))
-    body += (ir.Share(NAME), ir.First(NAME, tuple(taken)), nest)
+    body += (ir.Share(NAME), ir.First(NAME, tuple(selected)), nest)
     return replace(kernel, arrays=(*kernel.arrays, array), values=tuple(table.values), body=body)
 
 
 def _taken(kernel: Kernel, order: list[int], wanted: list[int]) -> list[int]:
-    """What is the same in all cells, and not a number, of what cells take."""
+    """Return the values that are equal in all cells and that cells use, except for constants."""
     values = kernel.values
-    used = {arg for n in order if values[n].depth > 0 for arg in values[n].args} | set(wanted)
+    operands = {arg for n in order if values[n].depth > 0 for arg in values[n].args} | set(wanted)
     return [
         n
         for n in order
-        if n in used and values[n].depth == 0 and values[n].op != "const" and not values[n].condition
+        if n in operands and values[n].depth == 0 and values[n].op != "const" and not values[n].condition
     ]
