@@ -1,7 +1,8 @@
 """Programs: statements over fields and scalars, loops and stages, recorded by tracing a Python function.
 
-A program is what the engine runs without Python: `field.set(...)` assigns a field, `scalar.set(...)` a number
-(reductions over the grid may stand in it), `with loop(...)` repeats, `stop(...)` ends the run early.
+The engine runs a program without Python. `field.set(...)` assigns a field. `scalar.set(...)` assigns a
+number, which may contain reductions over the grid. `with loop(...)` repeats statements, and `stop(...)` ends
+the run early.
 """
 
 from __future__ import annotations
@@ -32,26 +33,27 @@ from halocline.words import shown
 
 K = TypeVar("K")
 
-Key = Field | str  # a field, or a scalar by its name
+Key = Field | str  # field, or name of a scalar
 OWN_SCALARS = ("dt", "t", "step")  # scalars that count time and steps
-SHOWN_DEPTH, SHOWN_WIDTH = 3, 80  # levels and characters of an expression in a label
+SHOWN_DEPTH, SHOWN_WIDTH = 3, 80  # maximum levels and characters of an expression in a label
 
 
 def own_name(name: str) -> str:
-    """The name of the first scalar that `Program.own` makes for `name`."""
+    """Return the name of the first scalar that `Program.own` creates for `name`."""
     return name + OWN
 
 
 class Scalar(Sealed, Assignable):
-    """A number of the program, the same everywhere; parameters are scalars whose value is given from
-    outside.
+    """Number of the program, the same in every cell.
+
+    Parameters are scalars whose values are set from outside.
 
     Parameters
     ----------
     name : str
         An identifier.
     own : bool
-        Marks the name, so that no scalar or parameter of the user's is taken for this one.
+        True to mark the name, so that it differs from the name of every scalar and parameter of the user.
     """
 
     advice: ClassVar[Mapping[str, str]] = {"value": "s.set(value) records a statement of the program"}
@@ -80,7 +82,7 @@ class Scalar(Sealed, Assignable):
 
 
 class Stage(Sealed, Operators):
-    """A named intermediate: computed where it is read, in the halo too, never exchanged. Made by `stage`.
+    """Named intermediate, computed for each read, in the halo too, and never exchanged; created by `stage`.
 
     Attributes
     ----------
@@ -88,9 +90,10 @@ class Stage(Sealed, Operators):
     definition : Expr
     storage : str
     staggered : tuple of bool, optional
-        Axes along which its points are staggered, where a location is given or the definition has one.
+        Axes along which the points are staggered. None if neither the call nor the definition gives a
+        location.
     line : Line, optional
-        Where it is made.
+        Origin of the stage.
     """
 
     def __init__(
@@ -111,8 +114,8 @@ class Stage(Sealed, Operators):
     def expr(self) -> Expr:
         grid = self.definition.grid
         assert grid is not None  # checked by stage()
-        here = graph.stage_read(self, (0,) * grid.ndim)
-        return here if self.staggered is None else graph.located(here, {self.staggered: 0})
+        value = graph.stage_read(self, (0,) * grid.ndim)
+        return value if self.staggered is None else graph.located(value, {self.staggered: 0})
 
     def __getitem__(self, offset: Any) -> Expr:
         return graph.stage_read(self, graph.as_offset(offset, self.definition.grid))
@@ -143,28 +146,29 @@ def stage(
     storage: str = "auto",
     location: str | Sequence[str] | None = None,
 ) -> Any:
-    """Name an intermediate, so that it is computed once and may be read at neighbouring cells.
+    """Return a named intermediate, which is computed once and may be read at neighbouring cells.
 
     Parameters
     ----------
     value : expression, or a vector or list of them
-        What the intermediate is; the result is a stage, or a Vector of stages.
+        Definition of the intermediate.
     name : str, optional
-        For the generated code and for `explain`.
+        Name in the generated code and in the output of `explain`.
     storage : {"auto", "inline", "patch", "array"}
-        "inline" computes it anew at each read, "patch" once into scratch memory of each patch (overlaps are
-        recomputed), "array" into a field of its own, whose halo is exchanged and which has no values beyond
-        walls. "auto" chooses by cost between the first two.
+        "inline" computes the intermediate at each read. "patch" computes it once into scratch memory of each
+        patch; overlaps are recomputed. "array" computes it into a field of its own, whose halo is exchanged
+        and which has no values beyond walls. "auto" chooses between "inline" and "patch" by cost.
     location : str or sequence of str, optional
-        Where its points are: "cell", "node", "face-x", "edge-z", ...; of a vector one for each component, or
-        "face" or "edge" for those of their axes. Along an axis that ends at walls there is one more face than
-        cells, of which reductions and arrays have all. The default is the location of the expression. For an
-        expression that reads at explicit offsets it is the faces on which all its reads in place lie, or
-        cells.
+        Location of the points: "cell", "node", "face-x", "edge-z", ...; for a vector, one location per
+        component. "face" and "edge" put each component on the faces or edges of its axis. Along an axis that
+        ends at walls there is one more face than cells; reductions and arrays contain all faces. The default
+        is the location of the expression. An expression that reads at explicit offsets lies on the faces that
+        contain all its reads without an offset, or in cells.
 
     Returns
     -------
     Stage, Field or Vector
+        A field for the storage "array", otherwise a stage. A Vector if `value` is a vector or list.
     """
     program = trace.current("hc.stage(...)")
     if isinstance(value, (tuple, list)):
@@ -201,7 +205,7 @@ def stage(
     else:
         staggered = None if expression.placement is None else graph.place_of(expression)
         expression = graph.bare(expression)
-    if expression.precision is None:  # of numbers, coordinates or conditions
+    if expression.precision is None:  # numbers, coordinates and conditions
         expression = graph.rounded(expression, grid.dtype)
     if storage == "array":
         location = location or location_name(staggered or graph.place_of(expression))
@@ -210,11 +214,11 @@ def stage(
         assert location is not None
         dtype = expression.precision or grid.dtype
 
-        def kept(free: str) -> Field:
+        def create_array(free: str) -> Field:
             boundary = None if all(grid.periodic) else NoGhosts(free)
             return grid.field(free, location=location, dtype=dtype, boundary=boundary)
 
-        array = program.own_field(grid, label, (location, dtype), kept)
+        array = program.own_field(grid, label, (location, dtype), create_array)
         array.set(expression)
         return array
     return Stage(label, expression, storage, staggered, program.origin(f"stage {label}"))
@@ -222,7 +226,7 @@ def stage(
 
 @dataclass(frozen=True)
 class NoGhosts(BoundaryCondition):
-    """Of a stage that is kept in an array."""
+    """Condition of a stage that is stored in an array: the stage has no ghosts beyond walls."""
 
     stage: str
 
@@ -235,8 +239,10 @@ class NoGhosts(BoundaryCondition):
 
 @dataclass(frozen=True)
 class Assign:
-    """field.set(expression), or several at once: none of the expressions sees what another field is set to,
-    nor a ghost that follows it."""
+    """Assignment of one or several fields at once: field.set(expression).
+
+    No expression reads the new value of another field, or a ghost that depends on the new value.
+    """
 
     values: Mapping[Field, Expr]
     lines: Mapping[Field, Line]
@@ -249,7 +255,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class AssignScalar:
-    """scalar.set(expression)"""
+    """Assignment of a scalar: scalar.set(expression)."""
 
     scalar: Scalar
     expression: Expr
@@ -258,7 +264,7 @@ class AssignScalar:
 
 @dataclass(frozen=True)
 class StopWhen:
-    """stop(when, reason)"""
+    """Early end of the run: stop(when, reason)."""
 
     condition: Expr
     reason: str
@@ -267,9 +273,10 @@ class StopWhen:
 
 @dataclass
 class Repeat:
-    """with loop(until, limit): body; and with when(condition): body, which is a loop of one pass at most.
+    """Loop: `with loop(until, limit)`, or `with when(condition)`, which is a loop of at most one pass.
 
-    Of the latter `often` says in which part of the passes around it the body is expected to run.
+    For `with when(condition)`, `often` is the expected share of the surrounding passes in which the body
+    runs.
     """
 
     until: Expr | None
@@ -295,7 +302,7 @@ def expressions_of(statement: Statement) -> list[Expr]:
 
 
 def assigned(statements: Iterable[Statement]) -> set[Key]:
-    """Return the fields, and the scalars by name, that statements assign, those in loops too."""
+    """Return the fields and the names of the scalars that statements assign, also in loops."""
     targets: set[Key] = set()
     for statement in statements:
         if isinstance(statement, Assign):
@@ -308,10 +315,10 @@ def assigned(statements: Iterable[Statement]) -> set[Key]:
 
 
 class Versions:
-    """Versions of fields and scalars while the statements of a program are visited in order.
+    """Versions of fields and scalars, counted while the statements of a program are visited in order.
 
-    A version grows with every assignment and with every loop entered. `since` has the first version that
-    stands for the present value.
+    A version increases with every assignment and with every loop entered. `since` contains, for each field or
+    scalar, the first version with the present value.
     """
 
     def __init__(self) -> None:
@@ -324,45 +331,45 @@ class Versions:
         return self._loops + self._assignments.get(key, 0)
 
     def set(self, key: Key) -> None:
-        """Note that a statement sets a field or scalar."""
+        """Count an assignment of a field or scalar."""
         self._assignments[key] = self._assignments.get(key, 0) + 1
         self.since[key] = self.now(key)
 
     def enter_loop(self, assigned: Iterable[Key] = ()) -> None:
-        """Enter a loop: a pass before may have set the fields and scalars that the loop assigns."""
+        """Count a new loop: an earlier pass may have set the fields and scalars that the loop assigns."""
         self._loops += 1
         self.since |= {key: self.now(key) for key in assigned}
 
     def is_present(self, key: Key, version: int) -> bool:
-        """Return True where a version stands for the present value."""
+        """Return True if a version has the present value."""
         return version >= self.since.get(key, 0)
 
 
 class Program:
-    """Statements recorded by tracing; what the compiler takes.
+    """Statements of a program, recorded by tracing: the input of the compiler.
 
     Attributes
     ----------
     name : str
     statements : list of Statement
     parameters : dict of str to Scalar
-        Scalars whose values are given when the program is run.
+        Scalars whose values are set when the program is run.
     meanings : dict of str to str
-        What parameters are, "viscosity, in length²/time", where that is known.
+        Known meanings of parameters, such as "viscosity, in length²/time".
     cuts : set of int
-        Numbers of the statements, in the order of `flat`, that are not computed in one sweep with those
-        before.
+        Numbers of statements, in the order of `flat`. These statements are not computed in the same sweep as
+        earlier statements.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.statements: list[Statement] = []
         self.parameters: dict[str, Scalar] = {}
-        self.scheme: Any = None  # that which integrates in time, where one does
-        self.notices: list[str] = []  # for the user, before it runs
+        self.scheme: Any = None  # time integration scheme, if there is one
+        self.notices: list[str] = []  # messages to the user before the run
         self.meanings: dict[str, str] = {}
         self.cuts: set[int] = set()
-        self.in_body = False  # True in a function that is the program, False in one that returns expressions
+        self.in_body = False  # False in a function that returns expressions
         self._open: list[list[Statement]] = [self.statements]
         self._labels: Line | Mapping[Field, Line] = {}  # see `labelled`
         self._versions = Versions()
@@ -372,15 +379,15 @@ class Program:
         self._evaluated: tuple[dict[str, int], dict[tuple[Any, ...], int]] | None = None
 
     def version(self, thing: Field | Scalar) -> int:
-        """A number that grows with every assignment to a field or scalar and with every loop entered.
+        """Return a number that increases with every assignment to a field or scalar and with every loop.
 
-        What is read inside a loop is distinguished from what was read before it: in the second pass the two
-        may differ.
+        A read inside a loop and a read before the loop have different versions: in the second pass, the two
+        values may differ.
         """
         return self._versions.now(thing.name if isinstance(thing, Scalar) else thing)
 
     def fresh(self, base: str) -> str:
-        """A name that no other stage or scalar of the program has."""
+        """Return a name that no other stage or scalar of the program has."""
         self._names[base] = self._names.get(base, 0) + 1
         return f"{base}{self._names[base]}"
 
@@ -388,12 +395,12 @@ class Program:
     def labelled(self, labels: str | Line | Mapping[Field, Line]) -> Iterator[None]:
         """Label the statements that the framework records in a with block.
 
-        Statements of the user, of a function called in the block for instance, keep their own lines.
+        Statements of the user, for example in a function that is called in the block, keep their own lines.
 
         Parameters
         ----------
         labels : str, Line or mapping of Field to Line
-            Words, or an origin of all statements or of those that assign a field.
+            Description or origin of all statements, or origins of the assignments of each field.
         """
         outer, self._labels = self._labels, worded(labels) if isinstance(labels, str) else labels
         try:
@@ -402,7 +409,7 @@ class Program:
             self._labels = outer
 
     def origin(self, words: str, target: Field | None = None) -> Line:
-        """Return the origin of the statement that is being recorded; `words` where it has no other."""
+        """Return the origin of the statement that is being recorded; `words` if there is no other origin."""
         line = calling_line()
         if line is None:
             labels = self._labels
@@ -411,7 +418,7 @@ class Program:
 
     @contextmanager
     def body(self) -> Iterator[None]:
-        """Record the statements of a function that is the program or a part of it."""
+        """Record the statements of a function that is a program or a part of it."""
         outer, self.in_body = self.in_body, True
         try:
             yield
@@ -420,11 +427,10 @@ class Program:
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Form expressions that are formed several times, each time with the stages, reductions and fields of
-        the first.
+        """Reuse the stages, reductions and fields of the first evaluation of repeatedly formed expressions.
 
-        Statements around them may set fields and scalars anew; what such an expression is must not be used
-        after it is formed again. Where nothing else differs, the sweeps are the same, and so is their kernel.
+        Statements between the evaluations may set fields and scalars. An expression must not be used after it
+        is formed again. If nothing else differs, all evaluations have the same sweeps and the same kernel.
         """
         reached = self._names, self._requests
         self._evaluated = self._evaluated or (dict(self._names), dict(self._requests))
@@ -436,37 +442,38 @@ class Program:
             self._requests = _later(reached[1], self._requests)
 
     def scalar(self, name: str) -> Scalar:
-        """A new scalar of the program."""
+        """Return a new scalar of the program."""
         name = as_name(name, "scalar name")
         if name in self._scalars or name in self.parameters or name in GRID_SCALARS:
             raise InputError(f"the program already has a scalar or parameter named {name!r}")
         return self._scalars.setdefault(name, Scalar(name))
 
     def own(self, name: str) -> Scalar:
-        """A new scalar that no other one and no parameter can be taken for, whatever they are named."""
-        made = Scalar(name, own=True)
-        while made.name in self._scalars:
-            made._name += OWN
-        return self._scalars.setdefault(made.name, made)
+        """Return a new scalar whose name differs from every scalar and parameter of the user."""
+        result = Scalar(name, own=True)
+        while result.name in self._scalars:
+            result._name += OWN
+        return self._scalars.setdefault(result.name, result)
 
     def hidden(self, kind: str) -> Scalar:
-        """A new scalar for a value that has no name in the text of the program; see `own`."""
-        made = Scalar(kind, own=True)
-        made._name = self.fresh(OWN + kind)
-        return self._scalars.setdefault(made.name, made)
+        """Return a new scalar for a value that has no name in the text of the program; see `own`."""
+        result = Scalar(kind, own=True)
+        result._name = self.fresh(OWN + kind)
+        return self._scalars.setdefault(result.name, result)
 
     def own_field(self, grid: Grid, name: str, kind: tuple[Any, ...], make: Callable[[str], Field]) -> Field:
-        """A field beside those of the user's, made by ``make(free name)`` where no program needed it before.
+        """Return a field of the program itself, created by ``make(free name)`` at the first request.
 
-        The n-th request for a name and kind gives the same field in every program on a grid: programs that
-        are the same have the same code, and leave no fields behind each time. Each run has values of its own.
+        The n-th request for a name and kind gives the same field in every program on a grid. Equal programs
+        therefore have the same code, and a repeated trace creates no further fields. Each run has its own
+        values.
         """
         key = (name, *kind)
         number = self._requests[key] = self._requests.get(key, 0) + 1
         return grid.own_field(name, (*key, number), make)
 
     def flat(self) -> Iterator[Statement]:
-        """Every statement, also those in loops, in the order of the text."""
+        """Yield every statement in the order of the text, including statements in loops."""
 
         def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
             for statement in statements:
@@ -477,59 +484,58 @@ class Program:
         return walk(self.statements)
 
     def cut(self) -> None:
-        """Compute the statements that follow in other sweeps than those before.
+        """Separate the following statements from the earlier ones: no sweep computes statements of both.
 
-        The code of a sweep, and so its rounding, then does not depend on the statements that follow.
+        The code of a sweep, and therefore its rounding, then does not depend on the following statements.
         """
         self.cuts.add(sum(1 for _ in self.flat()))
 
     @property
     def records(self) -> bool:
-        """True where a loop of the program keeps values of scalars."""
+        """True if a loop of the program records values of scalars."""
         return any(isinstance(statement, Repeat) and statement.record for statement in self.flat())
 
     def continued(self) -> Program:
-        """The program that goes on between two passes of the loop that this one ends with: what stands before
-        the loop leaves fields and scalars as they are.
+        """Return a program that continues after a pass of the loop at the end of this program.
 
-        The loop is the same to the last bit, and what its first pass needs beside the cells, such as halos,
-        is there.
+        In the new program, the statements before the loop leave fields and scalars unchanged. The loop has
+        the same bits. Its first pass finds all data that it needs besides the cells, such as halos.
 
         Raises
         ------
         InputError
-            The program does not end with a loop, or has another one before it.
+            The program does not end with a loop, or has another loop before it.
         """
         *before, last = self.statements
         if not isinstance(last, Repeat) or any(isinstance(statement, Repeat) for statement in before):
             raise InputError(f"program {self.name!r} is not one loop after some statements: it cannot go on")
-        made, seen = copy(self), dict[Key, int]()
-        made.name = f"{self.name}_continued"
+        result, assignments = copy(self), dict[Key, int]()
+        result.name = f"{self.name}_continued"
 
         def version(thing: Key) -> int:
-            """Of what is assigned now, before that: so reads in the loop see the versions that they saw."""
-            seen[thing] = seen.get(thing, 0) + 1
-            return seen[thing] - 1
+            """Return the version before the assignment, so that reads in the loop keep their versions."""
+            assignments[thing] = assignments.get(thing, 0) + 1
+            return assignments[thing] - 1
 
-        made.statements = []
+        result.statements = []
         for statement in before:
             if isinstance(statement, Assign):
                 same = {f: graph.read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
-                made.statements.append(Assign(same, statement.lines))
+                result.statements.append(Assign(same, statement.lines))
             elif isinstance(statement, AssignScalar):
                 name = statement.scalar.name
                 same_number = trace.scalar(name, version(name))
-                made.statements.append(AssignScalar(statement.scalar, same_number, statement.line))
-        made.cuts = {number - len(before) + len(made.statements) for number in self.cuts}
-        made.statements.append(last)
-        return made
+                result.statements.append(AssignScalar(statement.scalar, same_number, statement.line))
+        result.cuts = {number - len(before) + len(result.statements) for number in self.cuts}
+        result.statements.append(last)
+        return result
 
     def scalars_set(self) -> set[str]:
         """Return the names of all user scalars that the program sets."""
         return {t for t in assigned(self.statements) if isinstance(t, str) and OWN not in t}
 
     def reduced(self, *expressions: Expr) -> tuple[Expr, ...]:
-        """The expressions with a scalar in the place of every reduction, each set in a statement before."""
+        """Return the expressions with a scalar in place of every reduction; earlier statements set them."""
         memo: dict[Expr, Expr] = {}
         for current in graph.walk(expressions):
             if current.op == "reduce":
@@ -541,7 +547,7 @@ class Program:
         return tuple(graph.replace_leaves(e, lambda leaf: leaf, memo) for e in expressions)
 
     def parameter(self, name: str, meaning: str | None = None) -> Scalar:
-        """The parameter of that name, made at the first call; or the program's scalar of that name."""
+        """Return the parameter or scalar of the program with a name; the first call creates a parameter."""
         name = as_name(name, "parameter name")
         if meaning is not None:
             self.meanings[name] = meaning
@@ -549,7 +555,7 @@ class Program:
         return self.parameters.setdefault(name, Scalar(name)) if known is None else known
 
     def assign(self, changes: Mapping[Any, Any]) -> None:
-        """Record field.set(value), or several at once."""
+        """Record field.set(value) for one field, or for several at once."""
         values = {target: self._value(target, value) for target, value in by_field(changes)}
         reduced = self.reduced(*values.values())
         lines = {f: self.origin(_assignment(f, e), f) for f, e in zip(values, reduced, strict=True)}
@@ -558,7 +564,7 @@ class Program:
             self._versions.set(target)
 
     def _value(self, target: Field, value: Any) -> Expr:
-        """What a field is set to, as an expression that it can take."""
+        """Return the expression that a field is set to, at the points of the field and with wall values."""
         expression = graph.as_expr(value, f"value of field {target.name!r}")
         if expression.grid is not None and expression.grid is not target.grid:
             raise InputError(
@@ -580,7 +586,7 @@ class Program:
                 f"scalar {target.name!r} is set to {shown(expression)}, which varies from cell to cell; "
                 "reduce it with hc.sum, hc.min, hc.max, hc.norm or hc.value"
             )
-        # a reduction of what holds a reduction needs a pass of its own before
+        # A reduction inside a reduction needs an earlier pass of its own.
         inner = [n.args[0] for n in graph.walk((expression,)) if n.op == "reduce"]
         memo = {e: self.reduced(e)[0] for e in inner}
         expression = graph.replace_leaves(expression, lambda leaf: leaf, memo)
@@ -604,7 +610,7 @@ class Program:
 
 
 def _scalar_condition(value: Any, what: str, name: str, example: str) -> Expr:
-    """Return a condition on scalars; raise InputError for any other value."""
+    """Return a condition on scalars, or raise InputError for any other value."""
     condition = graph.as_expr(value, name)
     if not condition.condition or condition.varies:
         raise InputError(f"{what} is {shown(condition)}; expected a comparison of scalars, such as {example}")
@@ -612,13 +618,13 @@ def _scalar_condition(value: Any, what: str, name: str, example: str) -> Expr:
 
 
 def _assignment(target: Field | Scalar, value: Expr) -> str:
-    """Return an assignment in words, without the marks of internal names."""
+    """Return an assignment as text, without the marks of internal names."""
     words = f"{target.name} = {graph.text(value, SHOWN_DEPTH)}".replace(OWN, "")
     return words if len(words) <= SHOWN_WIDTH else f"{words[: SHOWN_WIDTH - 3]}..."
 
 
 def by_field(changes: Mapping[Any, Any]) -> Iterator[tuple[Field, Any]]:
-    """Yield fields with their values; of a vector each component with its own, see `component_values`.
+    """Yield fields with their values; for a vector, each component with its value, see `component_values`.
 
     Raises
     ------
@@ -629,19 +635,19 @@ def by_field(changes: Mapping[Any, Any]) -> Iterator[tuple[Field, Any]]:
     for target, value in changes.items():
         is_vector = isinstance(target, tuple)
         parts = target if is_vector else (target,)
-        what = f"vector {getattr(target, 'name', '') or target!r}"
-        values = component_values(value, len(parts), what) if is_vector else [value]
-        for part, each in zip(parts, values, strict=True):
+        vector_name = f"vector {getattr(target, 'name', '') or target!r}"
+        values = component_values(value, len(parts), vector_name) if is_vector else [value]
+        for part, part_value in zip(parts, values, strict=True):
             if not isinstance(part, Field):
                 raise InputError(f"{target!r} is set to a value; expected a field or a vector of fields")
             if part in fields:
                 raise InputError(f"field {part.name!r} is set twice at once; leave one of them out")
             fields.add(part)
-            yield part, each
+            yield part, part_value
 
 
 def _later(some: dict[K, int], others: dict[K, int]) -> dict[K, int]:
-    """The greater of two counts of each thing."""
+    """Return the larger of two counts for each key."""
     return some | {key: max(count, some.get(key, 0)) for key, count in others.items()}
 
 
@@ -651,11 +657,11 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     Parameters
     ----------
     until : condition on scalars, optional
-        Tested before each pass; the loop ends where it holds.
+        Condition that ends the loop, tested before each pass.
     limit : int or scalar, optional
-        The greatest number of passes.
+        Maximum number of passes.
     record : scalar or sequence of scalars
-        Values kept after each pass, returned as the history of the run.
+        Scalars whose values after each pass are the history of the run.
 
     Examples
     --------
@@ -681,23 +687,25 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
 
 
 def when(condition: Any, *, often: float = 1.0) -> Any:
-    """Run the statements of a with block where a condition on scalars holds when it is reached.
+    """Run the statements of a with block only if a condition on scalars holds.
 
-    All else means what it would without: afterwards a field has the value that it was set to, where the
-    condition held, and else the one before.
+    The condition is evaluated each time the program reaches the block. If the condition does not hold, fields
+    and scalars keep their values. The meaning of all other statements is unchanged.
 
     Parameters
     ----------
     condition : condition on scalars
-        Reductions may stand in it.
+        Condition, which may contain reductions.
     often : float
-        Expected share of the times at which it holds, above 0 and at most 1, for estimates of the cost of a
-        pass, and for devices, which begin with passes in which it does not hold. No result depends on it.
+        Expected share of the evaluations in which the condition holds, above 0 and at most 1. Estimates of
+        the cost of a pass depend on the share. A device uses the share to predict the passes in which the
+        block runs, and predicts that it does not run in the first ones. The results do not depend on the
+        share.
 
     Raises
     ------
     InputError
-        For a condition on fields, or another share.
+        The condition depends on fields, or the share is out of range.
 
     Examples
     --------
@@ -716,7 +724,7 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
 
 
 def _only(program: Program, condition: Any, often: float, words: str) -> AbstractContextManager[None]:
-    """Record the statements of a with block that run where a condition on scalars holds."""
+    """Record the statements of a with block that run if a condition on scalars holds."""
     example = "error > limit; to choose cell by cell use hc.where or hc.branch"
     checked = _scalar_condition(condition, "hc.when: the condition", "when", example)
     line = program.origin(words)
@@ -726,11 +734,12 @@ def _only(program: Program, condition: Any, often: float, words: str) -> Abstrac
 
 
 def every(steps: int) -> Any:
-    """Run the statements of a with block in step 0 and every `steps` steps after it, as `step` counts them.
+    """Run the statements of a with block in step 0 and in every `steps`-th step after it.
 
     Parameters
     ----------
     steps : int
+        Number of steps between two runs of the statements. The scalar `step` counts the steps.
 
     Examples
     --------
@@ -738,16 +747,16 @@ def every(steps: int) -> Any:
     """
     count = SOME_STEPS.check("every", steps)
     program = trace.current("hc.every(...)")
-    turn = program.parameter("step").expr / count
-    # to the next whole number: from 2**52 on there are no others
-    whole = (turn + 2.0**52) - 2.0**52
-    return _only(program, turn == whole, 1.0 / count, f"every {count} steps")
+    quotient = program.parameter("step").expr / count
+    # Round to the nearest integer: from 2**52 on, all numbers of float64 are integers.
+    nearest = (quotient + 2.0**52) - 2.0**52
+    return _only(program, quotient == nearest, 1.0 / count, f"every {count} steps")
 
 
 def present(expression: Expr) -> Expr:
-    """Return an expression of the fields and scalars at this place of the program that is being traced."""
+    """Return an expression with the present values of its fields and scalars in the program being traced."""
 
-    def leaf_now(leaf: Expr) -> Expr:
+    def present_leaf(leaf: Expr) -> Expr:
         if leaf.op == "read":
             target, _, offset = leaf.attribute
             return graph.read(target, trace.version(target), offset)
@@ -756,18 +765,20 @@ def present(expression: Expr) -> Expr:
             return Scalar(leaf.attribute[0]).expr
         return leaf
 
-    return graph.replace_leaves(expression, leaf_now, {})
+    return graph.replace_leaves(expression, present_leaf, {})
 
 
 def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
-    One after another, `a.set(x)` and `b.set(y)` mean the same, but where the ghosts of what y reads follow a,
-    by a wall condition that reads it: then y sees them as they are before both.
+    The statements `a.set(x)` and `b.set(y)` have the same effect, with one exception: the ghosts of a field
+    in `y` depend on `a`, because a wall condition reads `a`. With `assign`, these ghosts have their values
+    before both assignments.
 
     Parameters
     ----------
     changes : mapping of Field to expression or number, and of Vector to one of them for each component
+        New values of the fields.
 
     Examples
     --------
@@ -786,7 +797,7 @@ def assign(changes: Mapping[Any, Any]) -> None:
 
 
 def stop(when: Operand, reason: str) -> None:
-    """End the run, with that reason, where a condition on scalars holds."""
+    """End the run with the given reason if a condition on scalars holds."""
     program = trace.current("hc.stop(...)")
     example = "rho > limit: reduce a field to a number first, with hc.max for example"
     (condition,) = program.reduced(_scalar_condition(when, "hc.stop: the condition", "when", example))
@@ -794,49 +805,50 @@ def stop(when: Operand, reason: str) -> None:
 
 
 def scalar(name: str) -> Scalar:
-    """A new scalar of the program that is being traced."""
+    """Return a new scalar of the program that is being traced."""
     return trace.current("hc.scalar(...)").scalar(identifier(name, "scalar name", "'rho'"))
 
 
 def scalars(names: str) -> tuple[Scalar, ...]:
-    """Several new scalars, named in one string and separated by blanks."""
+    """Return several new scalars, whose names are given in one text and separated by blanks."""
     if not isinstance(names, str):
         raise InputError(f"names of scalars are {shown(names)}; expected one text, such as 'rho old'")
     return tuple(scalar(name) for name in names.split())
 
 
 def labelled(words: str) -> AbstractContextManager[None]:
-    """Label the statements that the framework records in a with block; see Program.labelled."""
+    """Label the statements that the framework records in a with block; see `Program.labelled`."""
     return trace.current("labelled(...)").labelled(words)
 
 
 def own_scalars(names: str) -> tuple[Scalar, ...]:
-    """Several new scalars that only the program itself knows; see Program.own."""
+    """Return several new scalars that belong to the program itself; see `Program.own`."""
     program = trace.current("own_scalars(...)")
     return tuple(program.own(name) for name in names.split())
 
 
 def parameter(name: str, *, unit: str | None = None, about: str | None = None) -> Expr:
-    """A parameter by name, for boundary conditions and other places that are no function argument.
+    """Return a parameter by name, for boundary conditions and other code without function arguments.
 
     Parameters
     ----------
     name : str
     unit, about : str, optional
-        Its unit, "1" for a pure number, and what it is: named in the error where it is read and has no value.
+        Unit ("1" for a pure number) and meaning of the parameter. They are part of the error message for a
+        parameter without a value.
     """
     program = trace.active()
     identifier(name, "parameter name", "'kappa'")
-    for what, value in (("unit", unit), ("about", about)):
+    for option, value in (("unit", unit), ("about", about)):
         if value is not None and not isinstance(value, str):
-            raise InputError(f"{what} of parameter {name!r} is {shown(value)}; expected a text")
+            raise InputError(f"{option} of parameter {name!r} is {shown(value)}; expected a text")
     meaning = ", in ".join(part for part in (about, None if unit == "1" else unit) if part) or None
     return (Scalar(name) if program is None else program.parameter(name, meaning)).expr
 
 
 @dataclass(frozen=True)
 class ProgramFunction:
-    """A Python function whose call, while tracing, records a program; made by `program`."""
+    """Python function that records a program if it is called during tracing; created by `program`."""
 
     function: Callable[..., Any]
 
@@ -852,17 +864,17 @@ class ProgramFunction:
         return inspect.signature(self.function)
 
     def trace(self, *arguments: Any, **keywords: Any) -> Program:
-        """The program that the function records when called with these arguments.
+        """Return the program that the function records if it is called with the given arguments.
 
         Scalars among the arguments become parameters of the program.
         """
-        made = Program(self.name)
+        result = Program(self.name)
         for argument in (*arguments, *keywords.values()):
             if isinstance(argument, Scalar):
-                made.parameters[argument.name] = argument
-        with trace.tracing(made), made.body():
+                result.parameters[argument.name] = argument
+        with trace.tracing(result), result.body():
             self.function(*arguments, **keywords)
-        return made
+        return result
 
     def record(self, arguments: Mapping[str, Any], *, stops: bool = False) -> None:
         """Record the statements in the program that is being traced.
@@ -871,7 +883,7 @@ class ProgramFunction:
         ----------
         arguments : mapping of str to Field, Vector or Scalar
         stops : bool
-            Accept a function that only calls `stop`.
+            True to accept a function that only calls `stop`.
 
         Raises
         ------
@@ -912,12 +924,12 @@ class ProgramFunction:
                 )
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Inside another program: record the statements there. Programs may call programs."""
+        """Record the statements of the function in the program that calls it."""
         trace.current(f"a call of program {self.name!r}")
         return self.function(*arguments, **keywords)
 
     def __get__(self, owner: Any, kind: type | None = None) -> ProgramFunction:
-        """Return the program bound to an object, where the function is a method of its class."""
+        """Return the program bound to an object, if the function is a method of the class of the object."""
         return self if owner is None else ProgramFunction(self.function.__get__(owner, kind))
 
 
@@ -927,15 +939,17 @@ def _rebinds(name: str, line: int) -> str:
 
 
 def program(function: Callable[..., Any]) -> ProgramFunction:
-    """Mark a function as a program: statements over fields and scalars that the engine runs without
-    Python."""
+    """Mark a function as a program, which the engine runs without Python.
+
+    The statements of a program set fields and scalars.
+    """
     if not callable(function):
         raise InputError(f"hc.program of {function!r}; expected a function of fields and scalars")
     return program_in(function) or ProgramFunction(function)
 
 
 def program_in(function: Any) -> ProgramFunction | None:
-    """Return a program, also one inside ``functools.partial``, or None for a plain function."""
+    """Return a program, including a program inside ``functools.partial``, or None for a plain function."""
     if isinstance(function, partial):
         inner = program_in(function.func)
         if inner is not None:
@@ -944,21 +958,21 @@ def program_in(function: Any) -> ProgramFunction | None:
 
 
 def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a user's function, found by name.
+    """Return the arguments for a user function, selected by the names of its parameters.
 
     Parameters
     ----------
     function : callable
     grid : Grid
-        Its fields and vectors are known by their names.
+        Grid whose fields and vectors can be arguments.
     names : mapping
-        Further things a name may stand for: scalars and parameters.
+        Scalars and parameters that can be arguments, by name.
 
     Returns
     -------
     dict
-        Argument name to Field, Vector or Scalar. Arguments that ``functools.partial`` binds are left out, as
-        are arguments with a default and an unknown name.
+        Field, Vector or Scalar for each name of an argument. Arguments that ``functools.partial`` binds are
+        omitted. Arguments with a default and an unknown name are omitted too.
 
     Raises
     ------
@@ -967,11 +981,11 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
-    what, fixed = name_of(function), fixed_by_partial(function)
-    signature = signature_of(function, what)
+    title, fixed = name_of(function), fixed_by_partial(function)
+    signature = signature_of(function, title)
     if signature is None:
         raise InputError(
-            f"the arguments of {what} have no names that are known; wrap it in a function of fields and "
+            f"the arguments of {title} have no names that are known; wrap it in a function of fields and "
             "parameters"
         )
     bound: dict[str, Any] = {}
@@ -979,13 +993,13 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         if name in fixed:
             continue
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-            raise InputError(f"{what}: *{name} cannot be bound; name each field and parameter")
+            raise InputError(f"{title}: *{name} cannot be bound; name each field and parameter")
         if argument.kind is argument.POSITIONAL_ONLY:
-            raise InputError(f"{what}: argument {name!r} is positional only and cannot be bound by its name")
+            raise InputError(f"{title}: argument {name!r} is positional only and cannot be bound by its name")
         thing, field = names.get(name), grid.named(name)
         if thing is not None and field is not None:
             raise InputError(
-                f"{what}: argument {name!r} stands for a field and for a scalar or parameter "
+                f"{title}: argument {name!r} stands for a field and for a scalar or parameter "
                 "(t, dt and step are the program's own); give one of them another name"
             )
         if thing is None:
@@ -994,6 +1008,6 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
             if argument.default is not argument.empty:
                 continue
             known = [*grid.vectors, *grid.fields, *names]
-            raise unknown(f"{what}: argument", name, known)
+            raise unknown(f"{title}: argument", name, known)
         bound[name] = thing
     return bound

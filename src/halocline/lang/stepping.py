@@ -1,4 +1,4 @@
-"""From equations to a program of steps in time: a pure function of what the user wrote."""
+"""Programs of steps in time, traced from the equations and options of a simulation."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from halocline.words import shown
 
 TIME_STEPS = ("exact", "delayed")
 BAD_STEP = "the time step is not a positive number"
-SCHEMES = ("Euler", "RK2", "RK3", "RK4", "SSPRK3")  # public names of those of halocline.solvers
+SCHEMES = ("Euler", "RK2", "RK3", "RK4", "SSPRK3")  # public names of the schemes in halocline.solvers
 
 
 class Scheme(Protocol):
-    """What a time integration scheme must offer; see halocline.solvers.schemes."""
+    """Interface of a time integration scheme; see halocline.solvers.schemes."""
 
     def step(
         self, rhs: Callable[[float], Mapping[Field, Expr]], dt: Expr, make: Callable[[Field, str], Field]
@@ -43,25 +43,25 @@ class Counting(Protocol):
     Attributes
     ----------
     weight : Scalar
-        Of all steps that were counted in.
+        Total weight of the steps in the sum.
     """
 
     weight: lang.Scalar
 
     def add(self, weight: Expr) -> None:
-        """Record the statements that count a step in."""
+        """Record the statements that add a step to the sum."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Numbers that steps compute and the run keeps.
+    """Numbers that are computed after steps and stored in the history of the run.
 
     Attributes
     ----------
     steps : int
         Number of steps from one row to the next.
     numbers : tuple of Expr
-        Numbers of a row, of the fields after the step.
+        Numbers of a row, computed from the fields after the step.
     """
 
     steps: int
@@ -72,18 +72,18 @@ class Recorded:
 class Stepping:
     """Program that advances in time.
 
-    Its scalar "steps" limits the number of steps, and the last step ends at its scalar "until". With a
+    The scalar "steps" limits the number of steps, and the last step ends at the scalar "until". With a
     varying time step, no step begins once the scalar `REACHED` is at least `PAUSE`; see halocline.lang.clock.
 
     Attributes
     ----------
     program : Program
     first : Program or None
-        Program that computes the first time step, where the time step is delayed.
+        Program that computes the first time step, for a delayed time step.
     wanted : float or None
         Constant time step: the value of the scalar `WANTED_STEP` of halocline.lang.clock.
     timed : bool
-        Whether steps lead to a time.
+        True if the steps advance the time.
     sets : set of str
         Scalars that one step passes to the next: the user scalars that the program sets, and the weights of
         counted quantities.
@@ -109,20 +109,24 @@ def stepping(
     counting: Sequence[Counting] = (),
     recorded: Sequence[Recorded] = (),
 ) -> Stepping:
-    """Trace the program of a simulation, which takes what `halocline.Simulation` does; of the parameters the
-    names.
+    """Return the program of a simulation, traced from its equations and options.
+
+    The parameters that are not listed here are those of `halocline.Simulation`.
 
     Parameters
     ----------
+    parameters : collection of str
+        Names of the parameters of the simulation.
     counting : sequence of Counting
-        What is to be counted in after each step.
+        Quantities that sum values after each step.
     recorded : sequence of Recorded
-        Numbers that the history of a run holds after the time and the step, one row for each step. A row
-        repeats the numbers of the row before where they are not due.
+        Numbers in the history of a run, in the columns after the time and the step. The history has one row
+        for each step. A row repeats the numbers of the previous row if they are not due.
 
     Raises
     ------
     InputError
+        An argument is invalid, or a function cannot be traced.
     """
     if not isinstance(time_step, str) or time_step not in TIME_STEPS:
         raise unknown("time_step", time_step, TIME_STEPS)
@@ -154,10 +158,10 @@ def stepping(
             raise InputError(
                 f"function {title!r} gives time derivatives, so a time step is needed: dt=0.01 or a function"
             )
-    wanted = time_step_of(dt) if timed and not callable(dt) else None
+    constant_step = time_step_of(dt) if timed and not callable(dt) else None
     first: lang.Program | None = None
-    own = lang.OWN_SCALARS if timed else lang.OWN_SCALARS[1:]
-    names = {n: program.parameter(n) for n in own} | {n: lang.Scalar(n) for n in parameters}
+    counters = lang.OWN_SCALARS if timed else lang.OWN_SCALARS[1:]
+    names = {n: program.parameter(n) for n in counters} | {n: lang.Scalar(n) for n in parameters}
     t, number = names["t"], names["step"]
 
     def bound(function: Callable[..., Any]) -> dict[str, Any]:
@@ -166,7 +170,7 @@ def stepping(
         return arguments
 
     registers: dict[tuple[Field, str], Field] = {}
-    equations: dict[Field, Line] = {}  # origins of time derivatives, by fields and their registers
+    equations: dict[Field, Line] = {}  # origins of time derivatives, by field and register
 
     def register(field: Field, suffix: str) -> Field:
         key = (field, suffix)
@@ -175,12 +179,12 @@ def stepping(
             equations[registers[key]] = equations[field]
         return registers[key]
 
-    is_constant = wanted is not None
+    is_constant = constant_step is not None
     ends = {"limit": steps} if is_constant else {"until": reached >= pause, "limit": steps}
-    kept_numbers = [[program.hidden("recorded") for _ in each.numbers] for each in recorded]
-    record = (t, number, *chain.from_iterable(kept_numbers)) if recorded else ()
+    recorded_scalars = [[program.hidden("recorded") for _ in row.numbers] for row in recorded]
+    record = (t, number, *chain.from_iterable(recorded_scalars)) if recorded else ()
     with trace.tracing(program), trace.order(order), lang.loop(**ends, record=record):
-        later: Callable[[], None] | None = None
+        set_next_step: Callable[[], None] | None = None
         time = time_before = None
         if timed:
             step = names["dt"]
@@ -198,7 +202,7 @@ def stepping(
                 lang.stop(~((step > 0.0) & (step < math.inf) & (time > t)), BAD_STEP)
                 if time_step == "delayed":
                     first, value = _delayed(program, dt, bound(dt))
-                    later = partial(following.set, value)
+                    set_next_step = partial(following.set, value)
         arguments = bound(plain)
         if isinstance(function, lang.ProgramFunction):
             functions = [plain] if after_step is None else [plain, after_step]
@@ -211,7 +215,7 @@ def stepping(
                 function.record(arguments)
         else:
             assert scheme is not None
-            starts: list[lang.Scalar] = []  # the time at the start of the step, where it is needed later
+            starts: list[lang.Scalar] = []  # time at the start of the step, if a stage needs it
 
             def rhs(passed: float) -> dict[Field, Expr]:
                 if passed and not starts:
@@ -221,7 +225,7 @@ def stepping(
                     t.set(starts[0] + passed * step)
                 with program.evaluation():
                     slopes = _derivatives(plain, trace.call(plain, **arguments), equations)
-                    # all reductions before any field changes
+                    # All reductions are computed before a field changes.
                     with program.labelled(_origin(plain, "time derivatives")):
                         return dict(zip(slopes, program.reduced(*slopes.values()), strict=True))
 
@@ -229,8 +233,8 @@ def stepping(
                 scheme.step(rhs, step.expr, register)
             for start in starts:
                 t.set(start)
-        if later is not None:
-            later()
+        if set_next_step is not None:
+            set_next_step()
         if time is not None:
             if not is_constant:
                 reach(reached, t, time)
@@ -243,11 +247,11 @@ def stepping(
                 )
         if time_before is not None and "t" in program.scalars_set():
             reach(reached, time_before, t)
-        # sweeps of their own: fields have the same bits with and without output
-        for each in counting:
+        # Separate sweeps: fields have the same bits with and without output.
+        for quantity in counting:
             program.cut()
-            each.add(names["dt"].expr if timed else as_expr(1.0))
-        for row, scalars in zip(recorded, kept_numbers, strict=True):
+            quantity.add(names["dt"].expr if timed else as_expr(1.0))
+        for row, scalars in zip(recorded, recorded_scalars, strict=True):
             program.cut()
             with nullcontext() if row.steps == 1 else lang.every(row.steps):
                 for scalar, value in zip(scalars, row.numbers, strict=True):
@@ -255,8 +259,8 @@ def stepping(
                         scalar.set(lang.present(value))
     sets = frozenset(program.scalars_set())
     _check_walls(program, sets)
-    kept = frozenset(each.weight.name for each in counting)
-    return Stepping(program, first, wanted, timed or "t" in sets, sets | kept)
+    weights = frozenset(quantity.weight.name for quantity in counting)
+    return Stepping(program, first, constant_step, timed or "t" in sets, sets | weights)
 
 
 @contextmanager
@@ -270,14 +274,15 @@ def _own_scalars_unset(
     name : str
         Name of the function that records them.
     timed : bool
-        True where a time step is given.
+        True if a time step is given.
     after : bool
-        True where the statements follow those that advance the time.
+        True if the statements follow the statements that advance the time.
 
     Raises
     ------
     InputError
-        A statement sets step; or dt, or t after the statements that advance it, where a time step is given.
+        A statement sets step. A time step is given, and a statement sets dt, or sets t after the statements
+        that advance t.
     """
     count = sum(1 for _ in program.flat())
     yield
@@ -302,40 +307,45 @@ def _own_scalars_unset(
 
 
 def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple[lang.Program, Expr]:
-    """The time step of the fields as they are now, to be used when the program is at its end; and a program
-    for the first one."""
-    kept = dict(arguments)
+    """Return a program that computes the first time step, and an expression of the next time step.
+
+    Statements recorded at this place compute the reductions in the expression, from the present fields. The
+    expression is used at the end of the step.
+    """
+    stored_arguments = dict(arguments)
     for name, argument in arguments.items():
         if isinstance(argument, lang.Scalar) and name in lang.OWN_SCALARS:
-            kept[name] = program.hidden(name)
-            kept[name].set(argument)
+            stored_arguments[name] = program.hidden(name)
+            stored_arguments[name].set(argument)
     first = lang.Program("first_time_step")
     first.scheme = program.scheme
     label = _origin(dt, "time step")
     with trace.tracing(first), first.labelled(label):
         first.own("dt_next").set(_number(trace.call(dt, **arguments)))
     with program.labelled(label):
-        (value,) = program.reduced(_number(trace.call(dt, **kept)))
+        (value,) = program.reduced(_number(trace.call(dt, **stored_arguments)))
     return first, value
 
 
 def _check_scheme(scheme: Any) -> None:
-    """Raise InputError for a text, a class or another value in the place of a scheme."""
+    """Raise InputError if the scheme is a text, a class or another value that is not a scheme."""
     if scheme is None or (not isinstance(scheme, type) and callable(getattr(scheme, "step", None))):
         return
     name = scheme if isinstance(scheme, str) else getattr(scheme, "__name__", "")
-    known = {each.lower(): each for each in SCHEMES}
+    known = {scheme_name.lower(): scheme_name for scheme_name in SCHEMES}
     close = known.get(name.lower().removesuffix("()").removeprefix("hc."))
     advice = f"; write scheme=hc.{close}()" if close else ""
     raise InputError(
         f"scheme is {shown(scheme)}; expected a time integration scheme, such as "
-        f"{', '.join(f'hc.{each}()' for each in SCHEMES)}{advice}"
+        f"{', '.join(f'hc.{scheme_name}()' for scheme_name in SCHEMES)}{advice}"
     )
 
 
 def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
-    """Raise InputError where points on a wall would follow a number that the program itself changes: they are
-    given their values by statements, which may come before the change or after it."""
+    """Raise InputError if the value of points on a wall depends on a scalar that the program changes.
+
+    Statements set these points, and the statements may come before or after the change.
+    """
     assigned = dict.fromkeys(f for s in program.flat() if isinstance(s, lang.Assign) for f in s.values)
     for field in assigned:
         leaves = walk((with_wall_values(field, as_expr(0.0)),))
@@ -349,7 +359,7 @@ def _check_walls(program: lang.Program, changing: Collection[str]) -> None:
 
 
 def _number(value: Any) -> Expr:
-    """A time step as a scalar expression."""
+    """Return a time step as a scalar expression."""
     number = as_expr(value, "dt")
     if number.varies:
         raise InputError("dt varies from cell to cell; reduce it with hc.min")
@@ -377,7 +387,7 @@ def _origin(function: Callable[..., Any], words: str) -> Line:
 
 
 def _derivatives(function: Callable[..., Any], result: Any, origins: dict[Field, Line]) -> dict[Field, Expr]:
-    """Return the time derivatives of all fields, and enter their origins in `origins`."""
+    """Return the time derivatives of all fields, and add their origins to `origins`."""
     if not isinstance(result, Mapping) or not result:
         raise InputError(
             f"function {name_of(function)!r} returned {result!r}; expected a mapping of fields to time "
