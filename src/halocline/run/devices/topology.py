@@ -117,15 +117,15 @@ def link(topology: Topology, a: int, b: int) -> Link:
     NVLinks between the two GPUs have priority over NVLinks to switches. Without such NVLinks, the link is the
     path through the host.
     """
-    one, other = topology.gpus[a], topology.gpus[b]
-    rate = min(_nvlink(one), _nvlink(other))
-    if count := one.nvlinks.get(other.address, 0):
+    gpu_a, gpu_b = topology.gpus[a], topology.gpus[b]
+    rate = min(_nvlink(gpu_a), _nvlink(gpu_b))
+    if count := gpu_a.nvlinks.get(gpu_b.address, 0):
         return Link(count * rate, f"{counted(count, 'NVLink')} between them")
-    if count := min(one.nvlinks.get("switch", 0), other.nvlinks.get("switch", 0)):
+    if count := min(gpu_a.nvlinks.get("switch", 0), gpu_b.nvlinks.get("switch", 0)):
         return Link(count * rate, f"{counted(count, 'NVLink')} to switches")
     level = topology.ancestors[a][b]
     rates = []
-    for gpu, index in ((one, a), (other, b)):
+    for gpu, index in ((gpu_a, a), (gpu_b, b)):
         if count := gpu.nvlinks.get("processor", 0):
             rates.append(count * _nvlink(gpu))
         else:
@@ -136,7 +136,7 @@ def link(topology: Topology, a: int, b: int) -> Link:
         if LEVELS.index(level) == SYSTEM:
             between = X_BUS if gpu.nvlinks.get("processor", 0) else SOCKETS
             rates.append(between / _near(topology, index, NODE))
-    uses_nvlink = all("processor" in gpu.nvlinks for gpu in (one, other))
+    uses_nvlink = all("processor" in gpu.nvlinks for gpu in (gpu_a, gpu_b))
     path = {
         "board": "on one board",
         "switch": "through one switch",

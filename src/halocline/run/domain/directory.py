@@ -1,7 +1,7 @@
 """Directory of moved subdomains, distributed equally over all ranks.
 
 Each rank stores the homes of an equal number of consecutive subdomains of the chain (see
-`halocline.plan.balance`). It sends these homes to ranks that request them.
+`halocline.plan.balance`). Other ranks request these homes by messages.
 """
 
 from __future__ import annotations

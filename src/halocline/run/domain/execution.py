@@ -54,9 +54,9 @@ class Execution:
         Decomposition of the grid into subdomains; see `halocline.plan.decompose`.
     patch : int, sequence or mapping of int, or {"tune", "caches"}, optional
         Shape of the patches, for all axes or by axis. "caches" selects the shape by cache size. "tune" uses
-        the cached measurement of this program on such a machine. Without one, several shapes are measured
-        before the first run, and the fastest is cached. Default: the cached measurement, else the shape by
-        cache size.
+        the cached measurement of this program on such a machine. If the cache has no measurement, several
+        shapes are measured before the first run, and the fastest is cached. Default: the cached measurement,
+        else the shape by cache size.
     subdomains_per_rank : int
         Number of subdomains per rank, or per device if the run uses devices.
     ranks_per_node : int, optional
@@ -76,7 +76,8 @@ class Execution:
     kernels : {"auto", "tune", "direct", "queue", "planes"}
         Method by which threads of a device read neighbouring cells; see
         `halocline.compile.strategy.Strategy`. "tune" uses the cached measurement of this program on such
-        devices. Without one, several methods are measured before the first run, and the fastest is cached.
+        devices. If the cache has no measurement, several methods are measured before the first run, and the
+        fastest is cached.
         "auto" uses the cached measurement, else "queue".
     overlap : {"auto", True, False}
         True if patches that need no message run before all messages of a sweep have arrived in all subdomains
@@ -101,7 +102,7 @@ class Execution:
         Interval between balances, which move subdomains between ranks so that all ranks take the same time.
         The values are those of `every` of `Simulation.run`. See `Simulation.balance`.
     ranks_active : int, optional
-        Number of ranks that hold subdomains: the first ranks, node by node. The other ranks wait for them.
+        Number of ranks that hold subdomains: the first ranks, node by node. The other ranks wait for these.
         Default: all ranks.
     trace : str or path, optional
         File for a trace of each thread, message and device queue in runs of loops. The format is that of

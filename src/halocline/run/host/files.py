@@ -60,8 +60,8 @@ def write_file(path: Path, content: str | bytes) -> None:
     Parameters
     ----------
     path : Path
-        Target. Symbolic links are followed. If the target is a pipe without a reader, the function waits up
-        to `PATIENCE` seconds for one.
+        Target. Symbolic links are followed. If the target is a pipe, the function waits up to `PATIENCE`
+        seconds for a reader.
     content : str or bytes
         Text or bytes to write.
 

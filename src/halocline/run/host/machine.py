@@ -189,8 +189,8 @@ def share_of_cores(mine: int, masks: Iterable[int]) -> int:
     mine : int
         Affinity mask of this rank.
     masks : ints
-        Affinity masks of all ranks of the node, including this one. The masks of ranks that the launcher
-        binds differ. Ranks that it does not bind share one mask.
+        Affinity masks of all ranks of the node, including this one. Ranks that the launcher
+        binds have different masks, and other ranks share one mask.
     """
     return max(1, mine.bit_count() // max(1, sum(bool(mine & mask) for mask in masks)))
 

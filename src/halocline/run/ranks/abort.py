@@ -17,8 +17,8 @@ from halocline.run.ranks.failure import describe, exit_code
 from halocline.run.ranks.library import launcher, send_to_launcher
 from halocline.run.ranks.mpi import has_ranks, meeting, world
 
-# Times in seconds. A failing rank waits PATIENCE for the failure of the other ranks. It waits START_PATIENCE
-# for the initialisation of MPI. Before an abort, mpiexec gets RELAY_PATIENCE to forward output.
+# Times in seconds. A failing rank waits PATIENCE for the failure of the other ranks, and START_PATIENCE for
+# the initialisation of MPI. Before an abort, mpiexec gets RELAY_PATIENCE to forward output.
 PATIENCE = 2.0
 START_PATIENCE = 10.0
 RELAY_PATIENCE = 0.5

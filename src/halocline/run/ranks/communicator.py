@@ -177,7 +177,7 @@ class Communicator:
     def exchange(self, sends: Sequence[tuple[int, Any]], receives: Sequence[tuple[int, Any]]) -> None:
         """Send contiguous arrays to other ranks, and receive arrays from other ranks.
 
-        Sender and receiver call this method. Both list the arrays of a pair of ranks in the same order.
+        Sender and receiver call this method. Both ranks list their common arrays in the same order.
 
         Parameters
         ----------

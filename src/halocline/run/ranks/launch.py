@@ -357,7 +357,7 @@ class Ranks:
 
         A poll lists each connection once, in the order of their first events. Therefore each connection is
         read once before any connection is read again. A rank that sends a line waits for the answer. If one
-        poll reports both a line and the end of a rank, this rank was killed. Another rank had ended before.
+        poll reports both a line and the end of a rank, this rank was killed after the end of another rank.
         """
         events = [number for number, _mask in self._events.poll(seconds)]
         unread = [number for number in events if number != self._server.fileno()]

@@ -51,8 +51,8 @@ def unlaunched(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a launcher that this process starts.
 
     Variables of the launcher that started this process as its only process, such as `srun --pty`, are
-    removed. They would mislead the new launcher. A batch script has no such launcher, so its variables
-    remain.
+    removed. These variables would mislead the new launcher. A batch script has no such launcher, so its
+    variables remain.
     """
     parent = launcher(environment)
     if parent is None or parent.size != 1:
@@ -113,7 +113,7 @@ def send_to_launcher(text: str) -> bool:
         if _connection is None:
             with socket.socket(socket.AF_UNIX) as new_socket:
                 # Linux closes the highest descriptors of a dying process first. This connection must close
-                # before that of mpiexec, since mpiexec kills the other ranks at once.
+                # before the connection to mpiexec, since mpiexec immediately kills the other ranks.
                 minimum = int(os.environ.get("PMI_FD", "2")) + 1
                 _connection = socket.socket(fileno=fcntl.fcntl(new_socket, fcntl.F_DUPFD_CLOEXEC, minimum))
             _connection.connect(f"\0{name}")  # blocks while many ranks connect

@@ -36,8 +36,8 @@ IO_RANKS = "HALOCLINE_IO_RANKS"  # number of I/O ranks, which are the last ranks
 def world() -> Communicator:
     """Return the communicator of all ranks that the launcher started, or of this process alone.
 
-    The first call in a launched process initialises and checks MPI. It also installs a hook that ends all
-    ranks after an uncaught exception (`halocline.run.ranks.excepthook`).
+    The first call in a launched process initialises and checks MPI. This call also installs a hook that ends
+    all ranks after an uncaught exception (`halocline.run.ranks.excepthook`).
 
     Raises
     ------

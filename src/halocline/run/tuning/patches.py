@@ -149,8 +149,8 @@ def race(choices: Sequence[T], timer_of: Callable[[T | None], Callable[[int], fl
     choices : sequence
         Candidates besides the default.
     timer_of : callable
-        Function that prepares a choice, or the default for None. It returns a function that runs the given
-        number of passes and returns the seconds of the slowest rank.
+        Function that prepares a choice, or the default for None. The returned function runs the
+        given number of passes, and returns the seconds of the slowest rank.
 
     Raises
     ------
