@@ -244,8 +244,8 @@ def table(machine: Machine) -> Table:
         f"To begin a sweep: {duration(measured.begin)}; to send or take a message: "
         f"{duration(network.overhead)}\na word to a neighbour: {duration(device.latency)}; a reduction, each "
         f"doubling of ranks: {duration(measured.hop)}\npacking: {measured.packing / 1e9:.1f} GB/s; copying "
-        f"from a neighbour: {measured.copying / 1e9:.1f} GB/s; messages: {(device.messages or 0.0) / 1e9:.1f} "
-        "GB/s"
+        f"from a neighbour: {measured.copying / 1e9:.1f} GB/s; messages: "
+        f"{(device.messages or 0.0) / 1e9:.1f} GB/s"
     )
     return table_of("What sweeps of a rank take", measured.sweeps, columns, left=0, note=note)
 

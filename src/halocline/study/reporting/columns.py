@@ -1,4 +1,4 @@
-"""Columns, groups, panels and labels of lines that several studies have."""
+"""Table columns, groups, panels and line labels that several studies share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from halocline.words import clock, counted, in_seconds, joined, method
 
 
 def of_formula(measurement: Measurement, group: Group) -> float | None:
-    """Return the time by the closed formula over the measured one; None where it has no constants."""
+    """Return the time by the closed formula over the measured time; None if its constants are unknown."""
     expected = group.formula(measurement)
     return None if expected is None else expected / q.ns(measurement)
 
@@ -24,13 +24,13 @@ def ideal(x: float, line: Group) -> float:
 
 
 def _updates(measurement: Measurement) -> float | None:
-    """Return millions of cells and steps a joule; None where energy is not known."""
+    """Return the millions of cell updates per joule; None if the energy is unknown."""
     joules = measurement["joules_per_cell_step"]
     return 1e-6 / joules if joules else None
 
 
 def _by_design(measurement: Measurement) -> float | None:
-    """Return millions of cells and steps a joule by the design power of the cores or devices of a run."""
+    """Return the millions of cell updates per joule, by the design power of the cores or devices."""
     watts = measurement.get("watts")
     return 1e3 / (q.ns(measurement) * q.units(measurement) * watts) if watts else None
 
@@ -68,15 +68,15 @@ def units(group: Group) -> Column:
 
 
 def on_one(group: Group) -> Column:
-    """Return the column of the times of one core or device, by ideal scaling."""
+    """Return the column of the times on one core or device, as extrapolated by ideal scaling."""
     head = f"ns on one\n{q.unit(group.first)}"
     return Column(head, lambda m, g: q.nanoseconds(q.ns(g.base) * q.units(g.base)))
 
 
 def where_known(group: Group) -> list[Column]:
-    """Return the columns of ssspnt and of energy, where runs have them: measured, and by design power."""
-    each = f"{group.first.get('watts') or 0:g} W each"
-    by_design = Column(f"million cells a\njoule, {each}", lambda m, g: q.text(_by_design(m)))
+    """Return the columns of ssspnt, of measured energy and of design power for which runs have values."""
+    power = f"{group.first.get('watts') or 0:g} W each"
+    by_design = Column(f"million cells a\njoule, {power}", lambda m, g: q.text(_by_design(m)))
     columns = {"ssspnt": SSSPNT, "joules_per_cell_step": ENERGY, "watts": by_design}
     return [column for key, column in columns.items() if any(m.get(key) for m in group.members)]
 
@@ -85,12 +85,12 @@ def where_known(group: Group) -> list[Column]:
 
 
 def whole(group: Group) -> Group:
-    """Return the solves and the whole steps, of all orders, with all halos of a way of communicating."""
+    """Return the solves and whole steps of all orders, with default halos or a way of communication."""
     return group.where(lambda m: m["only"] is None and (m["halo"] == "read" or m.get("communication")))
 
 
 def whole_steps(group: Group) -> Group:
-    """Return the whole steps, of all orders."""
+    """Return the whole steps of all orders."""
     return whole(group).where(lambda m: not is_solve(m))
 
 
@@ -100,7 +100,7 @@ def own_order(group: Group) -> Group:
 
 
 def size_label(line: Group, panel: Group) -> str:
-    """Return the size of the grid of a line, with the threads of a rank where lines of the panel differ."""
+    """Return the grid size of a line, with the threads of a rank if they differ within the panel."""
     threads = f", {counted(line.first['threads'], 'thread')} a rank"
     return q.size(line.first) + (threads if len(panel.values("threads")) > 1 else "")
 
@@ -111,7 +111,7 @@ def panels_of_sizes(
     label: Callable[[Group], str],
     ideal: Callable[[float, Group], float] | None = None,
 ) -> list[Panel]:
-    """Return a panel with the times of a cell and step for each size and number of threads, see `Panel`."""
+    """Return a panel of the times per cell and step, for each size and number of threads; see `Panel`."""
     return [
         Panel(
             *(size, lambda m, g: q.ns(m), size_label(size, group), "ns a cell and step"),
@@ -124,7 +124,7 @@ def panels_of_sizes(
 
 
 def _same_bits(group: Group) -> Iterator[str]:
-    """Yield a sentence for each problem on whether its runs gave the same result."""
+    """Yield a sentence for each problem on the equality of the results of its runs."""
 
     def problem(m: Measurement) -> tuple[Any, ...]:
         names = ("case", "settings", "scheme", "dtype", "method")
@@ -132,13 +132,13 @@ def _same_bits(group: Group) -> Iterator[str]:
 
     for same in group.where(lambda m: m["checksum"] is not None).by(problem):
         one, count, sums = same.first, len(same.members), same.values("checksum")
-        how = method(one["order"], None, one.get("dtype"))
-        problem_of = joined(q.size(one), how, counted(one["steps"], "step"))
-        what = f"{problem_of}: {counted(count, 'run')}"
+        method_text = method(one["order"], None, one.get("dtype"))
+        problem_of = joined(q.size(one), method_text, counted(one["steps"], "step"))
+        run_text = f"{problem_of}: {counted(count, 'run')}"
         if len(sums) > 1:
-            yield f"{what} gave {len(sums)} different results; please report this as a bug."
+            yield f"{run_text} gave {len(sums)} different results; please report this as a bug."
         elif count > 1:
-            yield f"{what}, all with the same bits: checksum {sums.pop()}."
+            yield f"{run_text}, all with the same bits: checksum {sums.pop()}."
 
 
 SAME_BITS = Contents(said=_same_bits, of=whole_steps)

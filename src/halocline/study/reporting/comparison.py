@@ -1,4 +1,4 @@
-"""Report of a study that compares the same run done in several ways."""
+"""Report of a study that compares several ways to do the same run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def comparison(
     layout: Callable[[Measurement], Any] = by_layout,
     figures: Mapping[str, Callable[[Group], Figure | None]] | None = None,
 ) -> Contents:
-    """Return a table for each size, with times by a label, and sentences on the fastest runs.
+    """Return the tables and sentences of a comparison: times by label for each size, and the fastest runs.
 
     Parameters
     ----------
@@ -40,10 +40,11 @@ def comparison(
     note : callable
         Text below the table of a group.
     base : str, optional
-        The label of the run that others are compared with; the fastest by default.
+        Label of the reference run; by default the reference is the fastest run.
     layout : callable
-        Key of the layout: runs of the same layout are compared with each other.
+        Key of the layout. Runs with equal keys are compared with each other.
     figures : mapping of str to callable, optional
+        Functions that draw a figure of a group, by file name.
     """
     within = order or label
 
@@ -65,11 +66,11 @@ def comparison(
 
     def sentences(group: Group) -> Iterator[str]:
         for same in group.by(lambda m: (q.grid(m), layout(m))):
-            slowest, against = max(same.members, key=q.pace), reference(same)
-            against = same.best if against is slowest else against
-            times = q.pace(slowest) / q.pace(against)
+            slowest, compared = max(same.members, key=q.pace), reference(same)
+            compared = same.best if compared is slowest else compared
+            times = q.pace(slowest) / q.pace(compared)
             fastest = f"{q.size(same.first)} on {q.layout(same.first)}: fastest with {label(same.best)}"
-            more = f"; with {label(slowest)} {times:.2f} times as long as with {label(against)}"
-            yield f"{fastest}{more if len(same.members) > 1 else ''}."
+            slowest_text = f"; with {label(slowest)} {times:.2f} times as long as with {label(compared)}"
+            yield f"{fastest}{slowest_text if len(same.members) > 1 else ''}."
 
     return Contents(tables, sentences, figures or {})

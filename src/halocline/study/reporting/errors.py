@@ -1,4 +1,4 @@
-"""Convergence of errors on finer and finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
+"""Convergence of errors on successively finer grids (Mendygral et al. 2017, Figs. 13 and 23)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHORT_OF = 0.2  # an order that is lower by more than this is reported as not reached
-FEW = 50.0  # a range of errors below this has fewer than two powers of ten to mark
+SHORT_OF = 0.2  # tolerance below the expected order
+FEW = 50.0  # range of errors below which an axis may have fewer than two powers of ten
 ERROR = "error"
-COLUMNS = 3  # of panels
+COLUMNS = 3  # maximum number of panels in a row
 
 
 def lines(
@@ -34,19 +34,20 @@ def lines(
     dim: int | None = None,
     sizes: tuple[int, ...] | None = None,
 ) -> list[tuple[str, Family]]:
-    """Return label and family of each line of the case that agrees with the parameters.
+    """Return the label and the family of each line of a case that is consistent with the parameters.
 
-    Each family has one line. A case without such a line has a family of its own grid and coarser ones.
+    Each returned family has one line. For a case without such a line, the family consists of the grid of the
+    case and coarser grids.
 
     Parameters
     ----------
     problem : Problem
     given : mapping of str to float or str
-        Parameters.
+        Parameters of the case.
     dim : int, optional
-        Axes; by default whatever the families have.
+        Number of axes; by default that of each family.
     sizes : tuple of int, optional
-        Cells along the first axis, instead of those of the families.
+        Numbers of cells along the first axis, instead of those of the families.
     """
     families = [
         replace(family, sizes=sizes or family.sizes, lines=(line,))
@@ -64,7 +65,7 @@ def lines(
 
 
 def _label(family: Family, families: Sequence[Family]) -> str:
-    """Return the parameters of the line of a family, and its axes where they differ within the panel."""
+    """Return the parameters of the line of a family, with its number of axes if the panel has several."""
     (line,) = family.lines
     values = (value if isinstance(value, str) else f"{name} {value:g}" for name, value in line.items())
     axes = {other.dim for other in families if other.title == family.title}
@@ -72,12 +73,12 @@ def _label(family: Family, families: Sequence[Family]) -> str:
 
 
 def cells(measurement: Measurement) -> int:
-    """Return the cells along the shorter side."""
+    """Return the number of cells along the shortest side."""
     return int(min(measurement["shape"]))
 
 
 def by_panel(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[Measurement]]]:
-    """Return the runs of each line of each panel, in the order of the runs; the coarsest grid is first."""
+    """Return the runs of each line of each panel, from the coarsest to the finest grid."""
     return {
         panel: {
             label: sorted(line, key=cells) for label, line in grouped(members, itemgetter("line")).items()
@@ -87,7 +88,7 @@ def by_panel(measurements: Sequence[Measurement]) -> dict[str, dict[str, list[Me
 
 
 def by_line(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[Measurement]]]:
-    """Return panel, name and runs of each line, see `by_panel`."""
+    """Return the panel, the name and the runs of each line; see `by_panel`."""
     panels = by_panel(measurements).items()
     return [(panel, label, line) for panel, lines in panels for label, line in lines.items()]
 
@@ -100,7 +101,7 @@ def _has_several_axes(lines: Mapping[str, Sequence[Measurement]]) -> bool:
 def order(coarse: Measurement, fine: Measurement) -> float | None:
     """Return the power of the spacing with which the error falls from one grid to another.
 
-    It is None where the grids have the same size, or where an error is 0 or unknown.
+    The result is None if the grids have the same size, or if an error is 0 or unknown.
     """
     errors, sides = (coarse["error"], fine["error"]), (cells(coarse), cells(fine))
     if sides[0] == sides[1] or not all(error is not None and error > 0 for error in errors):
@@ -125,16 +126,24 @@ def orders(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
 
 
 def tables(measurements: Sequence[Measurement], error_name: str = ERROR) -> list[Table]:
-    """Return a table for each panel; `error_name` says what the error is."""
+    """Return a table of errors and orders for each panel, with `error_name` as the name of the error."""
     title, tables = f"{error_name[0].upper()}{error_name[1:]}", []
     for panel, lines in by_panel(measurements).items():
         rows, several = [], _has_several_axes(lines)
         for label, line in lines.items():
             names, between = [label, *[""] * len(line)], [None, *(order(*pair) for pair in pairwise(line))]
-            for name, m, found in zip(names, line, between, strict=False):
+            for name, m, observed_order in zip(names, line, between, strict=False):
                 error = "unknown" if m["error"] is None else f"{m['error']:.4e}"
                 grid = [size(m)] if several else []
-                rows.append((name, *grid, f"{cells(m)}", error, "" if found is None else f"{found:.2f}"))
+                rows.append(
+                    (
+                        name,
+                        *grid,
+                        f"{cells(m)}",
+                        error,
+                        "" if observed_order is None else f"{observed_order:.2f}",
+                    )
+                )
         heads = ("", *(["cells"] if several else []), "N", "error", "order")
         note = "N: cells along the shorter side. " if several else "N: cells. "
         note += "Order: log(error ratio) / log(ratio of N), from the row above."
@@ -166,7 +175,7 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def plot(measurements: Sequence[Measurement], error_name: str = ERROR) -> Figure:
-    """Return a figure with a panel for each title: the error of each line over N, and the slope expected."""
+    """Return a figure with a panel for each title: errors over N, and the expected slope."""
     panels = by_panel(measurements)
     figure, axes = figure_of(len(panels), COLUMNS)
     for number, (ax, (panel, lines)) in enumerate(zip(axes, panels.items(), strict=True)):
@@ -186,7 +195,7 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
     for number, (label, line) in enumerate(lines.items()):
         known = [m for m in line if m["error"]]
         xs, ys = [cells(m) for m in known], [m["error"] for m in known]
-        # lines may lie on each other: markers of the later ones are smaller
+        # later lines have smaller markers, because lines may coincide
         ax.plot(xs, ys, **style(number), markersize=max(3.0, 8.0 - 1.5 * number), label=label)
     ax.set_yscale("log")
     runs = [m for line in lines.values() for m in line]
@@ -194,12 +203,12 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
         drawn = [m for m in runs if m["error"] and m["expected_order"] == expected]
         if drawn:
             ends = [pick(map(cells, drawn)) for pick in (min, max)]
-            above = 1.5 * max(m["error"] * cells(m) ** expected for m in drawn)  # all of the errors
+            above = 1.5 * max(m["error"] * cells(m) ** expected for m in drawn)  # above all errors
             draw_ideal(ax, ends, [above / n**expected for n in ends], f"slope -{expected}")
     low, high = ax.get_ylim()
     if high / low < FEW:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        every = (math.inf, math.inf)  # each mark has its number, whatever the range
+        every = (math.inf, math.inf)  # every mark has a label, for any range
         ax.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=every))
     doubling(ax, sorted(set(map(cells, runs))))
     if any(ax.get_legend_handles_labels()[1]):
@@ -207,9 +216,9 @@ def _draw(ax: Axes, lines: Mapping[str, Sequence[Measurement]]) -> None:
 
 
 def check_proportion(problem: Problem, dim: int, n: int) -> None:
-    """Raise InputError where n cells along the first axis leave no whole numbers along the others.
+    """Raise InputError if n cells along the first axis require fractions of cells along another axis.
 
-    Errors of grids in other proportions do not compare.
+    Errors on grids with different proportions are not comparable.
     """
     shape = problem.default_cells(dim)
     least = math.lcm(*(shape[0] // math.gcd(shape[0], cells) for cells in shape))

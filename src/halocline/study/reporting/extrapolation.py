@@ -1,4 +1,4 @@
-"""Numbers of a steady state extrapolated from finer and finer grids: for cases without exact solution."""
+"""Extrapolation of numbers of a steady state from finer grids, for cases without exact solution."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEAST_RATIO = 1.3  # of two spacings, that Celik et al. 2008 advise
-MARK = "*"  # of an index by the expected order
-UNSEEN = {  # why there is no order
+LEAST_RATIO = 1.3  # minimum ratio of two spacings, as Celik et al. 2008 advise
+MARK = "*"  # mark of an index with the expected order
+UNSEEN = {  # reasons for a missing order
     Trend.OSCILLATES: "oscillates",
     Trend.DOES_NOT_FALL: "the difference does not fall",
     Trend.WITHIN_NOISE: "changes by no more than iterations leave",
@@ -35,20 +35,21 @@ Found = dict[str, Any]
 
 
 def facts(problem: Problem) -> dict[str, Any]:
-    """Return the facts of a run of a steady state that its report needs.
+    """Return the facts of a steady state that its report requires: spacing and declared numbers.
 
-    They are the spacing, along the map of a stretched axis, in which differences are expanded, and what its
-    file says of the numbers.
+    Differences are expanded in the spacing. On a stretched axis it is that of the mapped coordinate.
     """
     names, values = problem.known, problem.values
-    what = names.extrapolated
-    assert what is not None
-    published = returned(what.published(problem.shape, values), "published(shape, values)", "{'Nu': 2.238}")
+    extrapolation = names.extrapolated
+    assert extrapolation is not None
+    published = returned(
+        extrapolation.published(problem.shape, values), "published(shape, values)", "{'Nu': 2.238}"
+    )
     extrapolated = {
-        "names": list(what.names),
+        "names": list(extrapolation.names),
         "published": {name: as_number(value, f"published {name}") for name, value in published.items()},
-        "source": what.source,
-        "noise": as_number(what.noise(values), "noise(values)"),
+        "source": extrapolation.source,
+        "noise": as_number(extrapolation.noise(values), "noise(values)"),
         "steps": names.steps,
     }
     return {"spacing": problem.grid.even_spacing(0), "extrapolated": extrapolated}
@@ -62,41 +63,41 @@ def numbers(measurement: Measurement) -> dict[str, float]:
     RunError
         The run is not steady, or a number is not finite.
     """
-    what = measurement["extrapolated"]
-    if what["steps"] is not None and measurement["steps"] >= what["steps"]:
+    extrapolation = measurement["extrapolated"]
+    if extrapolation["steps"] is not None and measurement["steps"] >= extrapolation["steps"]:
         raise RunError(
             f"{measurement['command']}:\nnot steady after {measurement['steps']:,} steps, so that there is "
             "nothing to extrapolate; run it with --every to see what its residuals do"
         )
-    found = {name: measurement["diagnostics"][name] for name in what["names"]}
-    lost = [name for name, value in found.items() if value is None]
+    values = {name: measurement["diagnostics"][name] for name in extrapolation["names"]}
+    lost = [name for name, value in values.items() if value is None]
     if lost:
         raise RunError(f"{measurement['command']}:\nnot finite: {joined(*lost)}")
-    return found
+    return values
 
 
 def in_words(found: Mapping[str, float]) -> str:
-    """Return the numbers of a run in one line."""
+    """Return the numbers of a run as one line of text."""
     return joined(*(f"{name} {value:.6g}" for name, value in found.items()))
 
 
 def limits(measurements: Sequence[Measurement]) -> list[Found]:
-    """Return the order, limit and index of each number on every three grids in a row, coarse grids first.
+    """Return the order, limit and index of each number on each three successive grids, coarse grids first.
 
-    Measurements have the numbers, the facts that `facts` returns and those of their line as keys.
+    The keys of a measurement include the numbers, the result of `facts`, and the facts of the line.
     """
-    found = []
+    results = []
     for panel, label, line in by_line(measurements):
         for name, three in product(_named(line), zip(line, line[1:], line[2:], strict=False)):
             spacings = [m["spacing"] for m in three]
             if not spacings[0] > spacings[1] > spacings[2]:
                 continue  # a grid was measured twice
             fine, values = three[-1], [m[name] for m in three]
-            expected, what = fine["expected_order"], fine["extrapolated"]
-            result = asdict(limit(values, spacings, expected, what["noise"]))
-            extrapolated, published = result.pop("value"), what["published"].get(name)
+            expected, extrapolation = fine["expected_order"], fine["extrapolated"]
+            result = asdict(limit(values, spacings, expected, extrapolation["noise"]))
+            extrapolated, published = result.pop("value"), extrapolation["published"].get(name)
             is_compared = published and extrapolated is not None
-            found.append(
+            results.append(
                 {
                     "panel": panel,
                     "line": label,
@@ -111,7 +112,7 @@ def limits(measurements: Sequence[Measurement]) -> list[Found]:
                     "difference": extrapolated / published - 1 if is_compared else None,
                 }
             )
-    return found
+    return results
 
 
 def _named(line: Sequence[Measurement]) -> list[str]:
@@ -125,7 +126,7 @@ def _of(found: Sequence[Found], panel: str, label: str) -> list[Found]:
 
 
 def _finest(found: Sequence[Found]) -> dict[str, Found]:
-    """Return the last three grids of each number."""
+    """Return the result of each number on the finest three grids, by name."""
     return {number["name"]: number for number in found}
 
 
@@ -133,19 +134,21 @@ def tables(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[
     """Return two tables for each line: the numbers on each grid, and their extrapolation."""
     tables = []
     for panel, label, line in by_line(measurements):
-        own = _of(found, panel, label)
+        line_results = _of(found, panel, label)
         heading = f"{line[0]['case']}: {joined(panel, label)}"
         values = tuple((name, *(f"{m[name]:.6g}" for m in line)) for name in _named(line))
         heads = ("", *(f"{size(m)}\nh = {m['spacing']:.4g}" for m in line))
         tables.append(Table("Numbers on each grid", heads, values, heading=heading))
-        if own:
+        if line_results:
             several, source = len(line) > LEAST_GRIDS, line[-1]["extrapolated"]["source"]
-            tables.append(_limits_table(own, f"{heading}, extrapolated", several=several, source=source))
+            tables.append(
+                _limits_table(line_results, f"{heading}, extrapolated", several=several, source=source)
+            )
     return tables
 
 
 def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source: str) -> Table:
-    """Return the table of the extrapolation from each three grids, beside published numbers."""
+    """Return the table of the extrapolation from each three grids, with published numbers."""
     published = any(number["published"] for number in found)
     columns: list[tuple[str, Callable[[Found], str]]] = [
         *([("N", lambda number: ", ".join(map(str, number["cells"])))] if several else []),
@@ -184,7 +187,7 @@ def _limits_table(found: Sequence[Found], heading: str, *, several: bool, source
 
 
 def _percent(share: float | None, form: str = ".2g") -> str:
-    """Return a share in percent, without the sign; large ones in whole percent."""
+    """Return a share in percent as text without the sign; large shares are whole numbers."""
     if share is None:
         return ""
     percent = 100.0 * share
@@ -193,40 +196,42 @@ def _percent(share: float | None, form: str = ".2g") -> str:
 
 def verdicts(measurements: Sequence[Measurement], found: Sequence[Found]) -> list[str]:
     """Return sentences on the asymptotic range of the finest three grids of each line, and on each number."""
-    said = []
+    sentences = []
     for panel, label, line in by_line(measurements):
-        own = _finest(_of(found, panel, label))
+        line_results = _finest(_of(found, panel, label))
         finest = size(line[-1])
-        if not own:
-            said.append(f"{joined(panel, label)}: no order, as there are no {LEAST_GRIDS} grids in a row.")
+        if not line_results:
+            sentences.append(
+                f"{joined(panel, label)}: no order, as there are no {LEAST_GRIDS} grids in a row."
+            )
             continue
-        said += [f"{joined(panel, label)}: {_range(list(own.values()))}"]
-        said += [f"{name}: {_sentence(each, finest)}" for name, each in own.items()]
+        sentences += [f"{joined(panel, label)}: {_range(list(line_results.values()))}"]
+        sentences += [f"{name}: {_sentence(number, finest)}" for name, number in line_results.items()]
         for coarse, fine in pairwise(line):
             if (ratio := coarse["spacing"] / fine["spacing"]) < LEAST_RATIO:
-                said.append(
+                sentences.append(
                     f"The spacings of {size(coarse)} and {size(fine)} differ {ratio:.2f} times only, so that "
                     f"orders are uncertain: {LEAST_RATIO} is advised."
                 )
-    return said
+    return sentences
 
 
 def _range(own: Sequence[Found]) -> str:
     expected = own[0]["expected_order"]
-    beside = [
-        f"{each['name']} ({each['trend'] if each['order'] is None else format(each['order'], '.2f')})"
-        for each in own
-        if each["trend"] != Trend.WITHIN_NOISE
-        and (each["order"] is None or abs(each["order"] - expected) > SHORT_OF)
+    deviating = [
+        f"{number['name']} ({number['trend'] if number['order'] is None else format(number['order'], '.2f')})"
+        for number in own
+        if number["trend"] != Trend.WITHIN_NOISE
+        and (number["order"] is None or abs(number["order"] - expected) > SHORT_OF)
     ]
-    if all(each["trend"] == Trend.WITHIN_NOISE for each in own):
+    if all(number["trend"] == Trend.WITHIN_NOISE for number in own):
         return "no number changes from grid to grid by more than iterations leave."
-    if not beside:
+    if not deviating:
         return f"the grids are in the asymptotic range, with orders within {SHORT_OF:g} of {expected}."
-    above = any(each["order"] is not None and each["order"] > expected + SHORT_OF for each in own)
+    above = any(number["order"] is not None and number["order"] > expected + SHORT_OF for number in own)
     return (
-        f"the grids are not in the asymptotic range of order {expected}, as seen from {', '.join(beside)}: "
-        "take the indices as estimates"
+        f"the grids are not in the asymptotic range of order {expected}, as seen from "
+        f"{', '.join(deviating)}: take the indices as estimates"
         + (f", likely too small where the order is above {expected}." if above else ".")
     )
 
@@ -245,35 +250,41 @@ def _sentence(each: Found, finest: str) -> str:
 
 
 def plot(measurements: Sequence[Measurement], found: Sequence[Found]) -> Figure:
-    """Draw two panels for each line that has three grids: numbers over the square of the spacing, beside
-    their limits; and the distances from these over the spacing."""
+    """Return a figure with two panels for each line of three grids or more.
+
+    The first panel has the numbers and their limits over the square of the spacing. The second panel has the
+    distances from the limits over the spacing.
+    """
     lines = [line for line in by_line(measurements) if _of(found, *line[:2])]
     figure, axes = figure_of(2 * len(lines), 2)
-    for near, far, (panel, label, line) in zip(axes[::2], axes[1::2], lines, strict=True):
-        own = _finest(_of(found, panel, label))
-        _draw_numbers(near, line, own)
-        _draw_distances(far, line, own)
-        near.set_title(joined(panel, label))
+    for number_axes, distance_axes, (panel, label, line) in zip(axes[::2], axes[1::2], lines, strict=True):
+        line_results = _finest(_of(found, panel, label))
+        _draw_numbers(number_axes, line, line_results)
+        _draw_distances(distance_axes, line, line_results)
+        number_axes.set_title(joined(panel, label))
     return figure
 
 
 def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
-    """Draw numbers in percent from the limit; without a limit, from the number on the finest grid."""
+    """Draw the differences of numbers from the limit in percent.
+
+    Without a limit, the reference is the number on the finest grid.
+    """
     xs = [m["spacing"] ** 2 for m in line]
-    for number, (name, each) in enumerate(own.items()):
-        limit_ = each["extrapolated"]
-        reference = each["values"][-1] if limit_ is None else limit_
+    for number, (name, result) in enumerate(own.items()):
+        limit_ = result["extrapolated"]
+        reference = result["values"][-1] if limit_ is None else limit_
         if not reference:
             continue
         ys = [100.0 * (m[name] / reference - 1.0) for m in line]
-        beside = f" ({each['trend']}), from {size(line[-1])}"
-        ax.plot(xs, ys, **style(number), label=name + ("" if limit_ is not None else beside))
+        trend_text = f" ({result['trend']}), from {size(line[-1])}"
+        ax.plot(xs, ys, **style(number), label=name + ("" if limit_ is not None else trend_text))
         if limit_ is not None:
             ax.plot([xs[-1], 0.0], [ys[-1], 0.0], ":", color=style(number)["color"])
-        if each["published"]:
-            off = 100.0 * (each["published"] / reference - 1.0)
+        if result["published"]:
+            off = 100.0 * (result["published"] / reference - 1.0)
             ax.plot(0.0, off, **style(number), markerfacecolor="none", clip_on=False, zorder=3)
-    if any(each["published"] for each in own.values()):
+    if any(result["published"] for result in own.values()):
         ax.plot([], [], "o", color=INK, markerfacecolor="none", label="published")
     ax.set_xlim(left=0.0)
     ax.set(xlabel="h²", ylabel="difference from the extrapolated number, %")
@@ -282,11 +293,11 @@ def _draw_numbers(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found
 
 
 def _draw_distances(ax: Axes, line: Sequence[Measurement], own: Mapping[str, Found]) -> None:
-    """Draw the distances of the numbers that have a limit, and the expected slope."""
+    """Draw the distances of the numbers from their limits, and the expected slope."""
     xs, highest = [m["spacing"] for m in line], 0.0
-    for number, (name, each) in enumerate(own.items()):
-        if each["extrapolated"]:
-            ys = [abs(m[name] / each["extrapolated"] - 1.0) for m in line]
+    for number, (name, result) in enumerate(own.items()):
+        if result["extrapolated"]:
+            ys = [abs(m[name] / result["extrapolated"] - 1.0) for m in line]
             ax.plot(xs, ys, **style(number), label=name)
             highest = max(highest, *ys)
     ax.set_xscale("log")

@@ -1,4 +1,4 @@
-"""HTML page of a study, complete in one file: no script and no other file, fit for print."""
+"""HTML page of a study in a single file without scripts, suitable for print."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from halocline.words import amount
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OPTIONS = (  # of measurements
+OPTIONS = (  # options of measurements on the page
     *("method", "rtol", "decomposition", "patch", "max_iterations"),
     *("scheme", "dtype", "steps", "warm_up", "settings"),
 )
@@ -32,11 +32,15 @@ def page(report: Report, figures: Sequence[Figure], pictures: Sequence[Path], **
     report : Report
     figures : sequence of Figure
     pictures : sequence of Path
-        PNG files that the page holds.
+        PNG files that the page contains.
     **texts
-        `title` and `lead`: the heading, and a sentence below it. `facts`: machine and software of the
-        measurements by name, if there are any. `command`: the command that made the page. `commands`: those
-        that it ran, each as a process of its own.
+        Texts of the page:
+
+        - `title`: heading.
+        - `lead`: sentence below the heading.
+        - `facts`: machine and software of the measurements by name, if any exist.
+        - `command`: command that created the page.
+        - `commands`: commands that this command ran, each as a separate process.
     """
     from jinja2 import Environment, PackageLoader
 
@@ -61,7 +65,7 @@ def groups(tables: Sequence[Table]) -> list[list[Table]]:
 
 
 def svg(figure: Figure) -> str:
-    """Return a figure as an element of a page, whose text has the font of the page."""
+    """Return a figure as an SVG element, whose text has the font of the page."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     text = out.getvalue()
@@ -70,7 +74,7 @@ def svg(figure: Figure) -> str:
 
 
 def _without_family(match: re.Match[str]) -> str:
-    """Return a font without its families: `font: 10px 'DejaVu Sans', sans-serif` keeps only its size."""
+    """Return a font without families: only the size remains of `font: 10px 'DejaVu Sans', sans-serif`."""
     size = re.search(r"[\d.]+px", match[0])
     return f"font-size: {size[0]}" if size else "font-family: inherit"
 
@@ -90,10 +94,10 @@ def facts_of_machine(machine: Mapping[str, Any]) -> dict[str, str]:
 
 
 def facts_of_measurements(measurements: Sequence[Measurement]) -> dict[str, str]:
-    """Return machine, software and the options that all measurements share."""
+    """Return facts on the machine and software, and the options that all measurements share."""
     one = measurements[0]
     shared = [k for k in OPTIONS if one.get(k) and all(m.get(k) == one[k] for m in measurements)]
-    shared = [k for k in shared if k != "scheme" or "method" not in shared]  # one thing of a linear problem
+    shared = [k for k in shared if k != "scheme" or "method" not in shared]  # equivalent for a linear problem
     return {
         **facts_of_machine(one["machine"]),
         **({"devices": devices_of(measurements[-1])} if one["devices"] else {}),

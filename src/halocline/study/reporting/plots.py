@@ -1,4 +1,4 @@
-"""Figures of studies: lines over cores or devices, both by doublings."""
+"""Figures of studies: lines over the number of cores or devices, on axes that show doublings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 IDEAL = "ideal"
-COLUMNS = 2  # of panels: more would make text small on a page
+COLUMNS = 2  # maximum number of panels in a row, so that text is legible on a page
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class Panel:
     ----------
     group : Group
     y : callable
-        Ordinate of a measurement, by that and the group of its line; None for nothing.
+        Function ``y(measurement, line)`` for the ordinate; None for no point.
     title, ylabel : str
     line : callable
-        Measurements of one value make a line.
+        Key of a line. Measurements with equal keys form a line.
     label : callable
-        Name of a line, by its group.
+        Function that returns the name of a line for its group.
     ideal : callable, optional
-        ``ideal(x, line)`` is drawn dotted.
+        Function ``ideal(x, line)`` for a dotted line.
     x : callable
-        Abscissa.
+        Function that returns the abscissa of a measurement.
     xlabel : str
-        "cores" or "devices" by default.
+        Label of the abscissa; "cores" or "devices" by default.
     log : bool
-        Whether the ordinate is logarithmic.
+        True if the ordinate is logarithmic.
     """
 
     group: Group
@@ -55,7 +55,7 @@ class Panel:
     log: bool = True
 
     def draw(self, ax: Axes) -> None:
-        """Draw the lines, then scales and names of axes."""
+        """Draw the lines, the scales and the labels of the axes."""
         for number, line in enumerate(self.group.by(self.line)):
             points = sorted((self.x(m), y) for m in line.members if (y := self.y(m, line)) is not None)
             if not points:
@@ -97,7 +97,7 @@ def draw(
 def figure_of(
     count: int, columns: int, *, title: str = "", share_y: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure and the axes of its panels, in rows of at most so many columns."""
+    """Return a figure and the axes of its `count` panels, with at most `columns` panels in a row."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -115,11 +115,11 @@ def figure_of(
 
 
 def style(number: int) -> dict[str, Any]:
-    """Return the colour and marker of a line."""
+    """Return the colour and the marker of a line by its number."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
 def draw_ideal(ax: Axes, xs: Sequence[float], ys: Sequence[float], name: str = IDEAL) -> None:
-    """Draw a dotted line to compare with; the first of a panel has an entry in the legend."""
+    """Draw a dotted reference line; only the first line of a panel has an entry in the legend."""
     named = any(line.get_label() == name for line in ax.lines)
     ax.plot(xs, ys, ":", color=MUTED, linewidth=1.1, zorder=1, label=None if named else name)

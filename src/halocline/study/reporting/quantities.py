@@ -12,7 +12,7 @@ from halocline.words import counted, joined, method
 
 Key = Callable[[Measurement], Any]
 
-WIDTH = 92  # of notes
+WIDTH = 92  # maximum length of a line of notes, in characters
 
 
 def units(measurement: Measurement) -> int:
@@ -21,7 +21,7 @@ def units(measurement: Measurement) -> int:
 
 
 def unit(measurement: Measurement) -> str:
-    """Return the singular of the name of `units`."""
+    """Return the unit of `units` as a singular: "device" or "core"."""
     return "device" if measurement["devices"] else "core"
 
 
@@ -31,7 +31,7 @@ def nodes(measurement: Measurement) -> int:
 
 
 def of_hosts(measurement: Measurement, before: str = " ") -> str:
-    """Return on how many machines the nodes of a run are, in words; "" where each node is one."""
+    """Return the number of hosts as text; empty if each node of the run is a separate host."""
     hosts = measurement.get("hosts")
     return f"{before}(on {counted(hosts, 'host')})" if hosts and hosts < nodes(measurement) else ""
 
@@ -52,7 +52,7 @@ def _workers(measurement: Measurement) -> int:
 
 
 def layout(measurement: Measurement) -> str:
-    """Return ranks, threads, devices and nodes in a few words."""
+    """Return a short description of ranks, threads, devices and nodes."""
     ranks, count = counted(measurement["ranks"], "rank"), nodes(measurement)
     on_nodes = f" on {counted(count, 'node')}{of_hosts(measurement)}" if count > 1 else ""
     if measurement["devices"]:
@@ -61,12 +61,12 @@ def layout(measurement: Measurement) -> str:
 
 
 def ns(measurement: Measurement) -> float:
-    """Return the nanoseconds of a cell and step, all devices or cores together."""
+    """Return the nanoseconds per cell and step, with all devices or cores together."""
     return float(measurement["ns_per_cell_step"])
 
 
 def seconds_of_update(measurement: Measurement) -> float:
-    """Return the seconds of a step of the whole grid."""
+    """Return the time of a step of the whole grid, in seconds."""
     return 1e-9 * ns(measurement) * float(measurement["cells"])
 
 
@@ -76,12 +76,12 @@ def rate_of_node(measurement: Measurement) -> float:
 
 
 def of_a_rank(measurement: Measurement) -> float:
-    """Return the nanoseconds of a step and a cell of one rank, which are constant in ideal weak scaling."""
+    """Return the nanoseconds per step and cell of one rank, which are constant in ideal weak scaling."""
     return ns(measurement) * _workers(measurement)
 
 
 def pace(measurement: Measurement) -> float:
-    """Return the time that is compared: seconds of a whole solve, or nanoseconds of a cell and step."""
+    """Return the time for comparisons: seconds of a whole solve, or nanoseconds per cell and step."""
     return float(measurement["seconds"]) if is_solve(measurement) else ns(measurement)
 
 
@@ -96,7 +96,7 @@ def efficiency(measurement: Measurement, base: Measurement) -> float:
 
 
 def size(measurement: Measurement) -> str:
-    """Return the size of the grid as text: 64³, or 64 x 32."""
+    """Return the size of the grid as text, such as 64³ or 64 x 32."""
     shape = measurement["shape"]
     if len(set(shape)) == 1:
         return f"{shape[0]}{('', '', '²', '³')[len(shape)]}"
@@ -105,8 +105,8 @@ def size(measurement: Measurement) -> str:
 
 def named(measurement: Measurement) -> str:
     """Return the case, the order and the scheme, and the precision if it is not float64, for a heading."""
-    how = method(measurement["order"], measurement["scheme"], measurement.get("dtype"))
-    return joined(measurement["case"], how)
+    method_text = method(measurement["order"], measurement["scheme"], measurement.get("dtype"))
+    return joined(measurement["case"], method_text)
 
 
 def heading(measurement: Measurement) -> str:
@@ -115,22 +115,22 @@ def heading(measurement: Measurement) -> str:
 
 
 def wrapped(*sentences: str) -> str:
-    """Return notes below a table, each on lines of its own that fit a terminal."""
-    return "\n".join(textwrap.fill(each, WIDTH) for each in sentences)
+    """Return notes as text, with line breaks after each note and at the width of a terminal."""
+    return "\n".join(textwrap.fill(sentence, WIDTH) for sentence in sentences)
 
 
 def text(value: float | None, form: str = ".3g") -> str:
-    """Return a number as text; empty without one."""
+    """Return a number as text; empty for None."""
     return "" if value is None else format(value, form)
 
 
 def percent(share: float | None) -> str:
-    """Return a share as text; empty without one."""
+    """Return a share in percent as text; empty for None."""
     return "" if share is None else f"{share:.0%}" if share >= 0.005 else f"{share:.1%}"
 
 
 def nanoseconds(value: float | None) -> str:
-    """Return a number of three digits, without an exponent, as text; empty without one."""
+    """Return a number with three digits as text without an exponent; empty for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

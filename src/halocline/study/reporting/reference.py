@@ -1,4 +1,4 @@
-"""Published results beside measurements: papers declare them as REFERENCES, by the name of a study."""
+"""Published results for comparison with measurements, which papers declare as REFERENCES by study."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from halocline.study.reporting.report import Group
 
 @dataclass(frozen=True)
 class Reference:
-    """Published results that the report of a study shows, each by a function of the measurements.
+    """Published results in the report of a study, as functions of the measurements.
 
     Parameters
     ----------
     rows : callable
-        Rows of the table of the study, below those of the measurements.
+        Function that returns the rows below those of the measurements in the table of the study.
     note : callable
-        Text below this table; "" for none.
+        Function that returns the text below this table; empty for no text.
     tables : callable
-        Further tables.
+        Function that returns further tables.
     result : callable
-        ``result(measurement)`` gives the published result of the same solve; None without one.
+        Function that returns the published result for the solve of a measurement; None without one.
     """
 
     rows: Callable[[Group], Iterable[Sequence[str]]] = lambda group: ()
@@ -35,7 +35,7 @@ class Reference:
 
 
 def references(study: str) -> list[Reference]:
-    """Return the published results beside a study."""
+    """Return the published results for a study."""
     return [known[study] for known in declared("REFERENCES") if study in known]
 
 
@@ -45,5 +45,5 @@ def published_rows(study: str, group: Group) -> list[Sequence[str]]:
 
 
 def with_notes(study: str, group: Group, note: str = "") -> str:
-    """Return the note of the table of a study, with those of its published results on lines below."""
+    """Return the note of the table of a study, followed by the notes of its published results."""
     return "\n".join(filter(None, [note, *(reference.note(group) for reference in references(study))]))

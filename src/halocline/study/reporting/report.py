@@ -1,4 +1,4 @@
-"""Groups of measurements, the tables that are made of them, and the report of a study."""
+"""Groups of measurements, their tables, and the report of a study."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Group:
     ----------
     members : sequence of dict
     theory : Theory, optional
-        The closed formula with its constants.
+        Closed formula with its constants.
     """
 
     def __init__(self, members: Iterable[Measurement], theory: Theory | None = None) -> None:
@@ -33,7 +33,7 @@ class Group:
 
     @property
     def first(self) -> Measurement:
-        """First measurement, for properties that all of them share."""
+        """First measurement, for properties that all measurements share."""
         return self.members[0]
 
     @cached_property
@@ -56,7 +56,7 @@ class Group:
         return Group([m for m in self.members if condition(m)], self.theory)
 
     def same_threads(self, measurement: Measurement) -> Group:
-        """Return the measurements with as many threads of a rank, which 1/π and efficiency compare."""
+        """Return the measurements with the same number of threads per rank, for 1/π and efficiency."""
         return self.where(lambda m: m["threads"] == measurement["threads"])
 
     def by(self, key: Key) -> list[Group]:
@@ -69,7 +69,7 @@ class Group:
         return {m[name] for m in self.members}
 
     def formula(self, measurement: Measurement) -> float | None:
-        """Return the nanoseconds of a cell and step by the closed formula; None where it has no constants."""
+        """Return the nanoseconds per cell and step by the closed formula; None without its constants."""
         theory = self.theory
         return None if theory is None else theory.ns(measurement, self.same_threads(measurement).base)
 
@@ -109,15 +109,15 @@ def row_table(
     note: str = "",
     heading: str = "",
 ) -> Table:
-    """Return a table with a row for each measurement, each with the group that it is compared with.
+    """Return a table with a row for each measurement and the group for its comparison.
 
-    `published` are further rows, of another source. For other parameters see `halocline.io.table.Table`.
+    `published` are further rows from another source. For other parameters see `halocline.io.table.Table`.
     """
     measured = [tuple(column.cell(m, group) for column in columns) for m, group in rows]
-    others = [tuple(row) for row in published]
-    muted = tuple(range(len(measured), len(measured) + len(others)))
+    published_rows = [tuple(row) for row in published]
+    muted = tuple(range(len(measured), len(measured) + len(published_rows)))
     heads = tuple(column.head for column in columns)
-    return Table(title, heads, (*measured, *others), left, muted, note, heading)
+    return Table(title, heads, (*measured, *published_rows), left, muted, note, heading)
 
 
 def in_order(group: Group, key: Key = by_layout) -> list[tuple[Measurement, Group]]:
@@ -162,11 +162,11 @@ def pivot_table(
     note: str = "",
     heading: str = "",
 ) -> Table:
-    """Return a table with a cell for each measurement, by two of its properties.
+    """Return a table with a cell for each measurement, arranged by two properties.
 
-    `head` is that of the labels of rows. `lead` are columns before the cells, of the measurements of a row.
+    `head` is the head of the row labels. `lead` are columns before the cells, for the base of each row.
     """
-    cells: dict[Any, str] = {}  # holds both values if two runs of one place gave different bits
+    cells: dict[Any, str] = {}  # a cell contains both values if two runs gave different bits
     for m in group.members:
         place, text = (rows.key(m), columns.key(m)), cell(m, group)
         cells[place] = f"{cells[place]}; {text}" if place in cells else text
@@ -194,15 +194,15 @@ class Report:
     ----------
     tables : list of Table
     said : list of str
-        Sentences.
+        Sentences of the report.
     figures : callable
-        Draws them, by the names of their files.
+        Function that returns the figures by file name.
     facts : dict
-        For the JSON, beside the measurements.
+        Facts for the JSON file, in addition to the measurements.
     what : str
-        What was measured, for the page; the scheme and the steps by default.
+        Subject of the measurements for the page; by default the scheme and the steps.
     footer : str
-        What the numbers mean.
+        Explanation of the numbers.
     """
 
     tables: list[Table]
@@ -215,17 +215,18 @@ class Report:
 
 @dataclass(frozen=True)
 class Contents:
-    """Part of a report: functions of the group of measurements that it is about.
+    """Part of a report, as functions of a group of measurements.
 
     Parameters
     ----------
     tables : callable
+        Function that returns the tables of the group.
     said : callable
-        Sentences.
+        Function that returns the sentences on the group.
     figures : mapping of str to callable
-        By the name of the file; None where nothing belongs to a figure.
+        Functions that return a figure or None, by file name.
     of : callable
-        ``of(all)`` gives the group; nothing is shown where it is empty.
+        Function that selects the group from all measurements. The part is omitted if the group is empty.
     """
 
     tables: Callable[[Group], Iterable[Table]] = lambda group: ()
@@ -235,23 +236,25 @@ class Contents:
 
 
 def with_note(tables: Iterable[Table], note: str) -> list[Table]:
-    """Return tables, of which those with a heading, or else the first, have a further note below."""
-    every = list(tables)
-    noted = [n for n, table in enumerate(every) if table.heading] or [0]
+    """Return tables with a further note below each table with a heading, or else below the first table."""
+    all_tables = list(tables)
+    noted = [n for n, table in enumerate(all_tables) if table.heading] or [0]
     return [
         replace(table, note=f"{table.note}\n{wrapped(note)}".strip()) if n in noted else table
-        for n, table in enumerate(every)
+        for n, table in enumerate(all_tables)
     ]
 
 
 def report(contents: Iterable[Contents], group: Group) -> Report:
-    """Return the report of several contents about the same measurements."""
-    parts = [(part, own) for part in contents if (own := part.of(group)).members]
+    """Return the report with several contents for the same measurements."""
+    parts = [(part, part_group) for part in contents if (part_group := part.of(group)).members]
 
     def figures() -> dict[str, Figure]:
-        drawn = ((file, draw(own)) for part, own in parts for file, draw in part.figures.items())
+        drawn = (
+            (file, draw(part_group)) for part, part_group in parts for file, draw in part.figures.items()
+        )
         return {file: figure for file, figure in drawn if figure is not None}
 
-    tables = [table for part, own in parts for table in part.tables(own)]
-    said = [text for part, own in parts for text in part.said(own)]
-    return Report(tables, list(dict.fromkeys(said)), figures)
+    tables = [table for part, part_group in parts for table in part.tables(part_group)]
+    sentences = [text for part, part_group in parts for text in part.said(part_group)]
+    return Report(tables, list(dict.fromkeys(sentences)), figures)

@@ -18,7 +18,7 @@ from halocline.words import clock, gigabytes, in_seconds
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-VECTORS = 4  # that conjugate gradients keep: x, r, p, and q or the next p
+VECTORS = 4  # number of vectors of conjugate gradients: x, r, p, and q or the next p
 CLOCK = (
     "Time is wall clock from a barrier before the solve to one after it. "
     "Memory that is observed is VmRSS of the host, summed over the ranks, 1 GB = 1024³ bytes."
@@ -31,7 +31,7 @@ MEMORY_BESIDE_DEVICES = ("memory GB, devices\npredicted", "host\nobserved")
 def predicted_bytes(n: int, dim: int) -> int:
     """Return the memory of the vectors of conjugate gradients, by UMBC HPCF-2018-10, Section 3.
 
-    It is 4 n^dim numbers of 8 bytes.
+    The vectors have 4 n^dim numbers of 8 bytes in total.
     """
     return VECTORS * 8 * int(n**dim)
 
@@ -76,21 +76,23 @@ def _results(
 
 
 def _ratio(coarse: Measurement, fine: Measurement) -> float | None:
-    """Return the error on a coarse grid over that on a fine one; None where one is unknown or 0."""
+    """Return the error on a coarse grid over that on a fine one; None if an error is unknown or 0."""
     return coarse["error_max"] / fine["error_max"] if coarse["error_max"] and fine["error_max"] else None
 
 
 def verdicts(measurements: Sequence[Measurement]) -> list[str]:
     """Return sentences on the agreement of the measurements with published ones and with theory."""
-    said = []
+    sentences = []
     for m in measurements:
         other = published_for(m)
         if other is None:
             continue
-        more = m["iterations"] - other["iterations"]
-        iterations = f"{m['iterations']:,} iterations, " + ("as published" if not more else f"{more:+d}")
+        difference = m["iterations"] - other["iterations"]
+        iterations = f"{m['iterations']:,} iterations, " + (
+            "as published" if not difference else f"{difference:+d}"
+        )
         error = _agreement(m["error_max"], other["error_max"])
-        said.append(f"N = {m['n']}: {iterations}; the error is {error}.")
+        sentences.append(f"N = {m['n']}: {iterations}; the error is {error}.")
     for coarse, fine in pairwise(measurements):
         if coarse["converged"] and fine["converged"] and fine["n"] == 2 * coarse["n"]:
             ratio = _ratio(coarse, fine)
@@ -99,8 +101,8 @@ def verdicts(measurements: Sequence[Measurement]) -> list[str]:
                 if ratio is None
                 else f"the error falls {ratio:.2f} times"
             )
-            said.append(f"N = {coarse['n']} to {fine['n']}: {falls} (second order: 4).")
-    return said
+            sentences.append(f"N = {coarse['n']} to {fine['n']}: {falls} (second order: 4).")
+    return sentences
 
 
 def _agreement(ours: float | None, theirs: float) -> str:
@@ -113,7 +115,7 @@ def _agreement(ours: float | None, theirs: float) -> str:
 
 
 def plot(measurements: Sequence[Measurement]) -> Figure:
-    """Return the figure of error and iterations over N, with the published ones."""
+    """Return the figure of error and iterations over N, with the published values."""
     figure, (errors, counts) = figure_of(2, 2)
     done = [m for m in measurements if m["converged"] and m["error_max"] and m["iterations"]]
     ns = [m["n"] for m in done]

@@ -1,7 +1,7 @@
-"""Closed formula beside measurements, with constants that were measured too.
+"""Closed formula for comparison with measurements, with measured constants.
 
 1/π is the time of a cell on the fewest devices. 1/β is the time of a byte of halo, from an exchange alone.
-Each subdomain counts as a node of its own, which is exact where messages between ranks share nothing; see
+Each subdomain counts as a separate node. This is exact if messages between ranks share no resources; see
 `halocline.model.formula`.
 """
 
@@ -27,7 +27,7 @@ class Exchanged:
     ----------
     traffic : Traffic
     thickness : tuple of int
-        Of the thinnest subdomain along each axis.
+        Minimum thickness of a subdomain along each axis.
     periodic : tuple of bool
     """
 
@@ -37,7 +37,7 @@ class Exchanged:
 
 
 def exchanged_by(problem: Problem) -> Exchanged:
-    """Return the exchanges of a step, without memory for fields."""
+    """Return the exchanges of a step, without allocating fields."""
     grid = problem.grid
     schedule = compile_program(problem.program, grid)
     return Exchanged(Traffic.of_schedule(schedule), tuple(least_thickness(schedule)), tuple(grid.periodic))
@@ -50,11 +50,11 @@ class Theory:
     Attributes
     ----------
     exchanged : mapping of int or None to Exchanged
-        By the order of differences; None for a case that is a program.
+        Exchanges by the order of differences. The order is None for a case that is a program.
     per_byte : float or None
-        1/β, seconds; None where nothing was measured that is exchanged.
+        1/β in seconds per byte; None if no exchange was measured.
     measured_on : int
-        The subdomains between which that was measured; 0 where it was not.
+        Number of subdomains in the measured exchange; 0 if no exchange was measured.
     """
 
     exchanged: Mapping[int | None, Exchanged]
@@ -63,30 +63,34 @@ class Theory:
 
     @classmethod
     def of(cls, exchanged: Mapping[int | None, Exchanged], measurements: Sequence[Measurement]) -> Theory:
-        """Return the theory from the exchange alone of the largest grid on the fewest subdomains."""
+        """Return the theory, with 1/β from the exchange of the largest grid on the fewest subdomains."""
         exchanges = [m for m in measurements if (m["only"], m["halo"]) == ("exchange", "read")]
         several = [m for m in exchanges if subdomains(m) > 1 and m["order"] in exchanged]
         if not several:
             return cls(exchanged, None)
-        one = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
-        moved = _formula(exchanged[one["order"]], one, per_cell=0.0, per_byte=1.0).between
-        return cls(exchanged, 1e-9 * ns(one) * one["cells"] / moved if moved else None, subdomains(one))
+        smallest = min(several, key=lambda m: (subdomains(m), -m["cells"], m["threads"]))
+        halo_bytes = _formula(exchanged[smallest["order"]], smallest, per_cell=0.0, per_byte=1.0).between
+        return cls(
+            exchanged,
+            1e-9 * ns(smallest) * smallest["cells"] / halo_bytes if halo_bytes else None,
+            subdomains(smallest),
+        )
 
     def ns(self, measurement: Measurement, base: Measurement) -> float | None:
-        """Return the nanoseconds of a cell and step; None if 1/β is needed but unknown, or the exchange is.
+        """Return the nanoseconds per cell and step; None if the exchange or a required 1/β is unknown.
 
         Parameters
         ----------
         measurement : dict
-            Its shape and subdomains count.
+            Measurement with the shape, the subdomains and the order.
         base : dict
-            1/π is the time of a cell of one of its subdomains.
+            Measurement that gives 1/π, the time of a cell on one subdomain.
         """
-        own = self.exchanged.get(measurement["order"])
-        if own is None or (self.per_byte is None and subdomains(measurement) > 1):
+        exchanged = self.exchanged.get(measurement["order"])
+        if exchanged is None or (self.per_byte is None and subdomains(measurement) > 1):
             return None
         per_cell = 1e-9 * ns(base) * subdomains(base)
-        step = _formula(own, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
+        step = _formula(exchanged, measurement, per_cell=per_cell, per_byte=self.per_byte or 0.0)
         return 1e9 * step.seconds / float(measurement["cells"])
 
 

@@ -22,7 +22,7 @@ from halocline.study.reporting.report import (
 from halocline.words import counted, duration
 
 NAMES = {methods: name for sets in (SETS, AWARE_SETS) for name, methods in sets.items()}
-# interface of devices: why no run lets MPI read their memory
+# reasons why MPI reads no device memory in any run, by the interface of the devices
 NOT_READ = {
     "opencl": "MPI libraries cannot read the memory of OpenCL devices",
     "cuda": "no run has a set of methods with gpu_aware",
@@ -30,21 +30,22 @@ NOT_READ = {
 
 
 def set_name(measurement: Measurement) -> str:
-    """Return the name of a set of transfer methods, or the methods of another set."""
+    """Return the name of the set of transfer methods of a run, or the methods if the set has no name."""
     methods = str(measurement["methods_asked"])
     return NAMES.get(methods, methods)
 
 
 def is_aware(measurement: Measurement) -> bool:
-    """Return whether MPI was to take messages out of the memory of devices."""
+    """Return whether a run requested MPI messages directly from device memory."""
     return "gpu_aware" in str(measurement["methods_asked"])
 
 
 def configuration(measurement: Measurement) -> str:
-    """Return the configuration as Section IV.C writes it, "1n/6r/6g/1363/ca".
+    """Return the configuration in the notation of Section IV.C, such as "1n/6r/6g/1363/ca".
 
-    It consists of nodes, ranks of a node, subdomains of a node (one for each device there), the extent of the
-    grid, and "ca" where MPI takes memory of devices. The number of hosts follows if several nodes are on one.
+    The parts are nodes, ranks of a node, subdomains of a node (one for each device), and extent of the grid.
+    The part "ca" follows if MPI reads device memory. The number of hosts follows if it is less than that of
+    nodes.
     """
     nodes, extent = q.nodes(measurement), "x".join(map(str, measurement["shape"]))
     extent = extent if len(set(measurement["shape"])) > 1 else str(measurement["shape"][0])
@@ -53,7 +54,7 @@ def configuration(measurement: Measurement) -> str:
 
 
 def _hosts(m: Measurement) -> int:
-    """Return the number of hosts of a run; that of nodes for a record of an older Halocline."""
+    """Return the number of hosts of a run; the number of nodes for a record of an older Halocline."""
     return int(m.get("hosts") or q.nodes(m))
 
 
@@ -67,12 +68,12 @@ def _column(m: Measurement) -> tuple[int, str]:
 
 
 def _lacks(m: Measurement) -> bool:
-    """Return whether MPI was asked to take memory of devices, and did not."""
+    """Return whether a run requested MPI messages from device memory, but sent none."""
     return is_aware(m) and "gpu_aware" not in m["methods"]
 
 
 def _speedup(m: Measurement, group: Group) -> float | None:
-    """Return the speed-up over MPI alone in the same configuration; None where that was not measured."""
+    """Return the speed-up over MPI alone in the same configuration; None if not measured."""
     first = group.where(lambda other: _row(other) == _row(m) and set_name(other) == "+remote").members
     return first[0]["seconds"] / m["seconds"] if first else None
 
@@ -85,10 +86,10 @@ def _cell(m: Measurement, group: Group) -> str:
 
 
 def tables(group: Group) -> Iterator[Table]:
-    """Yield the times and the bytes of each size: rows are configurations, columns are sets."""
+    """Yield tables of times and bytes for each size, with configurations in rows and sets in columns."""
     for size in group.by(lambda m: m["n"]):
         one = size.first
-        what = f"{counted(one['fields'], one['dtype'] + ' field')}, radius {one['radius']}"
+        exchange_text = f"{counted(one['fields'], one['dtype'] + ' field')}, radius {one['radius']}"
         pivot = partial(
             pivot_table,
             rows=Axis(_row, configuration),
@@ -97,32 +98,36 @@ def tables(group: Group) -> Iterator[Table]:
         )
         note = q.wrapped("In brackets: speed-up over +remote, MPI alone.", *notes(size))
         yield pivot(
-            "Time of an exchange", group=size, cell=_cell, note=note, heading=f"{what}, n = {one['n']}"
+            "Time of an exchange",
+            group=size,
+            cell=_cell,
+            note=note,
+            heading=f"{exchange_text}, n = {one['n']}",
         )
-        taken = size.where(lambda m: not _lacks(m))
-        yield pivot("Bytes into the busiest rank", group=taken, cell=lambda m, g: into_a_rank(m))
+        available = size.where(lambda m: not _lacks(m))
+        yield pivot("Bytes into the busiest rank", group=available, cell=lambda m, g: into_a_rank(m))
 
 
 def notes(group: Group) -> list[str]:
-    """Return sentences on the methods that were not taken, and on processors that ranks share."""
-    found, first = dict[str, None](), group.first
+    """Return sentences on unavailable methods, and on cores that several threads share."""
+    sentences, first = dict[str, None](), group.first
     for m in group.members:
-        for method, why in m.get("unavailable", {}).items():
-            found[f"{configuration(m)}: {method} is not taken: {why}."] = None
+        for method, reason in m.get("unavailable", {}).items():
+            sentences[f"{configuration(m)}: {method} is not taken: {reason}."] = None
     if not any(map(is_aware, group.members)):
         interface = first["devices"][0]["device"].partition(":")[0] if first["devices"] else "cpu"
-        why = NOT_READ.get(interface, UNFIT_ON_HOST["gpu_aware"])
-        found[f"MPI from memory of devices (ca) is not measured: {why}."] = None
+        reason = NOT_READ.get(interface, UNFIT_ON_HOST["gpu_aware"])
+        sentences[f"MPI from memory of devices (ca) is not measured: {reason}."] = None
     for m in group.members:
         cores, threads = m["machine"]["cores"], -(-m["ranks"] * m["threads"] // _hosts(m))
         if threads > cores:
-            where = f"{threads} threads of a host share its {counted(cores, 'core')}"
-            found[f"{configuration(m)}: {where}."] = None
-    return list(found)
+            shared_cores = f"{threads} threads of a host share its {counted(cores, 'core')}"
+            sentences[f"{configuration(m)}: {shared_cores}."] = None
+    return list(sentences)
 
 
 def sentences(group: Group) -> Iterator[str]:
-    """Yield what all methods together are worth in each configuration."""
+    """Yield a sentence for each configuration on the speed-up by all methods together."""
     for size in group.by(lambda m: m["n"]):
         for m in sorted(size.where(lambda m: set_name(m) == "+kernel" and not _lacks(m)).members, key=_row):
             if (ratio := _speedup(m, size)) is not None:
@@ -153,7 +158,7 @@ def _links(m: Measurement) -> str:
     """Return a sentence on the distances between devices that decide the placement."""
     if m["link_time"] is not None:
         return q.wrapped("Links: time of the messages of a node on its links, Σ w d, over that in order.")
-    why = m["links"] or "ranks take the subdomains, not devices"
+    reason = m["links"] or "ranks take the subdomains, not devices"
     return q.wrapped(
-        f"{why[0].upper()}{why[1:]}. Both placements are in order, and the speed-up is 1 but for noise."
+        f"{reason[0].upper()}{reason[1:]}. Both placements are in order, and the speed-up is 1 but for noise."
     )

@@ -20,11 +20,11 @@ from halocline.study.reporting.report import Column, Contents, Group, by_layout,
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEPS = 100  # that Table 4 counts instructions of
+STEPS = 100  # number of steps whose instructions Table 4 counts
 
 
 def bits(measurement: Measurement) -> int:
-    """Return the vector length of a run in bits; 0 where the compiler chose it."""
+    """Return the vector length of a run in bits; 0 if the compiler chose it."""
     text = measurement["environment"].get(VECTORS) or ""
     return int(text) if text in map(str, VECTOR_BITS) else 0
 
@@ -53,7 +53,7 @@ def _counted(kind: str, measurement: Measurement, group: Group) -> str:
 
 
 def _compiler(measurement: Measurement) -> str:
-    """Return name and version of the compiler, without the packager's text: "g++ 12.2.0"."""
+    """Return the name and version of the compiler, such as "g++ 12.2.0", without the packager's text."""
     machine = measurement["machine"]
     version = re.search(r"\d+(\.\d+)+", machine["compiler_version"] or "")
     return " ".join((Path(machine["compiler"] or "unknown").name, *([version[0]] if version else [])))
@@ -88,13 +88,13 @@ def _tables(group: Group) -> Iterator[Table]:
 
 def _sentences(group: Group) -> Iterator[str]:
     for line in group.by(_line):
-        share, where = amdahl(line), _words(line.first)
+        share, line_text = amdahl(line), _words(line.first)
         if share is None:
             continue
         if 0.0 <= share <= 1.0:
-            yield f"{where}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
+            yield f"{line_text}: as by Amdahl's law with {share:.2f} of the time proportional to 1 / bits."
         else:
-            yield f"{where}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
+            yield f"{line_text}: no share by Amdahl's law: {share:.2f} of the time would follow 1 / bits."
     if any(measurement.get("instructions") is None for measurement in group.members):
         yield (
             "Instructions are not counted in all runs: this takes objdump (binutils of Debian), g++, x86-64, "

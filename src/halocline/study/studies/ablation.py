@@ -1,4 +1,4 @@
-"""Value of each part of the machinery: one option changed at a time."""
+"""Ablation study: runs with one option changed at a time."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def change(measurement: Measurement) -> str:
-    """Return the name of the change of a run; of one that another version made, its options."""
+    """Return the name of the change of a run, or its options if the change has no name."""
     varied = measurement.get("varied", {})
     options = ", ".join(f"{option} {value}" for option, value in varied.items())
     return next((name for name, known in CHANGES.items() if known == varied), options)
 
 
 def _number(measurement: Measurement) -> tuple[int, str]:
-    """Return the key that sorts changes as `CHANGES` does, others last."""
+    """Return the sort key of a run by the order of `CHANGES`, with other changes last."""
     name = change(measurement)
     return (list(CHANGES).index(name) if name in CHANGES else len(CHANGES)), name
 

@@ -1,4 +1,4 @@
-"""Convergence: finer and finer grids, compared with what is known exactly, a paper, or each other."""
+"""Convergence study: finer grids compared with exact solutions, published results, or each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Convergence(Study):
     pictures = ("convergence.png",)
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return a run for each grid: of a solve, of a file, or of each line of the families of a problem."""
+        """Return a run for each grid of a solve, of a file, or of each line of a problem."""
         if asked.is_linear:
             return _of_solves(asked)
         known = asked.ready().known
@@ -45,7 +45,7 @@ class Convergence(Study):
         return "done" if measurement["error"] is None else f"error {measurement['error']:.4e}"
 
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
-        """Return the measurements with differences of grids, or with the numbers of a steady state."""
+        """Return the measurements with differences between grids, or with numbers of a steady state."""
         from halocline.study.reporting import extrapolation
 
         if "--state" in runs[0].extra:
@@ -60,34 +60,34 @@ class Convergence(Study):
         return measurements
 
     def report(self, group: Group) -> Report:
-        """Return the report of solves beside the published ones, of steady states, or of errors."""
+        """Return the report of solves with published results, of steady states, or of errors."""
         from halocline.study.reporting import errors, extrapolation, solves
 
-        found, one = group.members, group.first
+        members, one = group.members, group.first
         if is_solve(one):
             return Report(
-                [solves.table(found)],
-                solves.verdicts(found),
-                lambda: {"convergence.png": solves.plot(found)},
+                [solves.table(members)],
+                solves.verdicts(members),
+                lambda: {"convergence.png": solves.plot(members)},
                 what=f"{one['method']} to {one['rtol']:g}",
                 footer=solves.CLOCK,
             )
         if "extrapolated" in one:
-            limits = extrapolation.limits(found)
+            limits = extrapolation.limits(members)
             return Report(
-                extrapolation.tables(found, limits),
-                extrapolation.verdicts(found, limits),
-                lambda: {"convergence.png": extrapolation.plot(found, limits)} if limits else {},
+                extrapolation.tables(members, limits),
+                extrapolation.verdicts(members, limits),
+                lambda: {"convergence.png": extrapolation.plot(members, limits)} if limits else {},
                 {"extrapolated": limits},
                 "Numbers of the steady state on finer and finer grids",
                 "Numbers are those at the end of each run, which is its steady state.",
             )
         name = one["error_is"]
         between = name == differences.NAME
-        compared = found[:-1] if between else found  # the finest grid has no finer one
+        compared = members[:-1] if between else members  # the finest grid has no finer one
         footer = "Errors are those at the end of each run."
         return Report(
-            errors.tables(found, name),
+            errors.tables(members, name),
             errors.verdicts(compared),
             lambda: {"convergence.png": errors.plot(compared, name)} if compared else {},
             {"orders": errors.orders(compared)},
@@ -139,11 +139,11 @@ def _of_lines(asked: Asked) -> list[Run]:
     from halocline.study.reporting import errors, extrapolation
 
     command, case = asked.command, asked.ready()
-    given = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
+    parameters = {name: case.declared[name].parsed(name, text) for name, text in case.given.items()}
     (layout,) = asked.layouts
     runs = []
-    for label, family in errors.lines(case, given, command.dim, asked.sizes):
-        settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in given]
+    for label, family in errors.lines(case, parameters, command.dim, asked.sizes):
+        settings = [f"{name}={value}" for name, value in family.lines[0].items() if name not in parameters]
         of_line = replace(command.but(dim=family.dim), settings=(*command.settings, *settings))
         if case.known.is_extrapolated:
             _check_three(family.sizes)
@@ -171,7 +171,7 @@ def _converging() -> list[str]:
 
 
 def _check_three(sizes: Sequence[int]) -> None:
-    """Raise InputError where there are too few grids for an order."""
+    """Raise InputError if the number of grids is too small for an order."""
     if len(sizes) < LEAST_GRIDS:
         raise InputError(
             f"--n {','.join(map(str, sizes))}: expected {LEAST_GRIDS} numbers or more: without an exact "
@@ -180,7 +180,7 @@ def _check_three(sizes: Sequence[int]) -> None:
 
 
 def _check_times(measurements: Sequence[Measurement]) -> None:
-    """Raise InputError where runs end at different times: their fields do not compare."""
+    """Raise InputError if runs end at different times, because their fields are not comparable."""
     times = [m["time"] for m in measurements]
     if any(time is not None and abs(time - times[0]) > 1e-9 * abs(times[0]) for time in times):
         ends = ", ".join(f"t = {m['time']:g} with n = {m['n']}" for m in measurements)

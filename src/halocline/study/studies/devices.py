@@ -1,4 +1,4 @@
-"""Processors and devices: the same problem on cores and on devices (Pekkilä et al. 2022, Fig. 15)."""
+"""Study of processors and devices with the same problem (Pekkilä et al. 2022, Fig. 15)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from halocline.study.study import Asked, Study
 
 
 def on_each(asked: Asked) -> list[dict[str, Any]]:
-    """Return the options of runs on cores, and on the devices of the request or else of this machine."""
+    """Return the options of runs on cores, and on the requested devices or else those of this machine."""
     from halocline.run.devices.devices import present_interface
 
-    own = asked.command.device
-    names = dict.fromkeys(("cpu", present_interface() if own is None else own))
+    requested_device = asked.command.device
+    names = dict.fromkeys(("cpu", present_interface() if requested_device is None else requested_device))
     return [{"device": name} for name in names if name is not None]
 
 
 def interface(measurement: Measurement) -> str:
-    """Return "cpu", "cuda" or "opencl"."""
+    """Return the interface of a run: "cpu", "cuda" or "opencl"."""
     return str(measurement.get("device") or "cpu").partition(":")[0]
 
 

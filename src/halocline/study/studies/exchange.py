@@ -1,4 +1,4 @@
-"""The exchange of halos alone, with transfer methods added in turn (Pearson et al. 2020, Figs. 12 and 13)."""
+"""Study of the exchange alone, with transfer methods added in turn (Pearson et al. 2020, Figs. 12, 13)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from halocline.study.study import Asked, Run, Study
 
 
 class Exchange(Study):
-    """Study on `halocline bench exchange`."""
+    """Study of the command `halocline bench exchange`."""
 
     footer = (
         "Time is that of one exchange on the slowest rank: the mean of 30 without a barrier between them, "
@@ -23,7 +23,7 @@ class Exchange(Study):
     )
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return a run for each set of transfer methods."""
+        """Return a run for each size, layout and set of transfer methods."""
         check_exchange_alone(asked.command.name)
         device, subdomains = asked.command.device, asked.number("subdomains", SUBDOMAINS)
         scaling, runs = asked.given.get("scaling") or "weak", []
@@ -31,9 +31,11 @@ class Exchange(Study):
         sets = [*SETS.values(), *(AWARE_SETS.values() if is_cuda else ())]
 
         def on_devices(run: Run) -> Run:
-            count, each = shared_out(subdomains, run.layout.ranks, device, run.layout.per_node)
+            count, subdomains_per_rank = shared_out(subdomains, run.layout.ranks, device, run.layout.per_node)
             shape = weak_shape(run.n, count if scaling == "weak" else 1)
-            return replace(run, command=run.command.but(subdomains_per_rank=each), shape=shape, at=shape)
+            return replace(
+                run, command=run.command.but(subdomains_per_rank=subdomains_per_rank), shape=shape, at=shape
+            )
 
         for n, layout, methods in itertools.product(asked.sizes or (64,), self.layouts(asked), sets):
             command, shape = asked.command.but(decomposition="bisection", methods=methods), weak_shape(n, 1)

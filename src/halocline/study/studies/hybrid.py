@@ -1,4 +1,4 @@
-"""Hybrid runs: the same cores shared out among ranks and threads (UMBC HPCF-2018-10, Tables 7.1 and 7.2)."""
+"""Study of hybrid runs: the same cores split into ranks and threads (UMBC HPCF-2018-10, Tables 7.1, 7.2)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def hybrid_table(group: Group, heading: str = "") -> Table:
 
 
 def alike(measurement: Measurement) -> Any:
-    """Return the key of nodes, hosts and cores, of which splits are compared."""
+    """Return the key of nodes, hosts and cores; splits with equal keys are compared."""
     return q.nodes(measurement), measurement.get("hosts") or 1, q.units(measurement)
 
 
 def over_nodes(group: Group, heading: str = "") -> Iterator[Table]:
-    """Yield tables of splits in rows and nodes in columns: times, and those over the fastest of a column."""
+    """Yield tables with splits in rows and nodes in columns: times, and ratios to the fastest split."""
     bests = {alike(equals.first): equals.best for equals in group.by(alike)}
     yield pivot_table(
         "Wall clock, HH:MM:SS and seconds", group, c.wall_clock, rows=SPLIT, columns=NODES, heading=heading
@@ -74,23 +74,26 @@ def _sentences(group: Group) -> Iterator[str]:
         slowest = max(equals.members, key=q.pace)
         if slowest is not equals.best:
             times = f"{q.pace(slowest) / q.pace(equals.best):.2f} times as long"
-            where = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equals.first))}"
-            yield f"{where}: fastest with {q.layout(equals.best)}; with {q.layout(slowest)} {times}."
+            size_text = f"{q.size(slowest)} on {counted(q.units(slowest), q.unit(equals.first))}"
+            yield f"{size_text}: fastest with {q.layout(equals.best)}; with {q.layout(slowest)} {times}."
 
 
 def splits(layouts: Iterable[Layout]) -> list[Layout]:
-    """Return all layouts that share out the cores of each node, which are ranks of a node times threads."""
-    made = set()
+    """Return all splits of the cores of each node into ranks and threads.
+
+    The number of cores of a node is that of its ranks times that of their threads.
+    """
+    all_layouts = set()
     for layout in layouts:
         cores = (layout.per_node or layout.ranks) * layout.threads
         for threads in (t for t in range(1, cores + 1) if cores % t == 0):
             ranks = cores // threads
-            made.add(Layout(layout.nodes * ranks, threads, layout.per_node and ranks))
-    return sorted(made, key=lambda each: (each.nodes, each.ranks * each.threads, each.ranks))
+            all_layouts.add(Layout(layout.nodes * ranks, threads, layout.per_node and ranks))
+    return sorted(all_layouts, key=lambda split: (split.nodes, split.ranks * split.threads, split.ranks))
 
 
 class Hybrid(Study):
-    """Study on all ways to share out the cores."""
+    """Study of all splits of the cores into ranks and threads."""
 
     def layouts(self, asked: Asked) -> list[Layout]:
         return splits(asked.layouts)

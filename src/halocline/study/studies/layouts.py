@@ -26,12 +26,12 @@ class Layouts(Study):
     """Study that compares the fields of its runs."""
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return the runs, which leave their fields in files."""
+        """Return the runs, which write their fields to files."""
         runs = enumerate(super().runs(asked))
         return [replace(run, extra={"--state": str(asked.scratch / f"{k}.npz")}) for k, run in runs]
 
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
-        """Return the measurements with the greatest difference from the first run of the same grid."""
+        """Return the measurements with the maximum difference from the first run on the same grid."""
         models: dict[tuple[int, ...], str] = {}
         for run, measurement in zip(runs, measurements, strict=True):
             state = run.extra["--state"]

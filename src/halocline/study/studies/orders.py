@@ -26,12 +26,12 @@ def _side(direction: Sequence[int]) -> bool:
 
 
 def _order(measurement: Measurement) -> int:
-    """Return the order of differences as a key; 0 for a program, which has its own."""
+    """Return the order of differences as a sort key; 0 for a program."""
     return measurement["order"] or 0
 
 
 def _halo(order: int | None, group: Group) -> str:
-    """Return the bytes of a step and one cell of each side; "" if the exchange is unknown."""
+    """Return the halo bytes of a step and one cell of each side as text; empty if unknown."""
     exchanged = None if group.theory is None else group.theory.exchanged.get(order)
     if exchanged is None:
         return ""
@@ -82,7 +82,7 @@ def _sentences(group: Group) -> Iterator[str]:
 
 
 def of_several(group: Group) -> Group:
-    """Return the whole steps if they are of more than one order, else an empty group."""
+    """Return the whole steps if they have more than one order, else an empty group."""
     steps = c.whole_steps(group)
     return steps if len(steps.values("order")) > 1 else Group(())
 

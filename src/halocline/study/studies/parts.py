@@ -1,4 +1,4 @@
-"""Parts of a step: computing, exchanges and synchronisation timed alone (Pekkilä et al. 2022, Fig. 12)."""
+"""Study of a step and its parts, each timed alone (Pekkilä et al. 2022, Fig. 12)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from halocline.study.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# what is timed, by --only and --halo
+# values of --only and --halo by the name of the timed part
 PARTS = {
     "whole step": (None, "read"),
     "compute alone": ("compute", "read"),
@@ -28,7 +28,9 @@ PARTS = {
 }
 WHOLE, COMPUTE, EXCHANGE, EDGES, CORNERS, SYNCHRONISATION = PARTS
 KINDS = {kind: name for name, kind in PARTS.items()}
-OF_ALL_VERSIONS = {PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)}  # others are newer
+OF_ALL_VERSIONS = {
+    PARTS[name] for name in (WHOLE, COMPUTE, EXCHANGE, CORNERS)
+}  # older versions lack other parts
 NOTE = (
     "ns a cell and step. Beyond the longer: the whole step over the longer of compute and exchange.",
     "Edges: the exchange with all sides and edges of all fields. Corners: with all corners too.",
@@ -53,7 +55,7 @@ def overhead(parts: dict[str, float]) -> float:
 def share(parts: dict[str, float], more: str, less: str | None = None) -> float | None:
     """Return the time of a part, or that beyond another part, as a share of the whole step.
 
-    None where a part was not timed.
+    The result is None if a part was not timed.
     """
     if more not in parts or (less is not None and less not in parts):
         return None
@@ -116,13 +118,13 @@ def _time(name: str, head: str) -> Column:
 
 def _complete(group: Group) -> Group:
     """Return the measurements of the grids and layouts whose parts were all timed."""
-    own = c.own_order(group)
+    measurements = c.own_order(group)
 
     def place(m: Measurement) -> Any:
         return q.grid(m), by_layout(m)
 
-    timed = {place(layout.first): set(map(_kind, layout.members)) for layout in own.by(place)}
-    return own.where(lambda m: timed[place(m)] >= OF_ALL_VERSIONS and _kind(m) in KINDS)
+    timed = {place(layout.first): set(map(_kind, layout.members)) for layout in measurements.by(place)}
+    return measurements.where(lambda m: timed[place(m)] >= OF_ALL_VERSIONS and _kind(m) in KINDS)
 
 
 PARTS_OF_A_STEP = Contents(_tables, _sentences, {"parts.png": _figure}, _complete)

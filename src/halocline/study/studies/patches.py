@@ -1,4 +1,4 @@
-"""Patch sizes and schedules (WOMBAT: Mendygral et al. 2017, Figs. 5 and 9)."""
+"""Study of patch sizes and schedules of threads (WOMBAT: Mendygral et al. 2017, Figs. 5 and 9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def edge(measurement: Measurement) -> int:
-    """Return the last edge of a patch, along the contiguous axis; 0 where it is chosen automatically."""
+    """Return the edge of a patch along the contiguous axis; 0 if it is chosen automatically."""
     text = str(measurement.get("patch") or "").rpartition(",")[2]
     return int(text) if text.isdecimal() else 0
 
@@ -58,7 +58,7 @@ def _figure(group: Group) -> Figure | None:
 
 
 class Patches(Study):
-    """Study on given numbers of ranks and threads, or on all ways to share out the same cores."""
+    """Study with given numbers of ranks and threads, or with all splits of the same cores."""
 
     def layouts(self, asked: Asked) -> list[Layout]:
         return splits(asked.layouts) if asked.given.get("all_splits") else asked.layouts

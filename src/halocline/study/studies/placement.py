@@ -1,4 +1,4 @@
-"""Placement of subdomains on the devices of a node (Pearson et al. 2020, Section IV.B and Fig. 11)."""
+"""Study of the placement of subdomains on devices (Pearson et al. 2020, Section IV.B and Fig. 11)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from halocline.study.reporting.report import Contents
 from halocline.study.reporting.transfers import placement_tables
 from halocline.study.study import Asked, Run, Study
 
-SHAPE = (1440, 1452, 700)  # their worst case, in subdomains of 720 x 484 x 700
+SHAPE = (1440, 1452, 700)  # worst case of Pearson et al., with subdomains of 720 x 484 x 700
 
 
 class Placement(Study):
-    """Study on `halocline bench exchange --placement`."""
+    """Study of the command `halocline bench exchange --placement`."""
 
     footer = "Time is that of one exchange on the slowest rank: the median of runs of 30."
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return a run for each placement."""
+        """Return a run for each size, layout and placement."""
         check_exchange_alone(asked.command.name)
         count, runs = asked.number("subdomains", SUBDOMAINS), []
 
         def on_devices(run: Run) -> Run:
-            _, each = shared_out(count, run.layout.ranks, asked.command.device, run.layout.per_node)
-            return replace(run, command=run.command.but(subdomains_per_rank=each))
+            _, subdomains_per_rank = shared_out(
+                count, run.layout.ranks, asked.command.device, run.layout.per_node
+            )
+            return replace(run, command=run.command.but(subdomains_per_rank=subdomains_per_rank))
 
         for n, layout in itertools.product(asked.sizes or (180,), self.layouts(asked)):
             shape = tuple(round(n * cells / SHAPE[0]) for cells in SHAPE)

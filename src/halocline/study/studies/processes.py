@@ -1,4 +1,4 @@
-"""Processes of a node: one for all subdomains, or one for each (Pekkilä et al. 2022, Section 6)."""
+"""Study of one process for all subdomains of a node, or one for each (Pekkilä et al. 2022, Section 6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def way(measurement: Measurement) -> str:
 
 
 def _in_one(run: Run) -> Run:
-    """Return the run with the subdomains of all ranks in one process, which drives all devices if any."""
+    """Return a run by copies with all subdomains and devices in one process; return other runs unchanged."""
     if run.command.methods != COPIES["methods"]:
         return run
     from halocline.run.domain.execution import chosen_devices
@@ -32,17 +32,17 @@ def _in_one(run: Run) -> Run:
     on_devices, (ranks, threads, _) = chosen_devices(run.command.device).interface != "cpu", run.layout
     if run.layout.nodes > 1:
         raise InputError(f"--nodes {run.layout.nodes}: processes of one node are compared: give 1")
-    more = {"subdomains_per_rank": 1 if on_devices else ranks}
-    facts = {**run.facts, "varied": {**run.facts["varied"], **more}}
+    node_options = {"subdomains_per_rank": 1 if on_devices else ranks}
+    facts = {**run.facts, "varied": {**run.facts["varied"], **node_options}}
     layout = Layout(1, 1 if on_devices else ranks * threads)
-    return replace(run, command=run.command.but(**more), layout=layout, facts=facts)
+    return replace(run, command=run.command.but(**node_options), layout=layout, facts=facts)
 
 
 class Processes(Study):
     """Study of the same subdomains in one process and in several."""
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return the runs, with as many subdomains in one process as there are ranks in the other."""
+        """Return the runs with several processes, and those with all subdomains in one process."""
         return [_in_one(run) for run in super().runs(asked)]
 
 

@@ -1,4 +1,4 @@
-"""One-sided and two-sided messages by ranks of several threads (Mendygral et al. 2017, Fig. 8, right)."""
+"""Study of one-sided and two-sided messages of threaded ranks (Mendygral et al. 2017, Fig. 8, right)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Strong scaling: one problem on more and more ranks and threads.
+"""Study of strong scaling: one problem on increasing numbers of ranks and threads.
 
-Solves in the form of UMBC HPCF-2018-10, Tables 4.1 and 7.1; steps as Pekkilä et al. 2022, Figs. 10, 11, 15.
+Reports of solves follow UMBC HPCF-2018-10, Tables 4.1 and 7.1. Reports of steps follow Pekkilä et al. 2022,
+Figs. 10, 11, 15.
 """
 
 from __future__ import annotations
@@ -124,15 +125,17 @@ SOLVES = Contents(
 
 
 def _constants(group: Group) -> str:
-    said = (
+    text = (
         f"Efficiency is relative to {q.layout(group.base)}. The formula is max(work, exchange), with 1/π as "
         "measured on the fewest ranks of as many threads"
     )
     theory = group.theory
     if theory is not None and theory.per_byte is not None:
-        subs = f"{theory.measured_on} subdomains"
-        said += f", and 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subs}"
-    return q.wrapped(f"{said}.")
+        subdomains = f"{theory.measured_on} subdomains"
+        text += (
+            f", and 1/β = {1e9 * theory.per_byte:.3g} ns a byte, from an exchange alone between {subdomains}"
+        )
+    return q.wrapped(f"{text}.")
 
 
 def _tables_of_steps(group: Group) -> Iterator[Table]:
@@ -212,7 +215,7 @@ STEPS = Contents(
 
 
 def _variants(asked: Asked) -> list[dict[str, Any]]:
-    """Return the parts of a step, and the other orders, if options ask for them."""
+    """Return the parts of a step and the other orders, if options request them."""
     from halocline.ranges import ORDER, whole_numbers
 
     order, text = asked.command.order, asked.given.get("orders")

@@ -1,4 +1,4 @@
-"""Vector lengths and compilers: time and instructions of an update (Mendygral et al. 2017, Section 3.1.1)."""
+"""Study of vector lengths and compilers, with instruction counts (Mendygral et al. 2017, Section 3.1.1)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ class Vectors(Study):
     """Study that counts the instructions of each kernel library."""
 
     def sets_of_options(self, asked: Asked) -> list[dict[str, Any]]:
-        """Return the environments of the compilers and vector lengths, by default those of this CPU."""
+        """Return the environments of the compilers and vector lengths; by default all lengths of this CPU."""
         device = chosen_devices(asked.command.device)
         if device.interface != "cpu":
             raise InputError(f"--device {device}: vectors are those of the processor; use --device cpu")
         lengths = ",".join(str(bits) for bits in VECTOR_BITS if bits <= (widest_vector() or 128))
-        given = {**asked.given, "vectors": asked.given.get("vectors") or lengths}
-        sets = super().sets_of_options(replace(asked, given=given))
-        return [{"environment": {**asked.command.environment, **each["environment"]}} for each in sets]
+        given_options = {**asked.given, "vectors": asked.given.get("vectors") or lengths}
+        sets = super().sets_of_options(replace(asked, given=given_options))
+        return [
+            {"environment": {**asked.command.environment, **options_of_set["environment"]}}
+            for options_of_set in sets
+        ]
 
     def finish(self, runs: Sequence[Run], measurements: list[Measurement]) -> list[Measurement]:
-        """Return the measurements with the instructions of a cell and step."""
+        """Return the measurements with the number of instructions per cell and step."""
         return with_instructions(runs, measurements)
 
 

@@ -1,4 +1,4 @@
-"""Weak scaling: as many cells for each rank (Pekkilä et al. 2022, Fig. 13; the cavity code, Tables 1, 2)."""
+"""Study of weak scaling (Pekkilä et al. 2022, Fig. 13; the cavity code, Tables 1 and 2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EFFICIENCY = Column("\nefficiency", lambda m, g: q.percent(efficiency(m, g)))
 
 
 def efficiency(measurement: Measurement, group: Group) -> float:
-    """Return the time of a step on the fewest ranks of as many threads over that of a run."""
+    """Return the time of a step on the fewest ranks with equal threads, over the time of a run."""
     return q.of_a_rank(group.same_threads(measurement).base) / q.of_a_rank(measurement)
 
 
@@ -85,16 +85,16 @@ class Weak(Study):
     """Study on grids that grow with the ranks."""
 
     def runs(self, asked: Asked) -> list[Run]:
-        """Return the runs of each growth; on one subdomain all are the same."""
-        first, *others = whole_numbers(asked.given.get("growth") or "1", "--growth", Range(1, 2))
+        """Return the runs of each growth, without repetition of equal runs on one subdomain."""
+        first, *other_growths = whole_numbers(asked.given.get("growth") or "1", "--growth", Range(1, 2))
         runs = super().runs(replace(asked, given={**asked.given, "growth": first}))
-        for growth in others:
-            more = super().runs(replace(asked, given={**asked.given, "growth": growth}))
-            runs += [run for run in more if run.shape != asked.ready(run.n).shape]
+        for growth in other_growths:
+            growth_runs = super().runs(replace(asked, given={**asked.given, "growth": growth}))
+            runs += [run for run in growth_runs if run.shape != asked.ready(run.n).shape]
         return runs
 
     def place(self, asked: Asked, at: int | None, ready: Problem, layout: Layout) -> Run:
-        """Return the run of a problem with as many cells for each of so many ranks."""
+        """Return the run of a problem on a grid that grows with the ranks of the layout."""
         run, growth = super().place(asked, at, ready, layout), _growth(asked)
         ranks = layout.ranks * asked.command.subdomains_per_rank
         if growth is not None:
@@ -110,7 +110,7 @@ class Weak(Study):
 
 
 def _growth(asked: Asked) -> int | None:
-    """Return 1 or 2; None for a problem that has one number for its size."""
+    """Return the growth, 1 or 2; None for a problem whose size is a single number."""
     growth = int(asked.given.get("growth") or 1)
     if asked.has_settings and not asked.is_linear:
         return growth
