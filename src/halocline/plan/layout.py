@@ -1,4 +1,4 @@
-"""Which rank has which subdomains: a decomposition, and its placement on nodes, ranks and their devices."""
+"""Layouts: decompositions with the placement of subdomains on nodes, ranks and devices."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from halocline.ranges import RANKS, SUBDOMAINS
 
 @dataclass(frozen=True)
 class MovedSubdomains:
-    """Homes of subdomains that have moved, as far as one rank knows them: its own, and those around them.
+    """Homes of subdomains after a move, limited to the subdomains of one rank and their neighbours.
 
     Parameters
     ----------
     rank : int
     subdomains : tuple of int
-        Subdomains of this rank, in its order.
+        Subdomains of this rank, in the order of the rank.
     homes : mapping of int to (int, int)
-        For each subdomain that the rank knows: the rank that has it, and which of that rank's it is.
+        For each known subdomain: its rank, and its index among the subdomains of that rank.
     """
 
     rank: int
@@ -36,28 +36,27 @@ class MovedSubdomains:
 
 @dataclass(frozen=True)
 class Layout:
-    """The subdomains of a decomposition on ranks.
+    """Subdomains of a decomposition on ranks.
 
-    A node has a slot for each of its subdomains: those of its ranks one after the other. The subdomains of a
-    node follow each other in the decomposition, and every node places its own alike, so that nothing here
-    grows with the number of ranks, unless a launcher has dealt them out to nodes in another order
-    (``mpiexec --map-by node``).
+    A node has one slot per subdomain: the slots of its ranks, one rank after the other. The subdomains of a
+    node are consecutive in the decomposition, and all full nodes have the same placement. The size of a
+    layout therefore does not depend on the number of ranks. The exception is `nodes_of_ranks`, for launchers
+    that distribute ranks over nodes in another order (``mpiexec --map-by node``).
 
     Parameters
     ----------
     decomposition : Decomposition
     ranks_per_node : int
-        The last node may have fewer.
+        Ranks of a full node. The last node may have fewer ranks.
     subdomains_per_rank : int
     slots : tuple of int
-        The slot of each subdomain of a node.
-        Empty: in order.
+        Slot of each subdomain of a node. Empty: in order.
     placement : str
-        How the slots were chosen.
+        Strategy that selected the slots.
     nodes_of_ranks : tuple of int
-        The node of each rank, where they do not follow each other node by node.
+        Node of each rank; empty if consecutive ranks fill one node after the other.
     moved : MovedSubdomains, optional
-        Where subdomains are once they have moved, as far as one rank knows it.
+        Homes of subdomains after a move, as far as this rank requires them.
     """
 
     decomposition: Decomposition
@@ -66,12 +65,12 @@ class Layout:
     slots: tuple[int, ...]
     placement: str = "trivial"
     nodes_of_ranks: tuple[int, ...] = ()
-    # another on each rank, so that it is no part of what ranks compare
+    # different on each rank, and therefore excluded from comparisons of layouts between ranks
     moved: MovedSubdomains | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, decomposition: Decomposition) -> Layout:
-        """One subdomain on each rank, in order, and all ranks on one node."""
+        """Return the layout with one subdomain on each rank, in order, and all ranks on one node."""
         return cls(decomposition, decomposition.count, 1, ())
 
     @property
@@ -86,12 +85,12 @@ class Layout:
 
     @property
     def slots_per_node(self) -> int:
-        """Subdomains of a full node."""
+        """Number of subdomains of a full node."""
         return self.ranks_per_node * self.subdomains_per_rank
 
     @cached_property
     def ranks_by_node(self) -> Sequence[int]:
-        """All ranks, node by node."""
+        """All ranks, sorted by node."""
         nodes = self.nodes_of_ranks
         if not nodes:
             return range(self.ranks)
@@ -99,13 +98,13 @@ class Layout:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """The place of each rank in `ranks_by_node`."""
+        """Position of each rank in `ranks_by_node`."""
         return {rank: place for place, rank in enumerate(self.ranks_by_node)}
 
     def home(self, subdomain: int) -> tuple[int, int]:
-        """The rank that has a subdomain, and which of that rank's it is.
+        """Return the rank of a subdomain, and the index of the subdomain on this rank.
 
-        Of subdomains that have moved, only those known to `moved` are found.
+        After a move, only the subdomains in `moved` are available.
         """
         if self.moved is not None:
             return self.moved.homes[subdomain]
@@ -114,7 +113,7 @@ class Layout:
         return self.ranks_by_node[place], local
 
     def owned(self, rank: int) -> tuple[int, ...]:
-        """The subdomains of a rank, in its order."""
+        """Return the subdomains of a rank, in the order of the rank."""
         if not 0 <= rank < self.ranks:
             raise IndexError(f"rank {rank} of {self.ranks}")
         if self.moved is not None:
@@ -124,20 +123,20 @@ class Layout:
         node, slot = divmod(first, self.slots_per_node)
         if not self._placed(node):
             return tuple(range(first, first + self.subdomains_per_rank))
-        found = {s: node * self.slots_per_node + within for within, s in enumerate(self.slots)}
-        return tuple(found[slot + local] for local in range(self.subdomains_per_rank))
+        subdomains = {s: node * self.slots_per_node + within for within, s in enumerate(self.slots)}
+        return tuple(subdomains[slot + local] for local in range(self.subdomains_per_rank))
 
     def node(self, rank: int) -> int:
-        """The node of a rank."""
+        """Return the node of a rank."""
         return self.nodes_of_ranks[rank] if self.nodes_of_ranks else rank // self.ranks_per_node
 
     def slot(self, subdomain: int) -> tuple[int, int]:
-        """The node of a subdomain, and its slot there."""
+        """Return the node of a subdomain, and its slot on this node."""
         node, within = divmod(subdomain, self.slots_per_node)
         return node, self.slots[within] if self._placed(node) else within
 
     def _placed(self, node: int) -> bool:
-        """A node that is not full leaves its subdomains in order."""
+        """Return True if a node uses `slots`; a node that is not full keeps its subdomains in order."""
         return bool(self.slots) and (node + 1) * self.slots_per_node <= self.decomposition.count
 
 
@@ -155,23 +154,25 @@ def lay_out(
     distance: Sequence[Sequence[float]] | None = None,
     nodes_of_ranks: tuple[int, ...] = (),
 ) -> Layout:
-    """Cut a grid over nodes, ranks and the subdomains of a rank, and place them.
+    """Cut a grid over nodes, ranks and the subdomains of a rank, and place the subdomains.
 
     Parameters
     ----------
     shape : sequence of int
+        Cells of the grid along each axis.
     ranks : int
     ranks_per_node : int, optional
-        All on one node by default. On one node, where not all nodes have as many ranks, or where the parts of
-        each axis are given, the grid is cut in one level.
+        Ranks of a node; by default, all ranks are on one node. A grid is cut in one level, without regard to
+        nodes, in three cases: there is only one node, nodes have different numbers of ranks, or `strategy`
+        gives the parts of each axis.
     subdomains_per_rank : int
     strategy, traffic, thickness, periodic
-        As for `halocline.plan.decompose`.
+        See `halocline.plan.decompose`.
     placement : {"aware", "trivial", "random"}
         See `halocline.plan.place`.
     distance : matrix, optional
-        Seconds per byte between the slots of a node. Without it all are equally far: then the placement
-        "aware" is "trivial".
+        Seconds per byte between the slots of a node. By default, all distances are equal, and "aware" is the
+        same as "trivial".
     nodes_of_ranks : tuple of int
         See `Layout`.
 
@@ -199,7 +200,7 @@ def lay_out(
         cut = decompose(shape, ranks * subdomains_per_rank, **options)
     if distance is None and placement != "random":
         return Layout(cut, per_node, subdomains_per_rank, (), nodes_of_ranks=nodes_of_ranks)
-    # a node in the middle exchanges most; nodes are cut alike
+    # a node in the middle exchanges most; all nodes are cut in the same way
     first = ranks // per_node // 2 * slots
     sent = flow(cut, traffic, range(first, first + slots))
     order = place(sent, [[1.0] * slots] * slots if distance is None else distance, strategy=placement)
@@ -207,10 +208,10 @@ def lay_out(
 
 
 def link_time(layout: Layout, traffic: Traffic, distance: Sequence[Sequence[float]] | None) -> float | None:
-    """Return the time of messages on the links of a node, over that of subdomains that are placed in order.
+    """Return the message time on the links of a node, relative to the trivial placement.
 
-    It is the ratio of Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. 1 for subdomains in order.
-    None: the distance is not known, or devices take no subdomains.
+    The time is Σ w_ij d_f(i)f(j) of Pearson et al. (2020), Section III.B. The ratio is 1 for subdomains in
+    order. The result is None if the distance is unknown, or if the subdomains are not placed.
     """
     if distance is None or not layout.slots:
         return None

@@ -1,4 +1,4 @@
-"""Decompositions of two levels: first over nodes, then over the devices or ranks of a node."""
+"""Decompositions of two levels: over nodes, and over the devices or ranks of a node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from halocline.lang.axes import per_axis, whole
 from halocline.plan.decompose import Decomposition, Parts, decompose
 from halocline.plan.traffic import Traffic
 
-OVER_NODES = ("morton", "row")  # strategies that number the subdomains of all nodes at once
+OVER_NODES = ("morton", "row")  # strategies that number the subdomains of all nodes in one sequence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,25 +30,26 @@ def decompose_levels(
     thickness: int | Sequence[int] | None = None,
     periodic: bool | Sequence[bool] = True,
 ) -> Decomposition:
-    """Cut a grid over nodes, so that the network carries least, and each node's part over its devices.
+    """Cut a grid over nodes with minimum network traffic, and the part of each node over its devices.
 
-    The subdomains of node k are those numbered from k `per_node` on. The strategies `morton` and `row` number
-    the subdomains of all nodes at once, as in Pekkilä et al. 2022, Section 3.3 and Fig. 6, so that nodes have
-    no level of their own.
+    The subdomains of node k have consecutive numbers that start at k `per_node`. The strategies `morton` and
+    `row` cut in one level and number the subdomains of all nodes in one sequence. See Pekkilä et al. 2022,
+    Section 3.3 and Fig. 6.
 
     Parameters
     ----------
     shape : sequence of int
+        Cells of the grid along each axis.
     nodes, per_node : int
-        Their product is the number of subdomains.
+        Number of nodes, and of subdomains per node.
     strategy, radius, traffic, thickness, periodic
-        As for `halocline.plan.decompose`; a strategy holds for both levels.
+        See `halocline.plan.decompose`. The strategy applies to both levels.
 
     Returns
     -------
     Decomposition
-        Its cost is that of a device: what its exchange brings from other nodes, at worst. With `morton` and
-        `row` it is that of a subdomain.
+        Its cost is the maximum volume that a device receives from other nodes in an exchange. With `morton`
+        and `row`, it is the cost of a subdomain.
     """
     if strategy in OVER_NODES:
         return decompose(
@@ -62,7 +63,7 @@ def decompose_levels(
         )
     cut = partial(decompose, strategy=strategy, radius=radius, traffic=traffic, thickness=thickness)
     outer = cut(shape, nodes, periodic=periodic)
-    # the ends of an axis that one node spans lead to itself, or to walls
+    # the ends of an axis that one node spans are walls or border on the node itself
     ends = [p > 1 for p in outer.parts]
 
     def within(shape: Sequence[int]) -> tuple[Decomposition, tuple[int, ...]]:
@@ -72,10 +73,11 @@ def decompose_levels(
     inner, parts = within([-(-n // p) for n, p in zip(outer.shape, outer.parts, strict=True)])
     if thickness is None:
         layers = (traffic or Traffic.of_radius(radius, outer.ndim)).layers
-        thickness = [max(own) for own in layers]
+        thickness = [max(pair) for pair in layers]
     least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
-        # nodes' parts are not equal: what fits the largest is too thin for the smallest
+        # the parts of nodes differ in size: a cut that fits the largest part is too thin for the smallest
+        # part
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost
@@ -83,14 +85,14 @@ def decompose_levels(
 
 
 def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
-    """Return the subdomains along each axis of a node that has `per_node` subdomains in sequence.
+    """Return the parts along each axis of a node that has `per_node` consecutive subdomains.
 
     They are the last digits of the number of a subdomain; see `Decomposition.order`.
 
     Raises
     ------
     InputError
-        So many subdomains in sequence fill no box.
+        The given number of consecutive subdomains does not form a box.
     """
     parts, remaining = [1] * decomposition.ndim, per_node
     for axis, factor in reversed(decomposition.order):
@@ -108,17 +110,18 @@ def parts_of_node(decomposition: Decomposition, per_node: int) -> Parts:
 
 
 def flow(decomposition: Decomposition, traffic: Traffic, subdomains: Sequence[int]) -> NDArray[np.float64]:
-    """The bytes that subdomains of a node send each other in an exchange.
+    """Return the bytes that the subdomains of a node send each other in an exchange.
 
     Parameters
     ----------
     subdomains : sequence of int
-        Numbers of subdomains, those of one node.
+        Numbers of the subdomains of one node.
 
     Returns
     -------
     array (n, n)
-        From the i-th to the j-th of them; on the diagonal what one sends to itself around a periodic axis.
+        Bytes from the i-th to the j-th subdomain. The diagonal contains the bytes that a subdomain sends to
+        itself across a periodic axis.
     """
     import numpy as np
 

@@ -1,8 +1,8 @@
-"""Machines as data: the devices of a node, the links between them, and the network, from TOML files.
+"""Machine descriptions: the devices of a node, the links between them, and the network, from TOML files.
 
 A file names the parts of a node (devices, sockets, switches, network cards) and the links between pairs of
-them. What goes from one part to another takes the widest route: of all chains of links the one whose
-narrowest link carries most, and of equally wide ones the shortest.
+parts. Data take the widest route between two parts: the chain of links with the maximum bandwidth of its
+narrowest link. Of equally wide chains, the route is the shortest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class Device(_Part):
-    """The devices of a node, all of one kind.
+    """Devices of a node, all of one kind.
 
     Attributes
     ----------
@@ -33,32 +33,33 @@ class Device(_Part):
         A CPU device is a socket.
     model : str
     count : int
-        In one node; they are called device0, device1, ... in links.
+        Number of devices per node. Links refer to them as device0, device1, ...
     bandwidth : float
-        Bytes a second between the device and its own memory.
+        Bytes per second between the device and its memory.
     memory : float
-        Bytes.
+        Size of the device memory in bytes.
     flops : float
-        Operations of float64 a second, at most; twice as many of float32.
+        Peak float64 operations per second. The float32 peak is twice this rate.
     sustained : float
-        Share of `flops` that sweeps reach where arithmetic is the limit.
+        Fraction of `flops` that compute-bound sweeps reach.
     cores : int, optional
-        Cores of a processor. Without it threads are not told from cores.
+        Cores of a processor. By default, each thread counts as a core.
     launch : float
-        Seconds from one kernel to the next on an idle device.
+        Seconds between consecutive kernels on an idle device.
     routes : bool
-        Whether what others send may pass through a device.
+        True if a device may forward data between other parts.
     latency : float
-        Seconds from one rank to another that share a device.
+        Latency in seconds between two ranks that share a device.
     messages : float, optional
-        Bytes a second of messages between two such ranks; half of `bandwidth`, to read and to write, where
-        not given.
+        Bytes per second of messages between two such ranks. By default, half of `bandwidth`, because a copy
+        reads and writes.
     core_bandwidth : float, optional
-        Bytes a second between one core and memory, at most; as much as the device has where not given.
+        Maximum bytes per second between one core and memory; by default, `bandwidth`.
     cache : float
         Bytes of the cache that the cores of a processor share.
     cache_bandwidth : float, optional
-        Bytes a second between one core and its caches. Without it fields in a cache are as far as memory.
+        Bytes per second between one core and its caches. By default, fields in the cache are as slow as
+        fields in memory.
     """
 
     kind: Literal["gpu", "cpu"]
@@ -84,13 +85,13 @@ class Link(_Part):
     Attributes
     ----------
     ends : list of (str, str)
-        The parts that each joins.
+        Pair of parts that each link joins.
     bandwidth : float
-        Bytes a second of one of them in one direction.
+        Bytes per second of one link in one direction.
     latency : float
-        Seconds that a message takes to cross it.
+        Seconds that a message takes to cross the link.
     duplex : bool
-        Whether both directions have that bandwidth at once.
+        True if both directions have this bandwidth at the same time.
     """
 
     ends: tuple[tuple[str, str], ...] = Field(min_length=1)
@@ -103,18 +104,18 @@ Route = tuple[tuple[str, str, Link], ...]
 
 
 class Network(_Part):
-    """What joins nodes: a network without bottlenecks of its own, reached through the node's cards.
+    """Network between nodes, without bottlenecks, reached through the network cards of each node.
 
     Attributes
     ----------
     cards : list of str
-        Parts of the node; each has a link to the rest.
+        Parts of the node; each card has a link to another part.
     bandwidth : float
-        Bytes a second of one card in one direction.
+        Bytes per second of one card in one direction.
     latency : float
         Seconds from card to card.
     overhead : float
-        Seconds that sending or receiving a message takes on a rank.
+        Seconds that a rank spends on sending or receiving a message.
     """
 
     cards: tuple[str, ...] = Field(min_length=1)
@@ -124,20 +125,20 @@ class Network(_Part):
 
 
 class Host(_Part):
-    """Processors of a node of GPUs: messages by the method "mpi" go through their memory.
+    """Host processors of a node of GPUs; messages of the method "mpi" pass through their memory.
 
     Attributes
     ----------
     sockets : list of str
-        Parts of the node; each device has its buffers at the nearest one.
+        Parts of the node. Each device has its host buffers at the nearest socket.
     copying : float
-        Bytes a second that a rank copies out of the memory of another process of its node, or of its own.
+        Bytes per second of a copy by a rank from the memory of its own or another process of the node.
     staging : float, optional
-        Bytes a second of a copy between a device and its host, where it is slower than the links.
+        Bytes per second of a copy between a device and its host, if slower than the links.
     latency : float
-        Seconds of such a copy of next to nothing.
+        Seconds of such a copy of negligible size.
     per_row : float
-        Seconds of each row of cells in a copy of a message that is not packed.
+        Seconds per row of cells in a copy of a message that is not packed.
     """
 
     sockets: tuple[str, ...] = Field(min_length=1)
@@ -148,18 +149,19 @@ class Host(_Part):
 
 
 class Aware(_Part):
-    """MPI that takes messages out of the memory of devices: method "gpu_aware".
+    """GPU-aware MPI, which reads messages from device memory: method "gpu_aware".
 
     Attributes
     ----------
     bandwidth : float, optional
-        Bytes a second between one device and other nodes; as much as the links have where not given.
+        Bytes per second between one device and other nodes; by default, the bandwidth of the links.
     within : float, optional
-        Bytes a second of one device to and from others of its node, likewise.
+        Bytes per second between one device and other devices of its node; by default, the bandwidth of the
+        links.
     setup : float
         Seconds before each message.
     serial : bool
-        Whether the messages of a rank follow one another: each begins when the one before has arrived.
+        True if the messages of a rank are sequential: a message starts after the arrival of the previous one.
     """
 
     bandwidth: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -169,17 +171,18 @@ class Aware(_Part):
 
 
 class Throughput(_Part):
-    """How fast sweeps are on a rank while this number of ranks of a node are at work at once.
+    """Speed of sweeps on a rank while a given number of ranks of a node are active.
 
     Attributes
     ----------
     ranks : int
+        Number of active ranks.
     memory : float
-        Bytes of the fields of a node up to which this holds; `inf` for all that exceed a cache.
+        Upper limit of the bytes of all fields of a node; `inf` for fields that exceed every cache.
     bandwidth : float
-        Bytes a second of one rank.
+        Bytes per second of one rank.
     per_flop, per_sum : float
-        Seconds that an operation, and a summand of a sum over the grid, take beside the bytes.
+        Additional seconds per operation, and per summand of a sum over the grid.
     """
 
     ranks: int = Field(ge=1)
@@ -190,18 +193,18 @@ class Throughput(_Part):
 
 
 class Measured(_Part):
-    """What was measured of ranks of one thread, in the place of what follows from the devices.
+    """Measured speeds of ranks of one thread, used instead of estimates from the device.
 
     Attributes
     ----------
     begin : float
-        Seconds of a sweep over next to nothing.
+        Seconds of a sweep of negligible size.
     packing : float
-        Bytes a second that a rank packs, unpacks or copies.
+        Bytes per second that a rank packs, unpacks or copies.
     copying : float
-        Bytes a second that it copies out of another rank's memory.
+        Bytes per second that a rank copies from the memory of another rank.
     hop : float
-        Seconds that a reduction takes from one rank of a node to another and back.
+        Seconds of a round trip of a reduction between two ranks of a node.
     sweeps : tuple of Throughput
     """
 
@@ -220,8 +223,11 @@ class Measured(_Part):
         return self
 
     def pace(self, ranks: int, memory: float) -> Throughput:
-        """Of the fewest ranks measured that are not fewer, else of the most; and of the least memory that
-        holds so much, else of the most."""
+        """Return the measured throughput for a number of ranks and a number of bytes.
+
+        The measurement has the minimum number of ranks that is at least `ranks`, else the maximum number. Of
+        these measurements, it has the minimum memory that is at least `memory`, else the maximum memory.
+        """
         counts = {pace.ranks for pace in self.sweeps}
         count = min((c for c in counts if c >= ranks), default=max(counts))
         known = sorted((p for p in self.sweeps if p.ranks == count), key=lambda p: p.memory)
@@ -229,22 +235,22 @@ class Measured(_Part):
 
 
 class Machine(_Part):
-    """A cluster of equal nodes.
+    """Cluster of equal nodes.
 
     Attributes
     ----------
     name, title : str
     source : str
-        Where the numbers are from.
+        Origin of the numbers.
     nodes : int
-        How many there are, at most.
+        Maximum number of nodes.
     device : Device
     links : tuple of Link
     network : Network
     host : Host, optional
-        Of a node of GPUs. Without it messages by MPI go from device to device.
+        Host of a node of GPUs. Without a host, messages by MPI are sent from device to device.
     aware : Aware, optional
-        Where MPI takes messages out of the memory of devices. Without it such messages follow the links.
+        Properties of GPU-aware MPI. By default, its messages follow the links.
     measured : Measured, optional
     """
 
@@ -261,7 +267,7 @@ class Machine(_Part):
 
     @model_validator(mode="after")
     def _joined(self) -> Machine:
-        """Every device reaches every other and a network card."""
+        """Check that every device reaches every other device and a network card."""
         parts = {end for link in self.links for pair in link.ends for end in pair}
         for name in (*self.devices, *self.network.cards):
             if name not in parts and len(self.devices) + len(self.network.cards) > 1:
@@ -278,17 +284,17 @@ class Machine(_Part):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names of a node's devices."""
+        """Names of the devices of a node."""
         return tuple(f"device{n}" for n in range(self.device.count))
 
     @cached_property
     def _neighbours(self) -> dict[str, list[tuple[str, Link]]]:
-        found: dict[str, list[tuple[str, Link]]] = {}
+        neighbours: dict[str, list[tuple[str, Link]]] = {}
         for link in self.links:
             for a, b in link.ends:
-                found.setdefault(a, []).append((b, link))
-                found.setdefault(b, []).append((a, link))
-        return found
+                neighbours.setdefault(a, []).append((b, link))
+                neighbours.setdefault(b, []).append((a, link))
+        return neighbours
 
     @cached_property
     def _routes(self) -> dict[str, dict[str, Route]]:
@@ -296,33 +302,37 @@ class Machine(_Part):
         return {start: self._widest(start) for start in (*self.devices, *self.network.cards, *sockets)}
 
     def route(self, start: str, end: str) -> Route:
-        """Return the links between two devices, cards or sockets of the host, each with its two ends; empty
-        without links."""
+        """Return the links between two devices, cards or host sockets, each with its two ends.
+
+        The result is empty if no route exists.
+        """
         return self._routes[start].get(end, ())
 
     def _widest(self, start: str) -> dict[str, Route]:
-        """The widest route from a part to every other: Dijkstra's algorithm with (width, -links) in the place
-        of length."""
+        """Return the widest route from a part to every other part.
+
+        The algorithm is Dijkstra's algorithm, with the key (width, -links) instead of the length.
+        """
         best: dict[str, tuple[float, int]] = {start: (float("inf"), 0)}
         routes: dict[str, Route] = {start: ()}
         done: set[str] = set()
         while len(done) < len(best):
-            here = max((part for part in best if part not in done), key=best.__getitem__)
-            done.add(here)
-            if here in self.devices and here != start and not self.device.routes:
+            part = max((end for end in best if end not in done), key=best.__getitem__)
+            done.add(part)
+            if part in self.devices and part != start and not self.device.routes:
                 continue
-            width, links = best[here]
-            for there, link in self._neighbours.get(here, ()):
+            width, links = best[part]
+            for neighbour, link in self._neighbours.get(part, ()):
                 through = min(width, link.bandwidth), links - 1
-                if there not in done and through > best.get(there, (0.0, 0)):
-                    best[there], routes[there] = through, (*routes[here], (here, there, link))
+                if neighbour not in done and through > best.get(neighbour, (0.0, 0)):
+                    best[neighbour], routes[neighbour] = through, (*routes[part], (part, neighbour, link))
         return routes
 
     def bandwidth(self, a: int, b: int) -> float:
-        """Bytes a second from device a of a node to device b where all devices send at once.
+        """Return the bytes per second from device a to device b of a node while all devices send.
 
-        A link between two parts that are no devices is shared by those whose routes lead over it. Of a device
-        to itself: its memory's.
+        All devices whose routes use a link between two other parts share this link. From a device to itself,
+        the result is the memory bandwidth.
         """
         if a == b:
             return self.device.bandwidth
@@ -333,34 +343,38 @@ class Machine(_Part):
 
     @cached_property
     def _senders(self) -> dict[tuple[str, str], set[str]]:
-        """The devices whose routes lead over each link between other parts, by its direction."""
-        found: dict[tuple[str, str], set[str]] = {}
+        """Devices whose routes use each link between other parts, by direction of the link."""
+        senders: dict[tuple[str, str], set[str]] = {}
         for a in self.devices:
             for b in self.devices:
                 for start, end, link in self.route(a, b):
                     if start not in self.devices and end not in self.devices:
-                        found.setdefault((start, end), set()).add(a)
+                        senders.setdefault((start, end), set()).add(a)
                         if not link.duplex:
-                            found.setdefault((end, start), set()).add(a)
-        return found
+                            senders.setdefault((end, start), set()).add(a)
+        return senders
 
     def device_of(self, slot: int, slots: int) -> int:
-        """The device of one of the subdomains of a node: neighbours share one where there are more."""
+        """Return the device of a slot of a node; neighbouring slots share a device if slots outnumber
+        devices.
+        """
         return slot * self.device.count // max(slots, self.device.count)
 
     def distance(self, slots: int | None = None) -> list[list[float]]:
-        """Seconds per byte between the devices of a node, or between the subdomains on them, as
-        `halocline.plan.place` takes them."""
+        """Return the distance in seconds per byte between the devices of a node, or between its slots.
+
+        The function `halocline.plan.place` accepts the result.
+        """
         count = self.device.count if slots is None else slots
         device = [self.device_of(slot, count) for slot in range(count)]
         return [[1.0 / self.bandwidth(a, b) for b in device] for a in device]
 
     def card(self, device: int) -> str:
-        """The network card that a device is nearest to; devices that are equally near take turns."""
+        """Return the network card nearest to a device; devices select cards of equal distance in turn."""
         return self._nearest(device, self.network.cards)
 
     def socket(self, device: int) -> str:
-        """Return the socket of the host that a device is nearest to."""
+        """Return the socket of the host nearest to a device."""
         assert self.host is not None
         return self._nearest(device, self.host.sockets)
 
@@ -368,28 +382,28 @@ class Machine(_Part):
         name = f"device{device}"
         routes = {part: self.route(name, part) for part in parts}
         least = min(len(route) for route in routes.values() if route)
-        near = [part for part, route in routes.items() if len(route) == least]
-        return near[device % len(near)]
+        nearest = [part for part, route in routes.items() if len(route) == least]
+        return nearest[device % len(nearest)]
 
     @property
     def injection(self) -> float:
-        """Bytes a second that leave a node over all its cards."""
+        """Bytes per second that a node sends through all its cards."""
         return self.network.bandwidth * len(self.network.cards)
 
 
 def known_machines() -> tuple[str, ...]:
-    """The names of the machines that come with Halocline."""
+    """Return the names of the machines that are part of Halocline."""
     folder = files("halocline.plan") / "machines"
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
 def load_machine(name: str | Path) -> Machine:
-    """A machine by the name of one that comes with Halocline, or the path of a TOML file.
+    """Return a machine by its name or by the path of a TOML file.
 
     Raises
     ------
     InputError
-        There is no such machine or file, or it says something that cannot be: names the entry.
+        The machine or file does not exist, or an entry is invalid; the message names the entry.
     """
     text = str(name)
     if text in known_machines():
@@ -410,7 +424,7 @@ def load_machine(name: str | Path) -> Machine:
 
 
 def parse_machine(content: str, where: str) -> Machine:
-    """A machine from the text of a TOML file; `where` is named in errors."""
+    """Return the machine in the text of a TOML file; errors contain the file name `where`."""
     try:
         return Machine.model_validate(tomllib.loads(content))
     except tomllib.TOMLDecodeError as error:

@@ -1,4 +1,4 @@
-"""Patches: the boxes that a subdomain is cut into, the units of work, readiness and cache blocking."""
+"""Patches: boxes of a subdomain that are the units of work, readiness and cache blocking."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEVEL_2 = 2**20  # bytes of the level-2 cache of a core, where that is not known
-PATCHES_PER_THREAD = 8  # so that threads end together although one of them also packs and polls
-MOST_CELLS = 2**22  # of a patch; a few milliseconds of work
-POLLED_CELLS = 2**16  # of a patch where messages progress only while polled, which is between patches
-FEWEST_CELLS = 2**12  # of a patch that is made only to have more of them
-LONGEST_LAYER = 16  # of outer patches, in cells
-ROW_LAYER = 32  # the same along rows: whole cache lines
+LEVEL_2 = 2**20  # default size of the level-2 cache of a core, in bytes
+PATCHES_PER_THREAD = 8  # small patches let threads finish together although one thread also packs and polls.
+MOST_CELLS = 2**22  # maximum cells of a patch; a few milliseconds of work.
+POLLED_CELLS = 2**16  # maximum cells of a patch if messages progress only by polling between patches.
+FEWEST_CELLS = 2**12  # minimum cells of a patch that is cut only to increase the number of patches.
+LONGEST_LAYER = 16  # maximum thickness of outer patches, in cells.
+ROW_LAYER = 32  # minimum thickness along rows: whole cache lines
 SHORTEST_ROW = 512
-OVERLAP = 16  # times the points that stages have around a patch, it is long at least; measured
-STAGED = 4  # times the level-2 cache: what patches of sweeps with stages may take for that
-ROW_ALIGNMENT = 64  # bytes, of rows of scratch memory
-ROW_ASPECT = 32  # how much longer than the other edges of a patch a row is kept
+OVERLAP = 16  # minimum length of a patch, relative to the extra points of its stages; measured.
+STAGED = 4  # limit of patches of sweeps with stages, relative to the level-2 cache.
+ROW_ALIGNMENT = 64  # alignment of rows of scratch memory, in bytes.
+ROW_ASPECT = 32  # target ratio of the row length to the other edges of a patch
 
 
 @dataclass(frozen=True)
 class WorkingSet:
-    """What one sweep touches while it works through a patch plane by plane along axis 0.
+    """Memory accesses of one sweep while it processes a patch plane by plane along axis 0.
 
     Parameters
     ----------
     arrays : tuple of (bytes, layers)
-        For each operand the bytes of an element and the layers (lower, upper) per axis that it is read at
-        around a cell.
+        For each operand, the bytes of an element and the layers (lower, upper) per axis of its reads.
     scratch : tuple of Slot
+        Scratch arrays of the sweep.
     """
 
     arrays: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
@@ -54,59 +54,62 @@ class WorkingSet:
 
     @classmethod
     def of(cls, schedule: Schedule, sweep: Sweep) -> WorkingSet:
-        """The working set of a sweep of `schedule`."""
+        """Return the working set of a sweep of `schedule`."""
         items = [ITEMSIZE[schedule.fields[field].dtype] for field in sweep.operands]
         layers = [sweep.reads.get(field, Footprint()).layers(schedule.ndim) for field in sweep.operands]
         return cls(tuple(zip(items, layers, strict=True)), sweep.scratch)
 
     def bytes(self, patch: Sequence[int]) -> int:
-        """Bytes that are to stay in cache: of each operand the planes in reach, and the scratch arrays."""
+        """Return the bytes that should stay in cache: the planes in reach of each operand, and scratch
+        arrays.
+        """
         planes = sum(
             size * (1 + sum(layers[0])) * prod(n + sum(l) for n, l in zip(patch[1:], layers[1:], strict=True))
             for size, layers in self.arrays
         )
-        return planes + sum(each.item * prod(each.points(patch)) for each in self.scratch)
+        return planes + sum(slot.item * prod(slot.points(patch)) for slot in self.scratch)
 
     def least(self, axis: int) -> int:
-        """How short a patch may become along an axis before its halo outweighs it."""
+        """Return the minimum length of a patch along an axis at which its halo does not dominate."""
         reach = max((sum(layers[axis]) for _, layers in self.arrays), default=0)
         return max(8, 2 * reach)
 
     def least_staged(self, axis: int) -> int:
-        """How short it may become before what stages compute around it is more than a part of them."""
+        """Return the minimum length of a patch at which the extra points of stages are a small fraction."""
         return max(self.least(axis), OVERLAP * max((s.extra[axis] for s in self.scratch), default=0))
 
 
 def patch_shape(shape: Sequence[int], working_sets: Sequence[WorkingSet], cache: int) -> tuple[int, ...]:
-    """The largest patch whose working set takes at most half of the level-2 cache in every sweep.
+    """Return the largest patch whose working set fits in half of the level-2 cache in every sweep.
 
-    Patches of sweeps with stages are not cut as far where that would have the stages computed twice in many
-    points: up to `STAGED` times the level-2 cache what comes from the next level costs less.
+    For sweeps with stages, the limit is `STAGED` times the level-2 cache if smaller patches would compute
+    many stage points twice. Loads from the next cache level then cost less than repeated computation.
 
-    A sweep runs through a patch along axis 0, so that a patch is as tall as the subdomain unless scratch
-    arrays take its whole volume; a cell is loaded once for all planes that read it. In three dimensions
-    it becomes narrower along axis 1 before rows are cut, and rows are never cut below 512 cells: short
-    rows cost more than a miss in the level-2 cache (docs/performance.md). Where not even that fits, the
-    result is the least patch (the patches of WOMBAT do best above the level-2 cache too: Mendygral et al.
-    2017, Fig. 5).
+    A sweep processes a patch along axis 0. A patch is therefore as long as the subdomain along axis 0, unless
+    scratch arrays take its whole volume. A cell is loaded once for all planes that read it.
+
+    In three dimensions, axis 1 is shortened before rows. Rows keep at least 512 cells, because short rows
+    cost more than a miss in the level-2 cache (docs/performance.md). If even this patch does not fit, the
+    result is the minimum patch. The patches of WOMBAT also perform best above the level-2 cache (Mendygral et
+    al. 2017, Fig. 5).
     """
     patch = list(shape)
     last = len(patch) - 1
     for load in working_sets:
         for limit, bound in ((cache // 2, load.least_staged), (STAGED * cache, load.least)):
-            least = [bound(axis) for axis in range(last + 1)]
-            least[last] = max(load.least(last), SHORTEST_ROW)
-            patch = _cut(patch, load, limit if load.scratch else cache // 2, least)
+            minimum_shape = [bound(axis) for axis in range(last + 1)]
+            minimum_shape[last] = max(load.least(last), SHORTEST_ROW)
+            patch = _cut(patch, load, limit if load.scratch else cache // 2, minimum_shape)
     return tuple(patch)
 
 
 def _cut(patch: list[int], load: WorkingSet, limit: int, least: Sequence[int]) -> list[int]:
-    """A patch that is halved until its working set is no larger than a limit, or it is the least one."""
+    """Return a patch that is halved until its working set fits the limit, or the minimum shape is reached."""
     last = len(patch) - 1
-    while (now := load.bytes(patch)) > limit:
+    while (size := load.bytes(patch)) > limit:
         halves = [[-(-n // 2) if a == axis else n for a, n in enumerate(patch)] for axis in range(last + 1)]
         able = [
-            axis for axis, half in enumerate(halves) if half[axis] >= least[axis] and load.bytes(half) < now
+            axis for axis, half in enumerate(halves) if half[axis] >= least[axis] and load.bytes(half) < size
         ]
         if not able:
             break
@@ -117,18 +120,18 @@ def _cut(patch: list[int], load: WorkingSet, limit: int, least: Sequence[int]) -
 
 @dataclass(frozen=True, eq=False)
 class Patches:
-    """The patches of one subdomain, row by row: axis 0 slowest; those of inactive blocks are left out.
+    """Patches of one subdomain in row-major order, without the patches of inactive blocks.
 
     Parameters
     ----------
     edges : tuple of tuple of int
-        Where each axis is cut, both ends included.
+        Positions of the cuts along each axis, both ends included.
     table : array (patches, 3, axes) of int64
-        Of each patch the first cell, the end, and `top`: 1 where it ends at an upper wall, so that points
-        staggered along the axis have one more index there.
+        First cell, end and `top` of each patch. The flag `top` is 1 if the patch ends at an upper wall.
+        Points that are staggered along the axis then have one more index.
     ranges : tuple of int
-        Thread t touches the patches ``ranges[t]:ranges[t + 1]`` first, and takes them before others' patches;
-        about equally many cells each.
+        Thread t initialises the patches ``ranges[t]:ranges[t + 1]`` (first touch), and processes them before
+        patches of other threads. All ranges have about the same number of cells.
     """
 
     edges: tuple[tuple[int, ...], ...]
@@ -140,7 +143,7 @@ class Patches:
 
     @property
     def owners(self) -> NDArray[np.int32]:
-        """The thread of each patch."""
+        """Thread of each patch."""
         import numpy as np
 
         counts = np.diff(self.ranges)
@@ -160,37 +163,39 @@ def cut_patches(
     polled: bool = False,
     device: bool = False,
 ) -> Patches:
-    """Cuts a subdomain into patches.
+    """Return the patches of a subdomain.
 
     Parameters
     ----------
     working_sets : sequence of WorkingSet
-        Of every sweep.
+        Working set of every sweep.
     received : sequence of (int, int)
-        Per axis how deep patches read into halo that comes by message (0: nothing comes). Patches
-        along such a side are thin, and the others, the inner ones, do not wait for its messages.
+        Maximum depth per axis of reads from halo cells that arrive by message; 0 for a side without messages.
+        Patches along a side with messages are thin. The inner patches do not wait for these messages.
     ends : (int, int)
-        The least length of the patches at the lower and upper end of rows: each patch within reach of an end
-        fills the halo there itself where rows wrap around (`Sweep.wraps`), and two must not write the same
+        Minimum length of the patches at the lower and upper end of rows. If rows wrap around (`Sweep.wraps`),
+        each patch within reach of an end fills the halo at this end. Two patches must not write the same
         cells.
     patch : int, or sequence or mapping of int, optional
-        Cells of a patch along every axis or along each, as the user wants them; patches at the upper
-        ends are smaller where this does not divide the subdomain. Default: `patch_shape`, outer patches
-        thin, and at least 8 inner patches per thread of 4096 cells or more.
+        Cells of a patch along all axes or along each axis, as set by the user. Patches at the upper ends are
+        smaller if these numbers do not divide the subdomain. By default, `patch_shape` sets the inner
+        patches, and outer patches are thin. The default has at least 8 inner patches per thread if these have
+        at least 4096 cells.
     threads : int
     cache : int, optional
         Bytes of the level-2 cache of a core.
     blocks : Blocks, optional
-        Patches are cut at the borders of blocks too, and those of inactive blocks are left out.
+        Blocks of the grid. The borders of blocks also cut patches; patches of inactive blocks are omitted.
     polled : bool
-        Whether messages come that need to be looked after: patches are short then.
+        True if messages require polling: patches are then short.
     device : bool
-        Whether the subdomain is a device's: one inner patch, since all its threads work on one at a time.
+        True if a device owns the subdomain. There is then one inner patch, because all threads of the device
+        process the same patch.
 
     Raises
     ------
     InputError
-        A patch shape that is not positive, or not of the grid's dimension; no threads.
+        The patch shape is not positive or does not have the dimension of the grid, or there are no threads.
     """
     THREADS.check("threads", threads)
     shape = subdomain.shape
@@ -245,13 +250,13 @@ def _default_edges(
     patch = patch_shape(inner, working_sets, cache)
     pieces = [ceil(n / size) for n, size in zip(inner, patch, strict=True)]
     least = [max((w.least_staged(axis) for w in working_sets), default=8) for axis in range(last + 1)]
-    wanted = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
-    wanted = min(wanted, prod(inner) // FEWEST_CELLS)
-    # a slab of the grid for each thread first, then whatever makes enough patches; rows stay whole
+    target = max(PATCHES_PER_THREAD * threads, ceil(prod(inner) / most_cells))
+    target = min(target, prod(inner) // FEWEST_CELLS)
+    # each thread first receives a slab of the grid; further cuts make enough patches; rows stay whole
     for axis in range(max(1, last)):
         most = max(pieces[axis], inner[axis] // least[axis])
-        enough = ceil(wanted / prod(pieces[:axis] + pieces[axis + 1 :]))
-        pieces[axis] = min(most, max(pieces[axis], enough, min(threads, wanted) if axis == 0 else 1))
+        enough = ceil(target / prod(pieces[:axis] + pieces[axis + 1 :]))
+        pieces[axis] = min(most, max(pieces[axis], enough, min(threads, target) if axis == 0 else 1))
 
     return [
         sorted({0, *(lower + i * n // p for i in range(p + 1)), lower + n + upper})
@@ -260,7 +265,7 @@ def _default_edges(
 
 
 def _outer_layers(shape: tuple[int, ...], received: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return how thick the patches at both ends of each axis are; 0 where nothing comes or it is short."""
+    """Return the thickness of the patches at both ends of each axis; 0 at short axes or without messages."""
     layers = []
     for axis, (n, reach) in enumerate(zip(shape, received, strict=True)):
         least = ROW_LAYER if axis == len(shape) - 1 else min(n // 16, LONGEST_LAYER)
@@ -276,7 +281,7 @@ def _table(
     threads: int,
     active: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
 ) -> Patches:
-    """All patches between the edges, or those whose first cells are active."""
+    """Return all patches between the edges, or only patches with an active first cell."""
     import numpy as np  # planning without patches does not need it
 
     count = prod(len(e) - 1 for e in edges)
@@ -305,10 +310,10 @@ def _table(
 
 
 def scratch_bytes(sweep: Sweep, patches: Patches) -> int:
-    """Scratch memory that the kernel of a sweep needs for the largest patch."""
+    """Return the bytes of scratch memory that the kernel of a sweep requires for the largest patch."""
     extents = (patches.table[:, 1] - patches.table[:, 0]).max(axis=0, initial=0).tolist()
     total = 0
-    for each in sweep.scratch:
-        *outer, row = each.points(extents)
-        total += prod(outer) * -(-each.item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
+    for slot in sweep.scratch:
+        *outer, row = slot.points(extents)
+        total += prod(outer) * -(-slot.item * row // ROW_ALIGNMENT) * ROW_ALIGNMENT
     return total

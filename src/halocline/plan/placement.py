@@ -1,4 +1,4 @@
-"""Who sits where: which device of a node takes which of its subdomains."""
+"""Placement of the subdomains of a node on its devices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 STRATEGIES = ("aware", "trivial", "random")
-EXHAUSTIVE = 8  # devices, up to which all placements are tried: 40,320 of them
+EXHAUSTIVE = 8  # maximum number of devices for a search of all placements: 40,320 of them
 
 
 def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> tuple[int, ...]:
-    """Which device takes each subdomain of a node.
+    """Return the device of each subdomain of a node.
 
-    The quadratic assignment problem of Pearson et al. (2020), Section III.B: the bijection f that makes
-    Σ_ij w_ij d_f(i)f(j) least, where w_ij is the flow from subdomain i to j and d_ab the distance from device
-    a to b.
+    The function solves the quadratic assignment problem of Pearson et al. (2020), Section III.B. The
+    bijection f minimises Σ_ij w_ij d_f(i)f(j). Here, w_ij is the flow from subdomain i to j, and d_ab is the
+    distance from device a to b.
 
     Parameters
     ----------
@@ -30,19 +30,19 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     distance : array (n, n)
         Seconds per byte from device a to device b: 1 / bandwidth.
     strategy : {"aware", "trivial", "random"}
-        "aware" is the least cost: of all placements up to 8 devices, the best of two heuristics above
-        (SciPy's 2-opt and fast approximate QAP, from several starts). "trivial" is the identity, "random" one
-        that is drawn, the same each time.
+        "aware" minimises the cost. Up to 8 devices, it tests all placements. For more devices, it takes the
+        best result of two heuristics (SciPy's 2-opt and fast approximate QAP, from several starts). "trivial"
+        is the identity. "random" is a pseudo-random placement with a fixed seed.
 
     Returns
     -------
     tuple of int
-        f: the device of each subdomain. Of equally good ones the first in lexical order, up to 8 devices.
+        f: device of each subdomain. Up to 8 devices, equally good placements give the first in lexical order.
 
     Raises
     ------
     InputError
-        Matrices that are not square, differ in size, or hold negative or not finite numbers.
+        The matrices are not square, differ in size, or contain negative or non-finite numbers.
     """
     import numpy as np
 
@@ -52,14 +52,14 @@ def place(flow: ArrayLike, distance: ArrayLike, *, strategy: str = "aware") -> t
     chosen("placement", strategy, STRATEGIES)
     apart = d[~np.eye(len(d), dtype=bool)]
     if strategy == "trivial" or (strategy == "aware" and (apart == apart[:1]).all()):
-        return tuple(range(len(w)))  # equally far from each other, all placements are equally good
+        return tuple(range(len(w)))  # all distances are equal, and therefore all placements are equally good
     if strategy == "random":
         return tuple(int(f) for f in np.random.default_rng(0).permutation(len(w)))
     return _exhaustive(w, d) if len(w) <= EXHAUSTIVE else _heuristic(w, d)
 
 
 def placement_cost(flow: ArrayLike, distance: ArrayLike, devices: tuple[int, ...]) -> float:
-    """Σ_ij w_ij d_f(i)f(j) of a placement f: seconds, where every message had the links to itself."""
+    """Return the cost Σ_ij w_ij d_f(i)f(j) of a placement f, in seconds, for links without contention."""
     import numpy as np
 
     w, d = _matrix(flow, "flow"), _matrix(distance, "distance")
@@ -70,29 +70,29 @@ def placement_cost(flow: ArrayLike, distance: ArrayLike, devices: tuple[int, ...
 def _matrix(given: Any, what: str) -> NDArray[np.float64]:
     import numpy as np
 
-    made = np.asarray(given, dtype=np.float64)
-    if made.ndim != 2 or made.shape[0] != made.shape[1]:
-        raise InputError(f"{what} has shape {made.shape}; expected a square matrix")
-    made = made.copy()
-    np.fill_diagonal(made, 0.0)  # what stays within a subdomain crosses no link
-    if not (np.isfinite(made).all() and (made >= 0).all()):
+    matrix = np.asarray(given, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"{what} has shape {matrix.shape}; expected a square matrix")
+    matrix = matrix.copy()
+    np.fill_diagonal(matrix, 0.0)  # messages within a subdomain cross no link
+    if not (np.isfinite(matrix).all() and (matrix >= 0).all()):
         raise InputError(f"{what} holds numbers that are negative or not finite")
-    return made
+    return matrix
 
 
 def _exhaustive(w: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[int, ...]:
     import numpy as np
 
     n = len(w)
-    every = np.array(list(permutations(range(n))), dtype=np.intp).reshape(-1, n)
-    costs = np.zeros(len(every))
+    placements = np.array(list(permutations(range(n))), dtype=np.intp).reshape(-1, n)
+    costs = np.zeros(len(placements))
     for i in range(n):
         for j in range(n):
             if w[i, j]:
-                costs += w[i, j] * d[every[:, i], every[:, j]]
-    # sums in another order differ in their last bits: those are equally good
+                costs += w[i, j] * d[placements[:, i], placements[:, j]]
+    # the rounding of the sums depends on their order: placements within rounding errors are equally good
     good = costs <= costs.min() + 1e-12 * costs.max()
-    return tuple(int(f) for f in every[np.argmax(good)])
+    return tuple(int(f) for f in placements[np.argmax(good)])
 
 
 def _heuristic(w: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[int, ...]:
@@ -102,8 +102,8 @@ def _heuristic(w: NDArray[np.float64], d: NDArray[np.float64]) -> tuple[int, ...
     best, least = tuple(range(len(w))), float((w * d).sum())
     for start in range(8):
         for method in ("2opt", "faq"):
-            # drawn from numbers that are the same on every rank
-            found = quadratic_assignment(w, d, method=method, options={"rng": np.random.default_rng(start)})
-            if found.fun < least - 1e-12 * least:
-                best, least = tuple(int(f) for f in found.col_ind), float(found.fun)
+            # the seed is the same on every rank
+            result = quadratic_assignment(w, d, method=method, options={"rng": np.random.default_rng(start)})
+            if result.fun < least - 1e-12 * least:
+                best, least = tuple(int(f) for f in result.col_ind), float(result.fun)
     return best

@@ -1,4 +1,4 @@
-"""What one rank does in every sweep of a schedule: exchange, boundary fills, patches; plain data."""
+"""Plan of one rank: the exchanges, boundary fills and patches of every sweep of a schedule, as plain data."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FieldPlan:
-    """One array of a subdomain.
+    """Array of one field of a subdomain.
 
     Parameters
     ----------
     owned : Box
-        The points that are computed here: the subdomain's cells, one more at an upper wall along which the
-        points are staggered.
+        Points that the subdomain computes: its cells, and one more layer at an upper wall of a staggered
+        axis.
     storage : Box
-        The same with the halo.
+        Owned points and their halo.
     bytes : int
-        Of `storage`, without padding; where blocks are inactive, of the others and what lies around them.
+        Size of `storage` without padding. With inactive blocks, only active blocks and their surroundings
+        count.
     """
 
     name: str
@@ -53,10 +54,10 @@ class FieldPlan:
 
 @dataclass(frozen=True)
 class HaloBox:
-    """A box of cells in the halo that the halo kernel of a sweep computes.
+    """Box of halo cells that the halo kernel of a sweep computes.
 
-    `top` as in the table of patches. Bit i of `needs` is set where it waits for the i-th received
-    message, `rims` where it waits for the rims of the boundary fills.
+    For `top` see the table of `Patches`. Bit i of `needs` is set if the box waits for the i-th received
+    message. The flag `rims` is True if the box waits for the rims of the boundary fills.
     """
 
     box: Box
@@ -67,10 +68,10 @@ class HaloBox:
 
 @dataclass(frozen=True, eq=False)
 class SweepPlan:
-    """What one sweep does in one subdomain.
+    """Work of one sweep in one subdomain.
 
-    All sends are packed, all copies made and the cores of all fills run before the first patch; then patches,
-    halo boxes and rims run as soon as what they need has arrived.
+    Before the first patch, the engine packs all sends, makes all copies and runs the cores of all fills.
+    Patches, halo boxes and rims then run as soon as their dependencies are complete.
 
     Parameters
     ----------
@@ -79,16 +80,16 @@ class SweepPlan:
     fills : tuple of FillBoxes
     halos : tuple of HaloBox
     patch_needs : array (patches,) of uint32
-        Bit i is set where the patch waits for the i-th received message.
+        Bit i is set if the patch waits for the i-th received message.
     patch_rims : array (patches,) of bool
-        Where the patch waits for the rims of the fills.
+        True if the patch waits for the rims of the fills.
     scratch_bytes : int
-        Scratch memory of each thread: what the kernel needs for the largest patch.
+        Scratch memory of each thread in bytes, sufficient for the largest patch.
     backward : bool
-        Threads run their patches in descending order, as in every other sweep: each begins with what the one
-        before has left in the cache.
+        True if threads process their patches in descending order. The order alternates between sweeps, so
+        that each sweep starts with the data that the previous one left in the cache.
     in_place : bool
-        The sweep overwrites cells that are sent before it.
+        True if the sweep overwrites cells that are sent before it.
     """
 
     sends: tuple[Message, ...]
@@ -104,22 +105,22 @@ class SweepPlan:
 
     @property
     def cores(self) -> list[tuple[int, Box]]:
-        """The numbers of the fills, each with a box that depends on no message."""
+        """Numbers of the fills, each with a box that depends on no message."""
         return [(fill.fill, fill.core) for fill in self.fills if fill.core]
 
     @property
     def rims(self) -> list[tuple[int, Box]]:
-        """The numbers of the fills, each with a box that waits for messages."""
+        """Numbers of the fills, each with a box that waits for messages."""
         return [(fill.fill, rim.box) for fill in self.fills for rim in fill.rims]
 
     @property
     def rim_needs(self) -> int:
-        """The messages, as bits, that any rim waits for."""
+        """Messages that the rims wait for, as bits."""
         return reduce(or_, (rim.needs for fill in self.fills for rim in fill.rims), 0)
 
     @property
     def halo_needs(self) -> list[int]:
-        """The messages, as bits, that each halo box waits for, also by way of rims."""
+        """Messages that each halo box waits for, as bits, including the messages of its rims."""
         return [halo.needs | (self.rim_needs if halo.rims else 0) for halo in self.halos]
 
     @property
@@ -129,7 +130,7 @@ class SweepPlan:
 
     @property
     def bytes_not_packed(self) -> int:
-        """Of these, bytes that MPI takes out of the fields, or devices copy row by row."""
+        """Bytes of sent messages that MPI reads from the fields, or that devices copy row by row."""
         return sum(message.bytes for message in self.sends if not message.packed)
 
     @property
@@ -145,20 +146,21 @@ class SweepPlan:
 
 @dataclass(frozen=True, eq=False)
 class SubdomainPlan:
-    """The plan of one subdomain: everything that the engine needs to know about its cells and neighbours.
+    """Plan of one subdomain: all data about its cells and neighbours that the engine requires.
 
     Parameters
     ----------
     decomposition : Decomposition
     number : int
     box : Box
-        The subdomain's cells in the indices of the grid. All other boxes are in the subdomain's own indices.
+        Cells of the subdomain in the indices of the grid. All other boxes are in the indices of the
+        subdomain.
     fields : tuple of FieldPlan
-        By field number.
+        Plans of the fields, by field number.
     patches : Patches
-        The same for all sweeps.
+        Patches, the same for all sweeps.
     sweeps : tuple of SweepPlan
-        In the order of `Schedule.sweeps`.
+        Plans of the sweeps, in the order of `Schedule.sweeps`.
     """
 
     decomposition: Decomposition
@@ -170,7 +172,7 @@ class SubdomainPlan:
 
     @property
     def neighbours(self) -> dict[Direction, int]:
-        """The subdomain in each direction that messages go to or come from."""
+        """Subdomain in each direction with messages."""
         return {
             message.direction: message.peer
             for sweep in self.sweeps
@@ -178,7 +180,7 @@ class SubdomainPlan:
         }
 
     def arrivals(self, sweeps: slice) -> Iterator[tuple[int, Direction, int]]:
-        """Yield the source, its direction and the bytes of each message and copy before some sweeps."""
+        """Yield the source, its direction and the bytes of each message and copy of a range of sweeps."""
         for plan in self.sweeps[sweeps]:
             for message in plan.receives:
                 yield message.peer, message.direction, message.bytes
@@ -193,7 +195,7 @@ class SubdomainPlan:
         return sum(field.bytes for field in self.fields)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan in lists, numbers and strings, fit for JSON."""
+        """Return the plan as lists, numbers and strings for JSON."""
         return {
             "subdomain": self.number,
             "coordinates": self.decomposition.coordinates(self.number),
@@ -225,14 +227,14 @@ class SubdomainPlan:
 
 @dataclass(frozen=True, eq=False)
 class RankPlan:
-    """The plan of one rank.
+    """Plan of one rank.
 
     Parameters
     ----------
     transfers : Transfers
     rank : int
     subdomains : tuple of SubdomainPlan
-        In the rank's order; see `Layout.owned`.
+        Plans of the subdomains, in the order of the rank; see `Layout.owned`.
     threads : int
     """
 
@@ -243,12 +245,12 @@ class RankPlan:
 
     @property
     def layout(self) -> Layout:
-        """Which rank has which subdomains."""
+        """Layout of subdomains on ranks."""
         return self.transfers.layout
 
     @property
     def decomposition(self) -> Decomposition:
-        """How the grid is cut."""
+        """Decomposition of the grid."""
         return self.layout.decomposition
 
     @property
@@ -258,17 +260,19 @@ class RankPlan:
 
     @property
     def mailbox_bytes(self) -> int:
-        """Bytes of one mailbox for each neighbour to whom messages go by method "rma", as large as the
-        largest of these."""
+        """Total bytes of the mailboxes for messages by method "rma".
+
+        There is one mailbox per neighbour, with the size of the largest message to this neighbour.
+        """
         largest: dict[tuple[int, Direction], int] = {}
-        for own in self.subdomains:
-            for message in (m for sweep in own.sweeps for m in sweep.sends if m.method == "rma"):
-                box = own.number, message.direction
-                largest[box] = max(largest.get(box, 0), message.bytes)
+        for plan in self.subdomains:
+            for message in (m for sweep in plan.sweeps for m in sweep.sends if m.method == "rma"):
+                mailbox = plan.number, message.direction
+                largest[mailbox] = max(largest.get(mailbox, 0), message.bytes)
         return sum(largest.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan in lists, numbers and strings, fit for JSON."""
+        """Return the plan as lists, numbers and strings for JSON."""
         return {
             "rank": self.rank,
             "decomposition": asdict(self.decomposition),
@@ -289,19 +293,19 @@ def plan_rank(
     threads: int = 1,
     cache: int | None = None,
 ) -> RankPlan:
-    """Plans one rank; the cost does not depend on the number of ranks.
+    """Return the plan of one rank; the cost does not depend on the number of ranks.
 
     Parameters
     ----------
     transfers : Transfers
-        Which rank has which subdomains, and how these exchange.
+        Layout of subdomains on ranks, and transfer methods.
     patch, threads, cache
         See `halocline.plan.patches.cut_patches`.
 
     Raises
     ------
     InputError
-        A subdomain that is thinner than what is read of it; a wrong patch.
+        A subdomain is too thin for the reads of the schedule, or the patch shape is invalid.
     """
     cutting = {"patch": patch, "threads": threads, "cache": cache}
     owned = transfers.layout.owned(rank)
@@ -310,17 +314,17 @@ def plan_rank(
 
 
 def plan_subdomain(schedule: Schedule, transfers: Transfers, number: int, **cutting: Any) -> SubdomainPlan:
-    """Plans one subdomain.
+    """Return the plan of one subdomain.
 
     Parameters
     ----------
     **cutting
-        `patch`, `threads` and `cache`; see `halocline.plan.patches.cut_patches`.
+        Arguments `patch`, `threads` and `cache` of `halocline.plan.patches.cut_patches`.
 
     Raises
     ------
     InputError
-        A subdomain that is thinner than what is read of it; a wrong patch.
+        A subdomain is too thin for the reads of the schedule, or the patch shape is invalid.
     """
     decomposition = transfers.layout.decomposition
     check_fit(schedule, decomposition)
@@ -329,7 +333,9 @@ def plan_subdomain(schedule: Schedule, transfers: Transfers, number: int, **cutt
     exchanges = [
         exchange(subdomain, schedule, n, sweep, transfers, wrapped) for n, sweep in enumerate(sweeps)
     ]
-    messages = [message for moved in exchanges for message in (*moved.sends, *moved.receives)]
+    messages = [
+        message for halo_exchange in exchanges for message in (*halo_exchange.sends, *halo_exchange.receives)
+    ]
     patches = cut_patches(
         subdomain,
         [WorkingSet.of(schedule, sweep) for sweep in sweeps],
@@ -340,23 +346,29 @@ def plan_subdomain(schedule: Schedule, transfers: Transfers, number: int, **cutt
         device=schedule.device is not None,
         **cutting,
     )
-    near = functools.cache(partial(_near, patches))  # the fields of a sweep read the same segments
+    patches_near = functools.cache(
+        partial(_near, patches)
+    )  # cached, because the fields of a sweep read the same segments
     fields = tuple(_field(subdomain, field, blocks) for field in schedule.fields)
     plans = tuple(
-        _sweep(schedule, sweep, subdomain, transfers, moved, patches, near, backward)
-        for sweep, moved, backward in zip(sweeps, exchanges, _directions(schedule.operations), strict=True)
+        _sweep(schedule, sweep, subdomain, transfers, halo_exchange, patches, patches_near, backward)
+        for sweep, halo_exchange, backward in zip(
+            sweeps, exchanges, _directions(schedule.operations), strict=True
+        )
     )
     return SubdomainPlan(decomposition, number, subdomain.box, fields, patches, plans)
 
 
 def wraps_rows(transfers: Transfers) -> bool:
-    """Whether kernels may wrap rows around themselves (`Sweep.wraps`): each subdomain is its own neighbour
-    there, and may copy from itself."""
+    """Return True if kernels may wrap rows periodically (`Sweep.wraps`).
+
+    This requires that each subdomain is its own neighbour along the rows, and may copy from itself.
+    """
     return transfers.layout.decomposition.parts[-1] == 1 and "self" in transfers.methods
 
 
 def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
-    """`SweepPlan.backward` of every sweep, in the order of the program text; a loop's body begins forward."""
+    """Yield `SweepPlan.backward` of every sweep, in program order; a loop body begins forward."""
     backward = True
     for operation in operations:
         if isinstance(operation, Sweep):
@@ -367,13 +379,13 @@ def _directions(operations: tuple[Operation, ...]) -> Iterator[bool]:
 
 
 def _wrapped(schedule: Schedule) -> tuple[int, int]:
-    """How many cells kernels fill beyond the ends of rows that they wrap around themselves."""
+    """Return the number of cells that kernels fill beyond both ends of rows that wrap around."""
     reads = (sweep.reads[field] for sweep in schedule.sweeps() for field in sweep.wraps)
     return reduce(or_, reads, Footprint()).layers(schedule.ndim)[-1]
 
 
 def _near(patches: Patches, box: Box, layers: Layers) -> NDArray[np.bool_]:
-    """Return which patches read any cell of a box when each cell reads this many layers around it."""
+    """Return a mask of the patches that read any cell of a box, for the given read layers of a cell."""
     reach = box.grow([(above, below) for below, above in layers])
     axes = zip(*patches.table.transpose(1, 2, 0), reach.lo, reach.hi, strict=True)
     return reduce(and_, [(lo < end) & (hi + top > first) for lo, hi, top, first, end in axes])
@@ -389,8 +401,8 @@ def _sweep(
     near: Callable[[Box, Layers], NDArray[np.bool_]],
     backward: bool,
 ) -> SweepPlan:
-    """The plan of one sweep."""
-    import numpy as np  # the layer above reads plans without arrays too
+    """Return the plan of one sweep."""
+    import numpy as np  # imported here: readers of plans do not require NumPy
 
     fills = fill_boxes(subdomain, schedule.fields, sweep.fills, moved.receives, transfers, schedule.blocks)
     rims: dict[int, list[Box]] = {}
@@ -409,7 +421,7 @@ def _sweep(
             segment = subdomain.segment(points, direction, width)
             messages = arriving.get((subdomain.across(direction), field), ())
             bits = [i for i, box in messages if box.intersect(segment)]
-            # one more layer above where there are more points than cells
+            # one more layer above if there are more points than cells
             above = segment.grow([(0, p - c) for p, c in zip(points.hi, subdomain.shape, strict=True)])
             boxes = [box for rim in rims.get(field, ()) if (box := rim.intersect(above))]
             if not (bits or boxes):
@@ -444,7 +456,7 @@ def _halos(
     receives: tuple[Message, ...],
     rims: Mapping[int, Sequence[Box]],
 ) -> Iterator[HaloBox]:
-    """Where the halo kernel runs: the segments of its extent that a neighbour owns."""
+    """Yield the boxes of the halo kernel: the segments of its extent that a neighbour owns."""
     if sweep.halo_kernel is None:
         return
     for direction, width in sweep.halo_extent:
@@ -461,8 +473,8 @@ def _halos(
 
 
 def _received(schedule: Schedule, exchanges: Sequence[Exchange]) -> Layers:
-    """How deep messages reach into the halo (lower, upper) of each axis."""
-    messages = [message for moved in exchanges for message in moved.receives]
+    """Return the depth (lower, upper) of received messages along each axis."""
+    messages = [message for halo_exchange in exchanges for message in halo_exchange.receives]
     segments = ((message.direction, box.shape) for message in messages for _, box in message.parts)
     return Footprint.of(segments).layers(schedule.ndim)
 
@@ -478,7 +490,7 @@ def _field(subdomain: Subdomain, field: FieldInfo, blocks: Blocks | None) -> Fie
 def _check_storage(
     schedule: Schedule, subdomain: Subdomain, sweep: Sweep, moved: Exchange, fills: tuple[FillBoxes, ...]
 ) -> None:
-    """Nothing may be written outside a field's memory, whatever the schedule says."""
+    """Raise HaloclineError if a message, copy or fill would write outside the memory of a field."""
     written = [(field, box) for message in moved.receives for field, box in message.parts]
     written += [(copy.field, copy.target) for copy in moved.copies]
     for fill in fills:

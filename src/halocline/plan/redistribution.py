@@ -1,4 +1,4 @@
-"""Redistribution: cells that move between ranks, as plain data."""
+"""Redistribution of cells between ranks, as plain data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Piece:
     Parameters
     ----------
     rank : int
-        The rank at the other end.
+        Rank at the other end.
     subdomain : int
-        The subdomain that the cells belong to.
+        Subdomain of the cells.
     box : Box
-        The cells in the indices of the grid.
+        Cells in the indices of the grid.
     """
 
     rank: int
@@ -30,15 +30,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Redistribution:
-    """The subdomains that a rank has afterwards, and the cells that it sends and receives for that.
+    """New subdomains of a rank, and the cells that it sends and receives.
 
-    Its size does not grow with the number of ranks. Two ranks list the pieces from one to the other in the
+    The size does not depend on the number of ranks. Both ranks of a pair list the pieces between them in the
     same order.
 
     Parameters
     ----------
     subdomains : tuple of int
-        Subdomains of this rank afterwards, in its order.
+        Subdomains of this rank after the redistribution, in the order of the rank.
     sends, receives : tuple of Piece
     """
 
@@ -53,15 +53,15 @@ def redistribution(
     leaving: Mapping[int, int],
     arriving: Mapping[int, int],
 ) -> Redistribution:
-    """Return the redistribution in which whole subdomains move.
+    """Return the redistribution of whole subdomains.
 
     Parameters
     ----------
     decomposition : Decomposition
     subdomains : iterable of int
-        Subdomains of this rank afterwards, in its order.
+        Subdomains of this rank after the redistribution, in the order of the rank.
     leaving, arriving : mapping of int to int
-        The rank that each subdomain goes to, or comes from.
+        Destination rank, or source rank, of each subdomain that moves.
     """
 
     def pieces(moves: Mapping[int, int]) -> tuple[Piece, ...]:

@@ -1,4 +1,4 @@
-"""A subdomain: its cells, its halo segments and who fills them."""
+"""Cells, halo segments and neighbours of a subdomain."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from halocline.plan.decompose import Decomposition
 
 @dataclass(frozen=True)
 class Subdomain:
-    """One part of a decomposition. All boxes that its methods return are in the subdomain's own indices."""
+    """Subdomain of a decomposition; its methods return boxes in the indices of the subdomain."""
 
     decomposition: Decomposition
     number: int
 
     @cached_property
     def box(self) -> Box:
-        """Its cells in the indices of the grid."""
+        """Cells of the subdomain in the indices of the grid."""
         return self.decomposition.box(self.number)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Its cells along each axis."""
+        """Number of cells along each axis."""
         return self.box.shape
 
     @cached_property
     def walls(self) -> tuple[tuple[bool, bool], ...]:
-        """Per axis, whether its (lower, upper) end is a wall of the grid."""
+        """Flags per axis: True if the (lower, upper) end is a wall of the grid."""
         cut, box = self.decomposition, self.box
         return tuple(
             (not wraps and lo == 0, not wraps and hi == n)
@@ -41,11 +41,14 @@ class Subdomain:
         )
 
     def active(self, blocks: Blocks | None) -> bool:
-        """Whether it has any active cell."""
+        """Return True if the subdomain has an active cell."""
         return blocks is None or blocks.any(self.box.lo, self.box.hi)
 
     def pieces(self, box: Box, blocks: Blocks | None) -> Iterator[Box]:
-        """The active cells of a box, as boxes; what lies beyond the grid counts with the nearest cells."""
+        """Yield the active cells of a box, as boxes; a cell beyond the grid is active if the nearest grid
+        cell
+        is.
+        """
         if blocks is None:
             yield box
             return
@@ -55,32 +58,32 @@ class Subdomain:
             yield Box(tuple(map(sub, begin, first)), tuple(map(sub, end, first)))
 
     def neighbour(self, direction: Direction) -> int | None:
-        """The subdomain in `direction`; None beyond a wall."""
+        """Return the subdomain in `direction`; None behind a wall."""
         return self.decomposition.neighbour(self.number, direction)
 
     def across(self, direction: Direction) -> Direction:
-        """`direction` without the axes that this subdomain spans alone.
+        """Return `direction` with 0 along the axes that this subdomain spans alone.
 
-        Along those a step leads back to the same subdomain: segments that differ only there come from
-        the same neighbour, and a direction without other axes leads to the subdomain itself.
+        Along such an axis, the neighbour is the same subdomain. Segments that differ only along these axes
+        come from the same neighbour. If no other axis remains, the neighbour is the subdomain itself.
         """
         return tuple(d if p > 1 else 0 for d, p in zip(direction, self.decomposition.parts, strict=True))
 
     @cached_property
     def cells(self) -> Box:
-        """Its cells, from zero."""
+        """Cells of the subdomain, with indices from zero."""
         return Box((0,) * len(self.shape), self.shape)
 
     def owned(self, field: FieldInfo) -> Box:
-        """The points of `field` that this rank computes.
+        """Return the points of `field` that this subdomain computes.
 
-        There are as many as cells, and one more at an upper wall that the points are staggered along.
+        There is one point per cell, and one more point at an upper wall of a staggered axis.
         """
         upper = zip(field.staggered, self.walls, strict=True)
         return self.cells.grow([(0, staggered and wall) for staggered, (_, wall) in upper])
 
     def segment(self, points: Box, direction: Direction, width: tuple[int, ...]) -> Box:
-        """The halo segment in `direction` of the owned `points` (or cells)."""
+        """Return the halo segment in `direction` of the owned `points` (or cells)."""
         along = list(zip(direction, width, self.shape, points.hi, strict=True))
         return Box(
             tuple(-w if d < 0 else n if d > 0 else 0 for d, w, n, _ in along),
@@ -88,6 +91,6 @@ class Subdomain:
         )
 
     def source(self, points: Box, direction: Direction, width: tuple[int, ...]) -> Box:
-        """The owned `points` that are the segment in `direction` of the subdomain they go to."""
+        """Return the owned `points` that fill the halo segment in `direction` of the receiving subdomain."""
         segment = self.segment(points, direction, width)
         return segment.shift([-d * n for d, n in zip(direction, self.shape, strict=True)])

@@ -1,4 +1,4 @@
-"""Events of a timeline, which a run records and a model predicts."""
+"""Events of a timeline that a run records or a model predicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TRACE_EVENTS = (
     *("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message", "send", "download"),
     *("upload", "scalars", "launch"),
 )
-OVERLAPPING = frozenset({"message", "send"})  # kinds of which several happen at once in one lane
+OVERLAPPING = frozenset({"message", "send"})  # kinds with simultaneous events in one lane
 MESSAGES = "messages"  # name of the lane of messages
 
 
@@ -22,7 +22,7 @@ class Lane:
     ----------
     name : str
     row : str
-        Name of the row of a picture, which several queues of a device share.
+        Name of the row in a picture; several queues of a device share one row.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class TraceEvent:
-    """Work of a thread or device, or the transfer of a message.
+    """Work of a thread or device, or transfer of a message.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class TraceEvent:
         One of TRACE_EVENTS.
     name : str
     begin, end : float
-        Seconds since all ranks began the first run that is traced.
+        Seconds since all ranks began the first traced run.
     """
 
     rank: int
@@ -54,21 +54,21 @@ class TraceEvent:
 
 
 def lanes_of_host(threads: int) -> tuple[Lane, ...]:
-    """Return the lanes of a rank without devices: those of its threads, and one of all messages."""
+    """Return the lanes of a rank without devices: one per thread, and one for all messages."""
     names = (*(f"thread {number}" for number in range(threads)), MESSAGES)
     return tuple(Lane(name, name) for name in names)
 
 
 @dataclass(frozen=True)
 class TraceShares:
-    """Shares of the time of a traced run, of the rank with the greatest share of packing.
+    """Time shares in a traced run, of the rank with the maximum share of packing.
 
     Attributes
     ----------
     packing : float
-        Share of the time in which something is packed or unpacked.
+        Share of the time with packing or unpacking.
     launching : float
-        Share of the time in which its first thread queues work of devices; 0 on the CPU.
+        Share of the time in which the first thread queues work of devices; 0 on the CPU.
     at_once : float
         Mean number of threads and queues that work at the same time, while at least one works.
     """
@@ -81,9 +81,11 @@ class TraceShares:
     def of(cls, events: Sequence[TraceEvent]) -> TraceShares:
         """Return the shares of the events of all ranks."""
         ranks = {event.rank for event in events}
-        own = ([event for event in events if event.rank == rank] for rank in ranks)
+        rank_events = ([event for event in events if event.rank == rank] for rank in ranks)
         return max(
-            (cls._of_rank(each) for each in own), key=lambda found: found.packing, default=cls(0, 0, 0)
+            (cls._of_rank(sequence) for sequence in rank_events),
+            key=lambda shares: shares.packing,
+            default=cls(0, 0, 0),
         )
 
     @classmethod
@@ -97,7 +99,7 @@ class TraceShares:
 
 
 def covered(events: Iterable[TraceEvent]) -> float:
-    """Return the seconds in which at least one of some events goes on."""
+    """Return the seconds in which at least one of the given events is in progress."""
     seconds, reached = 0.0, float("-inf")
     for event in sorted(events, key=lambda event: event.begin):
         seconds += max(0.0, event.end - max(event.begin, reached))

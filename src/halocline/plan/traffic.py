@@ -1,4 +1,4 @@
-"""What an exchange moves into the halo of a subdomain, and what a decomposition makes of it."""
+"""Data volume of halo exchanges, and the exchange cost of a decomposition."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from halocline.lang.dtype import ITEMSIZE
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one exchange moves of all fields, free of the size of a subdomain.
+    """Data volume of one exchange of all fields, independent of the size of a subdomain.
 
     Parameters
     ----------
     weights : tuple of (direction, weight)
-        A halo segment moves its weight, which is the product of its widths times the bytes of a cell
-        summed over the fields, for each cell of the side (edge, corner) of the subdomain that it covers.
+        Volume per halo segment. The weight is the product of the widths of the segment, times the bytes of a
+        cell, summed over the fields. It applies to each cell of the side (edge, corner) of the subdomain.
     layers : tuple of (int, int)
-        The deepest halo (lower, upper) along each axis, in cells.
+        Maximum halo width (lower, upper) along each axis, in cells.
     """
 
     weights: tuple[tuple[Direction, int], ...]
@@ -34,7 +34,7 @@ class Traffic:
 
     @classmethod
     def of(cls, footprints: Iterable[tuple[Footprint, int]], ndim: int) -> Traffic:
-        """The sum of `footprints`, each with the bytes that a cell of it takes."""
+        """Return the sum of `footprints`, each with its bytes per cell."""
         weights: dict[Direction, int] = {}
         union = Footprint()
         for footprint, bytes_per_cell in footprints:
@@ -46,10 +46,10 @@ class Traffic:
 
     @classmethod
     def of_radius(cls, radius: int | Sequence[int | tuple[int, int]], ndim: int) -> Traffic:
-        """Return the traffic of all segments of a halo of `radius` layers, where each cell counts one.
+        """Return the traffic of all segments of a halo of `radius` layers, with the weight 1 for each cell.
 
-        The radius is a whole number or a pair (lower, upper), for all axes or per axis. Raises InputError for
-        other values and for negative ones.
+        The radius is a whole number or a pair (lower, upper), for all axes or per axis. The function raises
+        InputError for other values and for negative values.
         """
         layers = per_axis(radius, ndim, "radius", _layers, "a whole number of layers, or (lower, upper)")
         if any(min(pair) < 0 for pair in layers):
@@ -59,7 +59,7 @@ class Traffic:
 
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Traffic:
-        """What the exchanges of `schedule` move: those in its loops, where it has any, else all."""
+        """Return the traffic of the exchanges in the loops of `schedule`; without loops, of all exchanges."""
         loops = [operation for operation in schedule.operations if isinstance(operation, Loop)]
         repeated = [operation for operation in flat(loops) if isinstance(operation, Sweep)]
         exchanged = [item for sweep in repeated or schedule.sweeps() for item in sweep.exchange.items()]
@@ -68,7 +68,7 @@ class Traffic:
 
 
 def _layers(radius: object) -> tuple[int, int] | None:
-    """Return the lower and upper layers of one axis, or None where they are not whole numbers."""
+    """Return the lower and upper layers of one axis, or None if they are not whole numbers."""
     if not is_sequence(radius):
         lower = upper = whole(radius)
     else:
@@ -77,7 +77,7 @@ def _layers(radius: object) -> tuple[int, int] | None:
     return None if lower is None or upper is None else (lower, upper)
 
 
-Sides = tuple[int, ...]  # of one axis
+Sides = tuple[int, ...]  # sides along one axis
 NEITHER: Sides = ()
 LOWER: Sides = (-1,)
 UPPER: Sides = (1,)
@@ -87,32 +87,34 @@ BOTH: Sides = (-1, 1)
 def exchange_cost(
     traffic: Traffic, shape: Sequence[int], periodic: Sequence[bool], level: str
 ) -> Callable[[Sequence[int]], int]:
-    """How much the worst-placed subdomain moves, as a function of the subdomains along each axis.
+    """Return a function of the parts along each axis: the volume of the worst-placed subdomain.
 
-    ``level="node"``: in and out, 2 (C_M' - C_N') of Astaroth (Pekkilä et al., Eq. 7), over the segments,
-    widths and bytes that `traffic` holds. Both sides of a periodic axis count even where one subdomain
-    spans it: those halo cells are filled by a transfer too, from the subdomain to itself. Walls
-    receive nothing: with two subdomains along an axis with walls one side of each counts.
+    ``level="node"``: sent and received volume, 2 (C_M' - C_N') of Astaroth (Pekkilä et al., Eq. 7), with the
+    segments, widths and bytes of `traffic`. Both sides of a periodic axis count, even if one subdomain spans
+    the axis. A transfer from the subdomain to itself then fills these halo cells. Walls receive nothing: with
+    two subdomains along an axis with walls, one side of each counts.
 
-    ``level="device"``: what a device of a node receives from other nodes, C_M'' - C_L'' (Eqs. 10-12).
-    `shape` is then the node's part and "periodic" an axis whose ends face other nodes. A device that
-    is not alone along the axis has one of its two sides inside the node, in the worst case.
+    ``level="device"``: volume that a device of a node receives from other nodes, C_M'' - C_L'' (Eqs. 10-12).
+    Here, `shape` is the part of the node, and "periodic" is an axis whose ends face other nodes. With more
+    than one device along the axis, one of the two sides of a device is inside the node in the worst case.
 
-    Uneven sizes count as the largest subdomain. The result is exact.
+    The largest subdomain represents uneven sizes. The result is exact.
     """
     ndim = len(shape)
     weights = traffic.weights
 
     def coefficients(sides: Sequence[Sides]) -> list[int]:
-        """Per set of normal axes (as bits), the weight of all segments that the sides have."""
+        """Return, per set of normal axes (as bits), the weight of all segments on the sides."""
         sums = [0] * 2**ndim
         for direction, weight in weights:
-            if all(d == 0 or d in s for d, s in zip(direction, sides, strict=True)):
+            if all(d == 0 or d in axis_sides for d, axis_sides in zip(direction, sides, strict=True)):
                 sums[sum(1 << axis for axis, d in enumerate(direction) if d)] += weight
         return sums
 
     def sides(parts: int, wraps: bool) -> list[tuple[Sides, Sides]]:
-        """The (all, node-local) sides that a subdomain may have along an axis with `parts` (3: or more)."""
+        """Return the (all, node-local) sides of each possible position along an axis; `parts` of 3 means 3 or
+        more.
+        """
         if wraps:
             return [(BOTH, NEITHER)] if parts == 1 else [(BOTH, LOWER), (BOTH, UPPER)]
         ends = {1: [NEITHER], 2: [LOWER, UPPER], 3: [BOTH]}[parts]
@@ -120,18 +122,18 @@ def exchange_cost(
 
     @cache
     def alternatives(regime: tuple[int, ...]) -> list[list[int]]:
-        """The coefficients for every position that a subdomain may have; duplicates left out."""
-        found = []
+        """Return the different coefficients of all positions of a subdomain."""
+        unique_sums = []
         for position in product(*map(sides, regime, periodic)):
-            sums = coefficients([every for every, _ in position])
+            sums = coefficients([all_sides for all_sides, _ in position])
             if level == "node":
                 sums = [2 * weight for weight in sums]
             else:
-                local = coefficients([inside for _, inside in position])
+                local = coefficients([local_sides for _, local_sides in position])
                 sums = [a - b for a, b in zip(sums, local, strict=True)]
-            if sums not in found:
-                found.append(sums)
-        return found
+            if sums not in unique_sums:
+                unique_sums.append(sums)
+        return unique_sums
 
     def cost(parts: Sequence[int]) -> int:
         areas = [1]  # product of the sizes along the tangential axes, for each set of normal axes

@@ -1,5 +1,4 @@
-"""Conjugate gradients without a matrix (Hestenes and Stiefel 1952), as programs that the engine runs as a
-whole."""
+"""Matrix-free conjugate gradients (Hestenes and Stiefel 1952), as programs that the engine runs."""
 
 from __future__ import annotations
 
@@ -34,20 +33,22 @@ INCOMPATIBLE = "the right-hand side has a mean, which the operator cannot give"
 
 
 def _set(words: str, target: Field | Scalar, value: Any) -> None:
-    """Assign a field or scalar, with words as the label of the statement."""
+    """Assign a field or scalar; `words` are the label of the statement."""
     with labelled(f"conjugate gradients: {words}"):
         target.set(value)
 
 
 class NullSpace(NamedTuple):
-    """Scalars of a solve whose symmetric operator takes constants to zero for some or all parameter values.
+    """Scalars of a solve whose symmetric operator may have constants in its null space.
+
+    The parameter values of a solve decide if the operator is singular.
 
     Attributes
     ----------
     share : Scalar
-        One over the number of points, or 0 where the parameter values of a solve give no null space.
+        One over the number of points, or 0 if the parameter values of a solve give no null space.
     allowed : Scalar
-        Largest ratio of the squared sum of the right-hand side to its squared norm that is accepted.
+        Maximum accepted ratio of the squared sum of the right-hand side to its squared norm.
     """
 
     share: Scalar
@@ -66,9 +67,9 @@ def cg(
 ) -> None:
     """Solve A x = b from the values of x by conjugate gradients with the four vectors x, r, p and q.
 
-    The method is that of UMBC HPCF-2018-10, Section 2. The vector updates and inner products next to each
-    other share a sweep; an iteration takes eleven streams of memory. The iteration ends where the squared
-    residual norm is at most `least`, or rtol² times the first.
+    The method is that of UMBC HPCF-2018-10, Section 2. Adjacent vector updates and inner products share a
+    sweep. An iteration reads or writes eleven vectors in memory. The iteration ends when the squared residual
+    norm is at most `least`, or rtol² times the squared norm of the first residual.
     """
     r, p, q = x.like("r p q", homogeneous=True)
     rho, next_rho, alpha, beta, curvature = own_scalars("rho next_rho alpha beta curvature")
@@ -100,12 +101,12 @@ def cg_fused(
     least: Operand = 0.0,
     null_space: NullSpace | None = None,
 ) -> None:
-    """Solve A x = b as `cg` does, with two sweeps an iteration and the vectors x, r, p and the next p.
+    """Solve A x = b like `cg`, with two sweeps per iteration and the vectors x, r, p and the next p.
 
-    The first sweep forms the new p, in the halo too, and its product with A for the inner product; the
-    second forms that product again instead of reading it back, and updates x and r. Only r is exchanged.
-    Eight streams of memory an iteration (r, p read, p' written; p', x, r read, x, r written) instead of the
-    fifteen of separate operations.
+    The first sweep computes the new p, also in the halo, and its product with A for the inner product. The
+    second sweep computes this product again, instead of reading it from memory, and updates x and r. Only r
+    is exchanged. An iteration reads or writes eight vectors in memory, compared with fifteen for separate
+    operations. These are: r, p read, p' written; p', x, r read, x, r written.
     """
     r, p = x.like("r p", homogeneous=True)
     rho, old, alpha, curvature = own_scalars("rho old alpha curvature")
@@ -116,9 +117,9 @@ def cg_fused(
     _set("rho = dot(r, r)", rho, dot(r, r))
     goal = _goal(rho, rtol, least)
     with loop(until=rho <= goal, limit=max_iterations, record=rho):
-        new = stage(r + (rho / old) * p, "new_p", storage="inline")
-        _set("curvature = dot(p, A(p))", curvature, dot(new, A(new)))
-        _set("search direction p = r + (rho / old) p", p, new)
+        new_p = stage(r + (rho / old) * p, "new_p", storage="inline")
+        _set("curvature = dot(p, A(p))", curvature, dot(new_p, A(new_p)))
+        _set("search direction p = r + (rho / old) p", p, new_p)
         old.set(rho)
         _check(curvature)
         alpha.set(rho / curvature)
@@ -128,7 +129,7 @@ def cg_fused(
 
 
 def _project(r: Field, null_space: NullSpace | None) -> None:
-    """Remove the mean of r where there is a null space, and stop where the mean is larger than allowed."""
+    """Remove the mean of r if there is a null space, and stop if the mean is larger than allowed."""
     if null_space is None:
         return
     total, square = own_scalars("total square")
@@ -157,15 +158,15 @@ METHODS = {"cg": cg, "cg-fused": cg_fused}
 
 
 def method_named(name: str) -> ProgramFunction:
-    """One of METHODS; raises InputError where there is none of this name."""
+    """Return the method of this name in METHODS; raise InputError if there is none."""
     return METHODS[chosen("method", name, sorted(METHODS))]
 
 
 def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
     """Return the program of a linear solve.
 
-    Each run of the program needs values of its own scalars `warm` (0: start from zero, 1: from the values of
-    x), `rtol`, `least` and `max_iterations`. With a null space it needs `share` and `allowed` too.
+    Each run of the program requires values of its scalars `warm` (0: start from zero, 1: from the values of
+    x), `rtol`, `least` and `max_iterations`. With a null space, it also requires `share` and `allowed`.
 
     Parameters
     ----------
@@ -174,27 +175,27 @@ def solve_program(method: str, A: Operator, x: Field, b: Any, *, null_space: boo
     A : callable
     x : Field
     b : field or expression
-        It must not read x.
+        Right-hand side; it must not read x.
     null_space : bool
-        True where A is symmetric and may take constants to zero; see NullSpace.
+        True if A is symmetric and may have constants in its null space; see NullSpace.
     """
     function = method_named(method)
-    warm, rtol, least, most = _scalars("warm rtol least max_iterations")
+    warm, rtol, least, max_iterations = _scalars("warm rtol least max_iterations")
     constants = NullSpace(*_scalars("share allowed")) if null_space else None
-    scalars = _by_name(warm, rtol, least, most, *(constants or ()))
+    scalars = _by_name(warm, rtol, least, max_iterations, *(constants or ()))
     with trace.tracing(Program(function.name)) as traced:
         traced.parameters.update(scalars)
         _set("start from zero, or from the values of x", x, where(warm > 0.0, x, 0.0))
-        function(A, x, b, rtol, most, least, constants)
+        function(A, x, b, rtol, max_iterations, least, constants)
     return traced
 
 
 def reference_program(A: Operator, x: Field, b: Any, *, null_space: bool = False) -> Program:
-    """Return the program that forms the squared norm of the right-hand side, b - A(0), in scalar `norm`.
+    """Return the program that computes the squared norm of the right-hand side b - A(0) in scalar `norm`.
 
-    The norm has the bits of the first residual of a start from zero. x keeps its values. With a null space
-    the program removes the mean of x, because the solution has zero mean. Parameters are those of
-    `solve_program`.
+    The norm is bit-for-bit equal to that of the first residual of a start from zero. The values of x do not
+    change. With a null space, the program removes the mean of x, because the solution has zero mean. For the
+    parameters see `solve_program`.
     """
     constants = NullSpace(*_scalars("share allowed")) if null_space else None
     with trace.tracing(Program("reference")) as traced:
@@ -225,21 +226,21 @@ def _by_name(*scalars: Scalar) -> dict[str, Scalar]:
 
 @program
 def true_residual(A: Callable[[Any], Expr], x: Field, b: Any) -> None:
-    """Form the squared norm of b - A x: a sum that no order changes, without a vector in memory.
+    """Compute the squared norm of b - A x, independent of the summation order, without a vector in memory.
 
     Conjugate gradients update their residual by a recursion. In exact arithmetic it equals b - A x. In
-    floating point every iteration adds a rounding error to the difference that no later iteration removes.
-    The recursion therefore falls without end, while the true residual stays near eps ||A|| max ||x_k||
-    (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997, 535-551).
+    floating point, every iteration adds a rounding error to the difference, and later iterations do not
+    remove this error. The recursive residual therefore decreases without limit. The true residual does not
+    fall below about eps ||A|| max ||x_k|| (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997, 535-551).
 
     Parameters
     ----------
     A : callable
-        The operator.
+        Operator.
     x : Field
-        The unknown.
+        Unknown.
     b : field or expression
-        The right-hand side. It must not read the unknown.
+        Right-hand side. It must not read the unknown.
     """
     (square,) = own_scalars("square")
     correction = {side: condition.homogeneous() for side, condition in x.boundary.items()}

@@ -1,4 +1,4 @@
-"""Linear problems: a stencil operator, a right-hand side, and a method, of which iterations are steps."""
+"""Linear problems: a stencil operator, a right-hand side, and an iterative method."""
 
 from __future__ import annotations
 
@@ -62,23 +62,23 @@ from halocline.words import shown
 log = logging.getLogger("halocline")
 
 STARTS = ("zero", "last")
-# By the triangle inequality, the two residuals differ by more than the tolerance where the recursion fulfils
-# it and the true one is more than twice as large. Rounding errors are the larger part then, which further
-# iterations cannot mend.
+# If the recursive residual is within the tolerance, and the true residual above MARGIN times the tolerance,
+# their difference exceeds the tolerance (triangle inequality). Rounding errors then dominate, and further
+# iterations do not reduce them.
 MARGIN = 2.0
-# Mean of the right-hand side, relative in norm, that counts as a rounding error.
+# Maximum mean of the right-hand side, relative to its norm, that counts as a rounding error.
 COMPATIBLE = {"float64": 1e-13, "float32": 1e-6}
-REACHED = "reached"  # reason of a run that ends with the tolerance
+REACHED = "reached"  # reason of a run that ends because the tolerance is reached
 MOST = own_name("max_iterations")
 
 
 class Iterations(Session):
-    """Iterations of a method, and the vectors and scalars of it. All ranks call its methods.
+    """Iterations of a method, with its vectors and scalars. All ranks call its methods.
 
     Parameters
     ----------
     problem : LinearProblem
-        Its program is the method: some statements, then a loop.
+        Problem whose program is the method: initial statements and a loop.
     values : mapping of str to float
         Scalars of the solve: parameters and the tolerance.
 
@@ -101,12 +101,12 @@ class Iterations(Session):
 
     @property
     def time(self) -> float:
-        """Time, which iterations do not have."""
+        """Time, which is always 0: iterations have no time."""
         return 0.0
 
     @property
     def step(self) -> int:
-        """Number of iterations done."""
+        """Number of completed iterations."""
         return len(self.history)
 
     def go_on_from(self, facts: Mapping[str, Any]) -> None:
@@ -118,7 +118,7 @@ class Iterations(Session):
         self.use(self._problem._continued())
 
     def unchecked(self, until: float) -> float:
-        """Return no limit of iterations: the program checks its residual itself."""
+        """Return an infinite limit: the program itself checks its residual."""
         return math.inf
 
     def inputs(self, until: float, pause: float, steps: float) -> dict[str, float]:
@@ -128,14 +128,14 @@ class Iterations(Session):
         return {**self._values, MOST: steps}
 
     def take(self, inputs: Mapping[str, float], outcome: Outcome) -> Outcome:
-        """Add the history of a run; see `Session`."""
+        """Append the history of a run; see `Session`."""
         self._has_begun = True
         self.history = np.concatenate((self.history, outcome.history))
         reached = outcome.reason == "completed" and outcome.loops[0] == "condition"
         return replace(outcome, reason=REACHED) if reached else outcome
 
     def check(self, before: int, outcome: Outcome) -> None:
-        """Raise an error where the method failed; see `Session`."""
+        """Raise an error if the method failed; see `Session`."""
         self._problem._judge(outcome, self.step)
 
     def facts(self) -> dict[str, Any]:
@@ -145,36 +145,37 @@ class Iterations(Session):
 
 @dataclass(frozen=True, repr=False)
 class Solution(Outcome):
-    """Result of a linear solve: what the run did, and the fields it left.
+    """Result of a linear solve: outcome of the run, and the final fields.
 
     Attributes
     ----------
     reason : str
-        "converged"; "rounding limit": the residual that the method carries along is small enough, but the
-        true one is more than twice as large as allowed (further iterations would not reduce it);
-        "iteration limit"; "interrupted": a signal came, also where it came too late to matter.
+        "converged", "rounding limit", "iteration limit" or "interrupted". "rounding limit": the recursive
+        residual is small enough, but the true residual is more than twice the allowed norm. Further
+        iterations would not reduce it. "interrupted": a signal arrived, even if it arrived too late to have
+        an effect.
     seconds, compute, exchange, reduction : float
-        Wall clock of the whole solve, without the true residual, and what of it the first thread spent in
-        kernels, halo exchange and reductions.
+        Wall-clock time of the whole solve without the true residual. The other times are the parts that the
+        first thread spent in kernels, halo exchange and reductions.
     overlap : Overlap
-        Whether computing and messages overlapped in the end, and why.
+        State of the overlap of computation and messages at the end, with the reason.
     converged : bool
-        The residual that the method carries along is at most rtol times the norm of the right-hand side, and
-        the true one at most twice that.
+        True if the recursive residual is at most rtol times the norm of the right-hand side, and the true
+        residual at most twice that.
     iterations : int
-        Iterations from the very start, also of a resumed solve.
+        Number of iterations, including the iterations before a resumed checkpoint.
     residuals : array (iterations + 1,)
-        Norms of the residual that the method carries along, the initial one first.
+        Norms of the recursive residual, starting with the initial one.
     true_residual : float
-        Norm of b - A x, computed of the solution after the last iteration.
+        Norm of b - A x, computed from the solution after the last iteration.
     rhs_norm : float
         Norm of the right-hand side b - A(0), which includes the boundary values and slopes of the unknown. It
-        is the first residual norm of a start from zero.
+        is the norm of the first residual of a start from zero.
     fields : Fields
-        The solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
+        Solution by field: ``solution.fields[u]``, ``.gather(u)``, ``.evaluate(hc.max(abs(u)))``,
         ``.checksum(u)``.
     bytes_per_iteration : float
-        Bytes that must cross memory in one iteration, all ranks together.
+        Minimum memory traffic of one iteration in bytes, summed over all ranks.
     writing : Writing
         Cost of output and checkpoints on this rank.
     """
@@ -194,18 +195,20 @@ class Solution(Outcome):
 
     @property
     def seconds_per_iteration(self) -> float | None:
-        """Seconds of an iteration, without the first residual; None where this solve made none."""
+        """Seconds per iteration, without the first residual; None if this solve had no iteration."""
         return self.loop_seconds / len(self.history) if len(self.history) else None
 
     @property
     def devices(self) -> tuple[OnDevice, ...]:
-        """Where each subdomain of every rank lies, the same on all ranks; empty on the CPU."""
+        """Device of each subdomain of every rank, the same on all ranks; empty on the CPU."""
         return self.fields.devices
 
     @property
     def bandwidth_share(self) -> float | None:
-        """What the iterations reached of the speed of memory, measured now; all ranks call this. None where
-        there was no iteration."""
+        """Share of the memory bandwidth that the iterations reached; None if there was no iteration.
+
+        The call measures the memory bandwidth, and all ranks must take part.
+        """
         seconds, store = self.seconds_per_iteration, self.fields.store
         if seconds is None:
             return None
@@ -213,12 +216,12 @@ class Solution(Outcome):
 
     @property
     def residual_relative(self) -> float:
-        """Last norm of the residual that the method carries along, over `rhs_norm`; 0 where that is 0."""
+        """Last norm of the recursive residual divided by `rhs_norm`; 0 if `rhs_norm` is 0."""
         return float(self.residuals[-1]) / self.rhs_norm if self.rhs_norm else 0.0
 
     @property
     def true_residual_relative(self) -> float:
-        """Norm of b - A x over `rhs_norm`; 0 where that is 0."""
+        """Norm of b - A x divided by `rhs_norm`; 0 if `rhs_norm` is 0."""
         return self.true_residual / self.rhs_norm if self.rhs_norm else 0.0
 
 
@@ -234,17 +237,18 @@ class LinearProblem(Sealed):
     Parameters
     ----------
     operator : callable
-        Takes a field (or a stage) and returns the expression of A applied to it.
+        Function of a field (or a stage) that returns the expression of A applied to it.
     unknown : Field
-        Takes the solution. Its boundary conditions belong to the problem; its values are the initial guess
-        of ``solve(start="last")``.
+        Field of the solution. Its boundary conditions are part of the problem. Its values are the initial
+        guess of ``solve(start="last")``.
     rhs : field, expression, number, array, or function of the coordinates
-        An expression is evaluated straight into the residual: no array holds it. An expression that reads the
-        unknown, as in an implicit time step, uses the values before the solve, and is copied to an array.
+        Right-hand side. The solver evaluates an expression directly in the residual, without an array. An
+        expression that reads the unknown, as in an implicit time step, uses the values before the solve. The
+        solver copies such an expression to an array.
     method : {"cg", "cg-fused"}
     parameters : mapping of str to float
-        Values of ``hc.parameter(...)`` in operator or right-hand side; ``problem.parameters["shift"] = 2.0``
-        changes one for the next solve, without recompilation.
+        Values of ``hc.parameter(...)`` in operator or right-hand side. Assignments such as
+        ``problem.parameters["shift"] = 2.0`` change a value for the next solve, without recompilation.
     communicator, **execution
         See Simulation.
 
@@ -257,24 +261,24 @@ class LinearProblem(Sealed):
     parameters : Parameters
         Parameters, which can be read and changed.
     domain : Domain
-        This rank's share of the grid.
+        Share of the grid of this rank.
     program : Program
         Statements of a solve, as data.
     prepared : Prepared
-        The program bound to the engine.
+        Program bound to the engine.
     schedule, plan
-        The compiled program, and this rank's plan, as data.
+        Compiled program, and plan of this rank, as data.
 
     Raises
     ------
     InputError
-        An argument is not accepted, or the formula of the operator shows that it is not linear.
+        An argument is invalid, or the formula of the operator shows that it is not linear.
 
     Notes
     -----
-    Where the operator takes constants to zero, as ``-hc.laplacian(u)`` does between periodic sides or slopes,
-    the solution has zero mean. The right-hand side, with the slopes at the walls, must have zero mean too.
-    Both hold up to rounding.
+    An operator may have constants in its null space, like ``-hc.laplacian(u)`` between periodic sides or
+    slopes. The solution then has zero mean. The right-hand side, including the slopes at the walls, must also
+    have zero mean. Both conditions apply up to rounding.
     """
 
     advice: ClassVar[Mapping[str, str]] = {
@@ -307,10 +311,10 @@ class LinearProblem(Sealed):
         comm = communicator_of(execution.pop("communicator"))
         self.unknown, self.method = unknown_field, method
         grid = unknown_field.grid
-        how = Execution(**execution)
-        if how.balance is not None:
+        settings = Execution(**execution)
+        if settings.balance is not None:
             raise InputError("balance is for simulations: subdomains move between steps; leave it out")
-        store = FieldStore(Domain(grid, comm, how))
+        store = FieldStore(Domain(grid, comm, settings))
         self.domain = store.domain
         self.fields = Fields(store, {} if parameters is None else parameters)
         self.parameters = self.fields.parameters
@@ -334,7 +338,7 @@ class LinearProblem(Sealed):
                 log.warning("%s", notice)
         self._matrix = Matrix(formula, unknown_field, statements)
         matrix = self._matrix.properties(self.fields.values)
-        # a later value of a parameter may give a null space, as a shift of 0 does
+        # a later value of a parameter may give a null space, like a shift of 0
         self._may_be_singular = bool(self._matrix.parameters) or (
             matrix.symmetric is not False and matrix.singular is not False
         )
@@ -352,7 +356,7 @@ class LinearProblem(Sealed):
             self.fields[b] = filling
 
     def _bad_start(self) -> str:
-        """What is wrong with a right-hand side that gives no start; fields were checked before."""
+        """Return the error text for a right-hand side that gives no start; fields were checked before."""
         b = self._rhs
         if b.varies:
             number = self.fields.evaluate(first(~(abs(b) < math.inf)))
@@ -363,7 +367,7 @@ class LinearProblem(Sealed):
         return BAD_START
 
     def _right_hand_side(self, rhs: Any) -> tuple[Any, Any]:
-        """The right-hand side as an expression, and the array or function to fill its field with."""
+        """Return the right-hand side as an expression, and the array or function that fills its field."""
         u = self.unknown
         if callable(rhs) and not isinstance(rhs, Operators):
             traced = self.fields.traced(u, rhs)
@@ -391,8 +395,10 @@ class LinearProblem(Sealed):
         return self._rhs_field(), rhs
 
     def _rhs_field(self) -> Field:
-        """The field that holds a right-hand side: one for all problems of this unknown, each with its own
-        values."""
+        """Return the field of right-hand sides: one field for all problems of this unknown.
+
+        Each problem has its own values of this field.
+        """
         u = self.unknown
         return u.grid.own_field("rhs", ("rhs", u.name), lambda free: u.like(free, homogeneous=True))
 
@@ -407,55 +413,57 @@ class LinearProblem(Sealed):
         resume: str | Path | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Solution:
-        """Solve the problem to a norm of the residual of at most `rtol` times that of the right-hand side.
+        """Solve the problem to a residual norm of at most `rtol` times the norm of the right-hand side.
 
-        The iteration ends by the residual that the method carries along. The true residual b - A x is then
-        computed, and the log warns where its norm is more than twice the allowed one.
+        The recursive residual ends the iteration. The solver then computes the true residual b - A x. The log
+        contains a warning if its norm is more than twice the allowed norm.
 
         Parameters
         ----------
         rtol : float
-            Positive and below 1. The right-hand side is b - A(0), which includes the boundary values and
-            slopes. The tolerance does not depend on the start.
+            Tolerance, positive and below 1. The right-hand side is b - A(0), which includes the boundary
+            values and slopes. The tolerance does not depend on the start.
         max_iterations : int, optional
-            Ten times the number of unknowns by default. The log warns of a solve that ends at the default.
+            Iteration limit; by default, ten times the number of unknowns. The log contains a warning if a
+            solve ends at the default.
         start : {"zero", "last"}
-            "zero" starts from zero. "last" starts from the values of the unknown: those of the last solve, or
-            those that were set, ``problem.fields[u] = guess``. Where the right-hand side is zero, the
-            solution is zero for both. A resumed solve ignores the start.
+            "zero" starts from zero. "last" starts from the values of the unknown: the solution of the last
+            solve, or values from an assignment ``problem.fields[u] = guess``. If the right-hand side is zero,
+            the solution is zero for both. A resumed solve ignores the start.
         output : Output, or sequence of them, optional
-            What is written on the way; steps are iterations.
+            Output during the solve; steps are iterations.
         checkpoint : Checkpoint, optional
-            Where to leave checkpoints, and how often: as many iterations, or wall-clock time.
+            Folder of checkpoints, and their interval in iterations or wall-clock time.
         resume : str or path, optional
-            Checkpoints of the same problem to go on from, on any number of ranks and with the same bits;
-            iterations count from the very start. The tolerance may be another.
+            Checkpoints of the same problem from which the solve restarts. The number of ranks may differ, and
+            the results are bit-for-bit identical. The iteration count includes the earlier iterations. The
+            tolerance may differ.
         on_progress : callable, optional
-            Called with the iterations done, a few times a second, from another thread.
+            Callback with the number of completed iterations. Another thread calls it a few times per second.
 
         Raises
         ------
         InputError
             A tolerance or limit is out of range, or a value is not finite. Output or checkpoints are not
-            possible, or other files are in their way. The checkpoint to resume is damaged or of another
-            problem. The operator takes constants to zero, and the mean of the right-hand side is larger than
-            the tolerance and rounding allow.
+            possible, or other files prevent them. The checkpoint to resume is damaged or belongs to another
+            problem. The operator has constants in its null space, and the mean of the right-hand side exceeds
+            the tolerance and rounding.
         RunError
             Output or a checkpoint cannot be written.
         BreakdownError
-            The operator is not symmetric and positive definite. The log warns of an operator that is not
-            symmetric before the first iteration.
+            The operator is not symmetric and positive definite. Before the first iteration, the log contains
+            a warning for an operator that is not symmetric.
         Stopped
-            With `checkpoint`: the solve was asked to end, and has left a checkpoint.
+            With `checkpoint`: a signal ended the solve, and a checkpoint was written.
         """
         rtol = check_limits(rtol, max_iterations, start)
         if on_progress is not None:
             check_callback(on_progress, "on_progress", "the number of iterations")
-        own = RunArguments(
+        run_arguments = RunArguments(
             steps=max_iterations, output=output, checkpoint=checkpoint, on_progress=on_progress,
             resume=resume, rtol=rtol,
         )  # fmt: skip
-        solution: Solution = observers.observed(self, partial(self._solve, start))(own)
+        solution: Solution = observers.observed(self, partial(self._solve, start))(run_arguments)
         return solution
 
     def _solve(self, start: str, arguments: RunArguments) -> Solution:
@@ -487,8 +495,8 @@ class LinearProblem(Sealed):
             return iterating.scalars()[own_name("first")] if norm_square is None else norm_square
 
         def facts() -> dict[str, Any]:
-            own = {"method": self.method, "rhs_square": rhs_square().hex()}
-            return own | iterating.facts() | observers.facts(self)
+            method_facts = {"method": self.method, "rhs_square": rhs_square().hex()}
+            return method_facts | iterating.facts() | observers.facts(self)
 
         output, checkpoint, parameters = arguments.output, arguments.checkpoint, dict(self.parameters)
         files = ledger.files(
@@ -499,8 +507,8 @@ class LinearProblem(Sealed):
         squares = np.concatenate(([outcome.scalars[own_name("first")]], iterating.history[:, 0]))
         is_small = outcome.loops[0] == "condition"
         residual = self._programs["true residual"].run(self.fields.values)
-        true, rhs_norm = math.sqrt(residual.scalars[own_name("square")]), math.sqrt(rhs_square())
-        converged = is_small and true <= MARGIN * rtol * rhs_norm
+        true_norm, rhs_norm = math.sqrt(residual.scalars[own_name("square")]), math.sqrt(rhs_square())
+        converged = is_small and true_norm <= MARGIN * rtol * rhs_norm
         reason = outcome.reason
         if reason != "interrupted":
             reason = ("converged" if converged else "rounding limit") if is_small else "iteration limit"
@@ -509,7 +517,7 @@ class LinearProblem(Sealed):
             converged=converged,
             iterations=iterating.step,
             residuals=np.sqrt(squares),
-            true_residual=true,
+            true_residual=true_norm,
             rhs_norm=rhs_norm,
             fields=self.fields,
             bytes_per_iteration=self.prepared.bytes_per_pass * self.unknown.grid.active_cells,
@@ -518,7 +526,7 @@ class LinearProblem(Sealed):
         if reason == "rounding limit" and self.domain.comm.rank == 0:
             log.warning("%s: %s", self.method, rounding_warning(solution, rtol))
         if reason == "iteration limit" and self.domain.comm.rank == 0:
-            # a limit that the user gave is often the aim itself, as in measurements
+            # the user may choose a low limit on purpose, for example in measurements
             log.log(
                 logging.INFO if limit_given else logging.WARNING,
                 "%s: not converged after %d iterations: the residual is %.2g times the right-hand side, and "
@@ -528,7 +536,7 @@ class LinearProblem(Sealed):
         return solution
 
     def _auxiliary(self, name: str, trace_program: Callable[[], Program]) -> Prepared:
-        """Return an auxiliary program, which is prepared at its first use; all ranks call this."""
+        """Return an auxiliary program, which is prepared at its first use; all ranks call this method."""
         if name not in self._programs:
             traced = trace_program()
             known = (*self.fields.values, *traced.parameters)
@@ -536,7 +544,7 @@ class LinearProblem(Sealed):
         return self._programs[name]
 
     def _continued(self) -> Prepared:
-        """Return the program that continues the loop of a solve after a pause; all ranks call this."""
+        """Return the program that continues the loop of a solve after a pause; all ranks call this method."""
         return self._auxiliary("continued", self.program.continued)
 
     def _inputs(self, rtol: float) -> dict[str, float]:
@@ -547,7 +555,7 @@ class LinearProblem(Sealed):
             if self._takes_constants_to_zero():
                 points = math.prod(self.unknown.points)
                 share = 1.0 / points
-                # the norm of the residual is at least that of the mean of the right-hand side
+                # the residual norm is at least the norm of the mean of the right-hand side
                 allowed = points * max(rtol, COMPATIBLE[self.unknown.dtype]) ** 2
             inputs |= {own_name("share"): share, own_name("allowed"): allowed}
         return inputs
@@ -555,7 +563,7 @@ class LinearProblem(Sealed):
     def _norm_of_rhs(self, inputs: dict[str, float]) -> float:
         """Return the squared norm of the right-hand side.
 
-        The unknown keeps its values; with a null space, its mean is removed.
+        The values of the unknown do not change, except with a null space: the program then removes the mean.
         """
         reference = partial(
             reference_program, self._operator, self.unknown, self._rhs, null_space=self._may_be_singular
@@ -565,13 +573,15 @@ class LinearProblem(Sealed):
         return outcome.scalars[own_name("norm")]
 
     def _probed_properties(self) -> Properties:
-        """Return the properties that products with the operator show; all ranks call this."""
+        """Return the properties that follow from products with the operator; all ranks call this method."""
         if self._probe is None:
             self._probe = Probe(self.fields, self._operator, self.unknown)
         return self._probe.properties()
 
     def _takes_constants_to_zero(self) -> bool:
-        """Return True where the operator is symmetric and takes constants to zero; all ranks call this."""
+        """Return True if the operator is symmetric with constants in its null space; all ranks call this
+        method.
+        """
         matrix = self._matrix.properties(self.fields.values)
         if matrix.symmetric is False or matrix.singular is False:
             return False
@@ -582,16 +592,16 @@ class LinearProblem(Sealed):
         return bool(symmetric and (probed.singular if matrix.singular is None else matrix.singular))
 
     def _asymmetry(self) -> str | None:
-        """Return a description of an asymmetry of the operator, or None where there is none."""
+        """Return a description of an asymmetry of the operator, or None if there is none."""
         properties = self._matrix.properties(self.fields.values)
         if properties.symmetric is None:
             properties = self._probed_properties()
         return None if properties.asymmetry is None else str(properties.asymmetry)
 
     def _warn_of_asymmetry(self) -> None:
-        """Warn once of an operator that is not symmetric; all ranks call this.
+        """Warn once if the operator is not symmetric; all ranks call this method.
 
-        Where constants cannot be in the null space, the operator is probed before the first solve only.
+        If constants cannot be in the null space, the operator is probed only before the first solve.
         """
         matrix = self._matrix.properties(self.fields.values)
         is_probed = matrix.symmetric is None and matrix.singular is False and self._probe is not None
@@ -608,7 +618,7 @@ class LinearProblem(Sealed):
             )
 
     def _judge(self, outcome: Outcome, iteration: int) -> None:
-        """Raise an error where the iterations ended with one."""
+        """Raise an error if the iterations ended with an error."""
         reason = outcome.reason
         if reason in (REACHED, "completed", "paused", "interrupted"):
             return
@@ -640,16 +650,16 @@ class LinearProblem(Sealed):
         return "it is indefinite or singular: check the signs of its terms"
 
     def _check_given(self, saved: Saved) -> None:
-        """Raise InputError where coefficients or right-hand side are others than in a checkpoint."""
-        used = {info.name for info in self.schedule.fields}
+        """Raise InputError if coefficients or right-hand side differ from a checkpoint."""
+        used_names = {info.name for info in self.schedule.fields}
         grid, b = self.fields.grid, self._rhs_given
-        given = [f for f in grid.fields.values() if f.name in used and not grid.is_own(f)]
-        for f in [*given, *([] if b is None else [b])]:
-            there = saved.facts["fields"].get(f.name, {}).get("checksum")
-            if f is not self.unknown and self.fields.checksum(f) != there:
-                what = "the right-hand side has" if f is b else f"field {f.name!r} has"
+        input_fields = [f for f in grid.fields.values() if f.name in used_names and not grid.is_own(f)]
+        for f in [*input_fields, *([] if b is None else [b])]:
+            checksum = saved.facts["fields"].get(f.name, {}).get("checksum")
+            if f is not self.unknown and self.fields.checksum(f) != checksum:
+                subject = "the right-hand side has" if f is b else f"field {f.name!r} has"
                 raise InputError(
-                    f"{what} other values than in checkpoint {saved.folder}, which is of another problem"
+                    f"{subject} other values than in checkpoint {saved.folder}, which is of another problem"
                 )
 
     def _resume(self, iterating: Iterations, ledger: Ledger, path: Path, rtol: float) -> float:
@@ -675,7 +685,7 @@ def rounding_warning(solution: Solution, rtol: float) -> str:
 
 
 def reachable(relative: float) -> float:
-    """Return a tolerance that a solve can reach where the last one ended at this relative true residual.
+    """Return a tolerance that a solve can reach if the last solve ended at this relative true residual.
 
     It is the relative true residual, rounded up to one digit.
 
@@ -694,7 +704,7 @@ def check_limits(rtol: float, max_iterations: int | None, start: str = "zero") -
     Raises
     ------
     InputError
-        The tolerance, the limit or the start is not accepted.
+        The tolerance, the limit or the start is invalid.
     """
     tolerance = as_quantity(rtol)
     if tolerance is None or not 0 < tolerance < 1:
@@ -714,10 +724,10 @@ def solve(operator: Callable[[Any], Any], unknown_field: Field, rhs: Any, **opti
     operator : callable
         ``lambda u: -hc.laplacian(u)``
     unknown_field : Field
-        Takes the solution.
+        Field of the solution.
     rhs : field, expression, number, array, or function of the coordinates
     **options
-        Those of LinearProblem.solve, and every option of LinearProblem.
+        Options of LinearProblem.solve and LinearProblem.
 
     Returns
     -------

@@ -1,14 +1,13 @@
-"""Properties of the matrix of a linear operator that its formula and boundary conditions show.
+"""Properties of the matrix of a linear operator, derived from its formula and boundary conditions.
 
-A row of the matrix is computed in Python: the formula is evaluated at one point. In this evaluation the
-unknown is a sum of matrix columns, and a ghost value is the sum that its boundary condition gives.
+Python computes a row of the matrix by an evaluation of the formula at one point. In this evaluation, the
+unknown is a sum of matrix columns. A ghost value is the sum that its boundary condition defines.
 
-The sampled rows lie in the middle, near each wall and in corners. They represent all rows where no
-coefficient depends on the place, on another field or on random numbers. Otherwise a row can only disprove a
-property, and products with random vectors (`Probe`) decide the rest. Hash values replace the values of other
-fields.
+The sampled rows lie in the middle, near each wall and in corners. They represent all rows if no coefficient
+depends on the position, on another field or on random numbers. Otherwise a row can only disprove a property,
+and products with random vectors (`Probe`) decide the rest. Hash values replace the values of other fields.
 
-`check_linear` rejects an operator that is not linear, as far as its formula shows.
+`check_linear` rejects an operator whose formula is not linear.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ from halocline.run.fields.fields import Fields
 Point = tuple[int, ...]
 Row = dict[Point, float]  # coefficients by column
 
-ROUNDING = 2.0**-47  # relative size of a sum of coefficients that is zero in exact arithmetic
-LARGE = 32  # points; the symmetry of a larger stencil is left to the probe, as rows would take seconds
+ROUNDING = 2.0**-47  # relative size of a sum of coefficients that is zero in exact arithmetic.
+LARGE = 32  # maximum stencil points for the symmetry check by rows; it takes seconds for larger stencils
 EQUAL = 1e-9  # largest relative difference of equal coefficients; it does not affect conjugate gradients
 
 
 class _UnknownError(Exception):
-    """Raised for a coefficient that the formula does not show, such as a sum over the grid."""
+    """Error for a coefficient that the formula does not define, such as a sum over the grid."""
 
 
 @dataclass(frozen=True)
 class Asymmetry:
-    """Two different coefficients: of point `other` in row `one`, and of point `one` in row `other`."""
+    """Two different coefficients: for point `other` in row `one`, and for point `one` in row `other`."""
 
     one: Point
     other: Point
@@ -68,13 +67,13 @@ class Properties:
     Attributes
     ----------
     symmetric : bool or None
-        True or False; None where rows computed in Python do not show it.
+        True or False; None if rows computed in Python do not decide it.
     asymmetry : Asymmetry or str or None
-        A pair of coefficients, or two products, that show that the matrix is not symmetric.
+        Pair of coefficients, or of products, that disproves the symmetry of the matrix.
     singular : bool or None
-        True where constants are in the null space; None where rows computed in Python do not show it.
+        True if constants are in the null space; None if rows computed in Python do not decide it.
     negative : bool
-        True where all diagonal coefficients of the computed rows are below zero.
+        True if all diagonal coefficients of the computed rows are negative.
     """
 
     symmetric: bool | None = None
@@ -89,10 +88,10 @@ class Matrix:
     Parameters
     ----------
     formula : Expr
-        The operator applied to the unknown.
+        Operator applied to the unknown.
     unknown : Field
     program : Program
-        Program that the formula was traced in. Its statements assign the stages in arrays.
+        Program in which the formula was traced. Its statements assign the stages in arrays.
     """
 
     def __init__(self, formula: Expr, unknown: Field, program: Program) -> None:
@@ -153,13 +152,13 @@ class Matrix:
         )
 
     def _asymmetry(self, samples: list[Point], row: Callable[[Point], Row]) -> Asymmetry | None:
-        """Return two coefficients that differ, one of them in a sampled row, or None."""
+        """Return a pair of different coefficients, one of them in a sampled row, or None."""
         for one in samples:
             largest = max(map(abs, row(one).values()), default=0.0)
             for other in list(row(one)):
-                here, there = row(one)[other], row(other).get(one, 0.0)
-                if abs(here - there) > EQUAL * max(largest, *map(abs, row(other).values()), 0.0):
-                    return Asymmetry(one, other, here, there)
+                coefficient, transposed = row(one)[other], row(other).get(one, 0.0)
+                if abs(coefficient - transposed) > EQUAL * max(largest, *map(abs, row(other).values()), 0.0):
+                    return Asymmetry(one, other, coefficient, transposed)
         return None
 
     def _samples(self, middle: Point, row: Row) -> list[Point]:
@@ -168,8 +167,10 @@ class Matrix:
         samples = [middle, *itertools.product(*((0, n - 1) for n in points))]
         for axis, n in enumerate(points):
             reach = max((abs(column[axis] - middle[axis]) for column in row), default=0)
-            near = range(min(max(1, reach), n))
-            samples += [(*middle[:axis], end, *middle[axis + 1 :]) for i in near for end in (i, n - 1 - i)]
+            distances = range(min(max(1, reach), n))
+            samples += [
+                (*middle[:axis], end, *middle[axis + 1 :]) for i in distances for end in (i, n - 1 - i)
+            ]
         return [point for point in dict.fromkeys(samples) if self._is_active(point)]
 
     def _is_active(self, point: Point) -> bool:
@@ -204,7 +205,7 @@ class Matrix:
         return {point: 1.0} if self._is_active(point) else {}
 
     def _is_given(self, axis: int, side: int) -> bool:
-        """Return True where a condition gives the value of points on a wall."""
+        """Return True if a condition sets the value of points on a wall."""
         condition = self._unknown.boundary.get(SIDES[2 * axis + (side > 0)])
         return condition is not None and condition.on_wall(Ghost(self._unknown, axis, side, -1)) is not None
 
@@ -218,7 +219,7 @@ class Matrix:
         return self._ghosts[key]
 
     def _at(self, root: Expr, point: Point) -> Any:
-        """Evaluate an expression at a point: a number, or a Row where it depends on the unknown."""
+        """Return the value of an expression at a point: a number, or a Row if it depends on the unknown."""
         values: dict[Expr, Any] = {}
         if root not in self._nodes:
             self._nodes[root] = tuple(walk((root,)))
@@ -245,18 +246,18 @@ class Matrix:
         if op == "index":
             self._varies = True
             axis, step = current.attribute
-            at = point[axis] + step
-            return float(at % self._grid.shape[axis] if self._grid.periodic[axis] else at)
+            index = point[axis] + step
+            return float(index % self._grid.shape[axis] if self._grid.periodic[axis] else index)
         if op in ("read", "stage"):
-            thing, offset = current.attribute[0], current.attribute[-1]
-            place = tuple(map(operator.add, point, offset))
-            if thing is self._unknown:
-                return self._column(place)
-            if isinstance(thing, Stage):
-                return self._at(thing.definition, place)
-            if thing in self._arrays:
-                return self._at(self._arrays[thing], self._wrap(place))
-            return self._hash_value(thing.name, *self._wrap(place))
+            source, offset = current.attribute[0], current.attribute[-1]
+            position = tuple(map(operator.add, point, offset))
+            if source is self._unknown:
+                return self._column(position)
+            if isinstance(source, Stage):
+                return self._at(source.definition, position)
+            if source in self._arrays:
+                return self._at(self._arrays[source], self._wrap(position))
+            return self._hash_value(source.name, *self._wrap(position))
         if op == "lookup":
             entries = current.attribute
             if not math.isfinite(args[0]):
@@ -280,7 +281,7 @@ class Matrix:
             raise _UnknownError from None
 
     def _wrap(self, point: Point) -> Point:
-        """Return the point of the grid that a point beyond a periodic side stands for."""
+        """Return the point of the grid that corresponds to a point beyond a periodic side."""
         grid = self._grid
         return tuple(i % n if p else i for i, n, p in zip(point, grid.shape, grid.periodic, strict=True))
 
@@ -292,7 +293,7 @@ class Matrix:
 
 
 def _combine(op: str, args: list[Any]) -> Row:
-    """Return the row that an operation makes of rows and numbers; `check_linear` accepts the operation."""
+    """Return the row of an operation on rows and numbers; `check_linear` accepts the operation."""
     if op == "neg":
         return {column: -c for column, c in args[0].items()}
     if op in ("add", "sub", "sum2"):
@@ -333,11 +334,11 @@ SYMMETRIC = {"float64": 1e-13, "float32": 1e-5}  # rounding errors of the two pr
 
 @program
 def products(A: Callable[[Any], Expr], x: Field) -> None:
-    """Form products of the operator with two random vectors r and p, and with the constant 1.
+    """Compute products of the operator with two random vectors r and p, and with the constant 1.
 
-    They are (A r, p), (r, A p), the squared norms of A r and p, and the largest entries of A r and A 1. The
-    vectors are those of the solvers, which hold nothing before a solve. A 1 is formed in float64: in float32
-    its rounding errors can be larger than a small shift.
+    The results are (A r, p), (r, A p), the squared norms of A r and p, and the largest entries of A r and A
+    1. The vectors are the vectors of the solvers, which are unused before a solve. The product A 1 is
+    computed in float64: in float32 its rounding errors can exceed a small shift.
     """
     r, p = x.like("r p", homogeneous=True)
     left, right, image, length, size, of_constants = own_scalars("left right image length size of_constants")
@@ -360,15 +361,15 @@ def products(A: Callable[[Any], Expr], x: Field) -> None:
 
 
 class Probe:
-    """Test of an operator, compiled and planned once; all ranks make and use it.
+    """Test of an operator, compiled and planned once; all ranks create and use it.
 
     Parameters
     ----------
     fields : Fields
     A : callable
-        The operator.
+        Operator.
     x : Field
-        The unknown.
+        Unknown.
     """
 
     def __init__(self, fields: Fields, A: Callable[[Any], Expr], x: Field) -> None:
@@ -383,13 +384,13 @@ class Probe:
         self._last: tuple[tuple[float, ...], Properties] | None = None
 
     def properties(self) -> Properties:
-        """Return the properties; products are formed only where parameters or fields have changed."""
+        """Return the properties; products are computed only if parameters or fields have changed."""
         fields = self._fields
         state = (
             *(fields.parameters[name] for name in self._scalars),
             *(fields.changes(f) for f in self._reads),
         )
-        # a view of a field may have been taken on one rank
+        # a view of a field may exist on one rank only
         changed = any(fields.domain.comm.allgather(self._last is None or self._last[0] != state))
         if self._last is None or changed:
             self._last = state, self._measure()
@@ -406,19 +407,19 @@ class Probe:
         return Properties(asymmetry is None, asymmetry, of_constants <= ROUNDING * size)
 
 
-CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # in the unknown; 0 and sums may be either
+CONSTANT, LINEAR, EITHER = "constant", "linear", "either"  # relation to the unknown; 0 and sums may be either
 
 _SUMS = ("add", "sub", "sum2")
 
 
 def check_linear(result: Any, unknown: Any, name: str) -> Expr:
-    """Return the expression that an operator makes of `unknown`, a field or a stage; `name` is its name.
+    """Return the expression of an operator applied to `unknown`, a field or a stage named `name`.
 
     Raises
     ------
     InputError
-        It is not a linear expression of `unknown`: a product or function of it, a sum with something that
-        does not depend on it, or nothing of it at all.
+        The result is not a linear expression of `unknown`. Examples are a product or function of `unknown`, a
+        sum with a term that does not depend on `unknown`, or an expression without `unknown`.
     """
     expression = as_expr(result)
     if _kind(expression, unknown, name, {}) == CONSTANT or not expression.varies:
@@ -440,30 +441,30 @@ def _one(current: Expr, unknown: Any, name: str, kinds: dict[Expr, str]) -> str:
     if current.op in ("scalar", "reduce") or (current.op == "const" and current.attribute == 0):
         return EITHER  # a scalar may be a sum over the unknown
     if current.op in ("read", "stage"):
-        thing = current.attribute[0]
-        if thing is unknown:
+        source = current.attribute[0]
+        if source is unknown:
             return LINEAR
-        if isinstance(thing, Stage):
-            return _kind(thing.definition, unknown, name, kinds)
-        return EITHER if thing.grid.is_own(thing) else CONSTANT  # perhaps a stage that is kept in an array
+        if isinstance(source, Stage):
+            return _kind(source.definition, unknown, name, kinds)
+        return EITHER if source.grid.is_own(source) else CONSTANT  # it may be a stage in an array
     args = [kinds[arg] for arg in current.args]
     if LINEAR not in args:
         if current.op in ("random", "lookup"):
-            return CONSTANT  # not zero where its arguments are
+            return CONSTANT  # not zero if its arguments are zero
         return EITHER if EITHER in args else CONSTANT
-    others = args[1:] if current.op in SELECTIONS else args
-    fine = {
+    operands = args[1:] if current.op in SELECTIONS else args
+    is_linear = {
         "neg": True,
         "cast": True,
         "mul": args.count(LINEAR) == 1,
         "div": args[-1] != LINEAR,
-        **dict.fromkeys(SELECTIONS, args[0] != LINEAR and CONSTANT not in others),
+        **dict.fromkeys(SELECTIONS, args[0] != LINEAR and CONSTANT not in operands),
         **dict.fromkeys(_SUMS, CONSTANT not in args),
     }
-    if fine.get(current.op, False):
+    if is_linear.get(current.op, False):
         return LINEAR
-    why = "adds what does not depend on it" if current.op in _SUMS else "is not a multiple of it"
+    fault = "adds what does not depend on it" if current.op in _SUMS else "is not a multiple of it"
     raise InputError(
-        f"the operator is not linear in the unknown {name!r}: {text(current)} {why}; move constants to the "
+        f"the operator is not linear in the unknown {name!r}: {text(current)} {fault}; move constants to the "
         "right-hand side, and solve nonlinear equations by steps that are linear"
     )

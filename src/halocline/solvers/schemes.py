@@ -1,4 +1,4 @@
-"""Time integration schemes, written as statements of a program: usable with any right-hand side."""
+"""Time integration schemes as statements of a program, for any right-hand side."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from halocline.lang.expression import Expr, Operand
 from halocline.lang.grid import Field
 from halocline.lang.program import assign, labelled, own_scalars
 
-# the time derivatives as they are some part of a step after its start
+# the time derivatives at a given fraction of a step after its start
 RightHandSide = Callable[[float], Mapping[Field, Expr]]
 
 
 def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tuple[Operand, ...]]:
-    """The constants of stages that differ in nothing else, while these are recorded one after the other.
+    """Yield the constants of stages that differ only in these constants, while each stage is recorded.
 
-    Several stages have scalars of these names, set anew before each: so one kernel serves them all.
+    Several stages share scalars of these names, which are set before each stage. One kernel then serves all
+    of them.
     """
     if len(constants) < 2:
         yield from constants
@@ -33,7 +34,7 @@ def _stages(names: str, constants: Sequence[tuple[float, ...]]) -> Iterator[tupl
 
 
 def _keep_start(fields: Iterable[Field], make: Callable[[Field, str], Field]) -> dict[Field, Field]:
-    """Record copies of fields as they are at the start of a step, and return the copies."""
+    """Record copies of fields at the start of a step, and return the copies."""
     starts = {f: make(f, "start") for f in fields}
     with labelled("copy at the start of the step: " + ", ".join(f.name for f in starts)):
         assign({start: f for f, start in starts.items()})
@@ -42,7 +43,7 @@ def _keep_start(fields: Iterable[Field], make: Callable[[Field, str], Field]) ->
 
 @dataclass(frozen=True)
 class Euler:
-    """Forward Euler: first order, one evaluation a step."""
+    """Forward Euler: first order, one evaluation per step."""
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step.
@@ -50,22 +51,22 @@ class Euler:
         Parameters
         ----------
         rhs : callable
-            ``rhs(c)`` gives the time derivatives in terms of the fields' current values, at the time of the
-            step's start plus c dt.
+            ``rhs(c)`` returns the time derivatives as expressions of the current field values, at the time of
+            the start of the step plus c dt.
         dt : expression
         make : callable
-            ``make(field, suffix)`` gives the scheme a field of its own beside `field`.
+            ``make(field, suffix)`` returns an auxiliary field of the scheme with the properties of `field`.
         """
         assign({f: f + dt * slope for f, slope in rhs(0.0).items()})
 
     def amplification(self, z: complex) -> complex:
-        """What a step makes of f = 1 where dt F(f) = z f: of a mode whose rate is z / dt."""
+        """Return the amplification factor of a step for dt F(f) = z f, a mode of the rate z / dt."""
         return 1 + z
 
 
 @dataclass(frozen=True)
 class LowStorage:
-    """A Runge-Kutta scheme of 2N storage (Williamson 1980, J. Comput. Phys. 35, 48).
+    """Runge-Kutta scheme of 2N storage (Williamson 1980, J. Comput. Phys. 35, 48).
 
     At each stage w = alpha w + dt F(f), then f = f + beta w.
     """
@@ -75,16 +76,16 @@ class LowStorage:
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
         """Record one step; see Euler.step."""
-        passed = w_time = 0.0  # the scheme applied to the time itself
+        elapsed = w_time = 0.0  # the scheme applied to the time variable
         registers: dict[Field, Field] = {}
         constants = list(zip(self.alpha, self.beta, strict=True))
-        # before the first stage w has no value, and nothing reads what it has after the last, where it takes
-        # no write: so that these two are not like the others
+        # the first and the last stage differ from the others: w has no value before the first stage, and the
+        # last stage does not write w, because nothing reads it afterwards
         stages = chain(constants[:1], _stages("alpha beta", constants[1:-1]), constants[1:][-1:])
         for number, ((a, b), (alpha, beta)) in enumerate(zip(constants, stages, strict=True), 1):
-            slopes = rhs(passed)
+            slopes = rhs(elapsed)
             w_time = a * w_time + 1.0
-            passed += b * w_time
+            elapsed += b * w_time
             registers = registers or {f: make(f, "w") for f in slopes}
             changes = {f: alpha * registers[f].expr + dt * slope for f, slope in slopes.items()}
             if number < len(constants):
@@ -93,7 +94,7 @@ class LowStorage:
             assign({f: f + beta * change for f, change in changes.items()})
 
     def amplification(self, z: complex) -> complex:
-        """See Euler.amplification."""
+        """Return the amplification factor of a step; see Euler.amplification."""
         f, w = 1 + 0j, 0j
         for a, b in zip(self.alpha, self.beta, strict=True):
             w = a * w + z * f
@@ -103,12 +104,12 @@ class LowStorage:
 
 @dataclass(frozen=True)
 class StrongStability:
-    """A scheme whose stages average the start of the step and a forward Euler step (Shu and Osher 1988,
-    J. Comput. Phys. 77, 439).
+    """Scheme of averages of the start of the step and a forward Euler step.
 
-    At each stage f = (1 - share) start + share (f + dt F(f)): what no Euler step of dt makes grow, such as
-    the total variation, does not grow. Keeps one value more a point, the start; where no slope is left, no
-    bit changes.
+    The method is that of Shu and Osher (1988, J. Comput. Phys. 77, 439). At each stage f = (1 - share) start
+    + share (f + dt F(f)). A quantity that no Euler step of dt increases, such as the total variation, does
+    not increase. The scheme stores one additional value per point, the start. If all slopes are zero, no bit
+    changes.
     """
 
     shares: tuple[float, ...]
@@ -118,16 +119,16 @@ class StrongStability:
         slopes = rhs(0.0)
         starts = _keep_start(slopes, make)
         assign({f: f + dt * slope for f, slope in slopes.items()})
-        passed = 1.0
+        elapsed = 1.0
         numbers = self.shares[1:]
         for number, (share,) in zip(numbers, _stages("share", [(n,) for n in numbers]), strict=True):
             assign(
-                {f: starts[f] + share * ((f - starts[f]) + dt * slope) for f, slope in rhs(passed).items()}
+                {f: starts[f] + share * ((f - starts[f]) + dt * slope) for f, slope in rhs(elapsed).items()}
             )
-            passed = number * (passed + 1.0)
+            elapsed = number * (elapsed + 1.0)
 
     def amplification(self, z: complex) -> complex:
-        """See Euler.amplification."""
+        """Return the amplification factor of a step; see Euler.amplification."""
         f = 1 + z
         for share in self.shares[1:]:
             f = 1 + share * ((f - 1) + z * f)
@@ -136,10 +137,11 @@ class StrongStability:
 
 @dataclass(frozen=True)
 class RK4:
-    """The classical scheme: fourth order, four evaluations a step.
+    """Classical Runge-Kutta scheme: fourth order, four evaluations per step.
 
-    Keeps two values more a point: the start of the step, and what its first two slopes give. Three in all are
-    the least (Blum 1962, Math. Comp. 16, 176). Where no slope is left, no bit changes.
+    The scheme stores two additional values per point: the start of the step, and the result of its first two
+    slopes. Three values in total are the minimum (Blum 1962, Math. Comp. 16, 176). If all slopes are zero, no
+    bit changes.
     """
 
     def step(self, rhs: RightHandSide, dt: Expr, make: Callable[[Field, str], Field]) -> None:
@@ -148,19 +150,19 @@ class RK4:
         starts, gains = _keep_start(slopes, make), {f: make(f, "gain") for f in slopes}
         assign({f: f + 0.5 * dt * slope for f, slope in slopes.items()})
         slopes = rhs(0.5)
-        # the first slope is what took the field here
+        # f - start is dt / 2 times the first slope
         assign({gain: (f - starts[f]) + dt * slopes[f] for f, gain in gains.items()})
         assign({f: starts[f] + 0.5 * dt * slope for f, slope in slopes.items()})
         stages = _stages("share gained", [(1.0, 0.0), (float(Fraction(1, 6)), 2.0)])
-        for passed, (share, gained) in zip((0.5, 1.0), stages, strict=True):
-            reached = {
+        for elapsed, (share, gained) in zip((0.5, 1.0), stages, strict=True):
+            states = {
                 f: starts[f] + share * (dt * slope + gained * (gains[f] + (f - starts[f])))
-                for f, slope in rhs(passed).items()
+                for f, slope in rhs(elapsed).items()
             }
-            assign(reached)
+            assign(states)
 
     def amplification(self, z: complex) -> complex:
-        """See Euler.amplification."""
+        """Return the amplification factor of a step; see Euler.amplification."""
         first = 1 + z / 2
         second = 1 + z / 2 * first
         third = 1 + z * second
@@ -168,12 +170,15 @@ class RK4:
 
 
 def RK2() -> LowStorage:
-    """The midpoint rule: second order, two evaluations a step."""
+    """Return the midpoint rule: second order, two evaluations per step."""
     return LowStorage((0.0, float(Fraction(-1, 2))), (0.5, 1.0))
 
 
 def RK3() -> LowStorage:
-    """Third order, three evaluations a step, two registers a field (Williamson 1980, case 7)."""
+    """Return a third-order scheme with three evaluations per step and two registers per field.
+
+    The scheme is case 7 of Williamson (1980).
+    """
     return LowStorage(
         (0.0, float(Fraction(-5, 9)), float(Fraction(-153, 128))),
         (float(Fraction(1, 3)), float(Fraction(15, 16)), float(Fraction(8, 15))),
@@ -181,12 +186,14 @@ def RK3() -> LowStorage:
 
 
 def SSPRK3() -> StrongStability:
-    """Third order, three evaluations a step, strong-stability preserving up to the step of forward Euler
-    (Shu and Osher 1988)."""
+    """Return a third-order strong-stability-preserving scheme with three evaluations per step.
+
+    It preserves stability up to the step of forward Euler (Shu and Osher 1988).
+    """
     return StrongStability((1.0, 0.25, float(Fraction(2, 3))))
 
 
-# by the names that commands take
+# schemes by name, as in commands
 SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
     "euler": Euler(),
     "rk2": RK2(),
@@ -196,18 +203,20 @@ SCHEMES: dict[str, Euler | LowStorage | RK4 | StrongStability] = {
 }
 
 
-FURTHEST = 1e6  # no explicit scheme is stable so far
+FURTHEST = 1e6  # search limit: no explicit scheme is stable up to this distance
 
 
 class Amplifying(Protocol):
-    """A scheme that says what a step makes of a mode."""
+    """Scheme with an amplification factor."""
 
     def amplification(self, z: complex) -> complex:
-        """See Euler.amplification."""
+        """Return the amplification factor of a step; see Euler.amplification."""
 
 
 def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, growth: float = 0.0) -> float:
-    """How far a scheme is stable from `start` along a direction of the plane of z = rate times dt.
+    """Return the stable distance of a scheme from `start` along a direction in the complex plane.
+
+    The plane is that of z, the rate of a mode times dt.
 
     Parameters
     ----------
@@ -215,24 +224,24 @@ def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, 
     direction : complex
         1j for waves, -1 for diffusion.
     start : float, optional
-        On the real axis: below 0 for waves that are damped.
+        Start on the real axis: below 0 for damped waves.
     growth : float, optional
-        By which a mode may grow in a step all the same.
+        Growth per step that is accepted as stable.
 
     Returns
     -------
     float
-        0 where modes grow however short the step is: waves in forward Euler and in RK2; inf where none does
-        however long it is, in implicit schemes.
+        Stable distance. It is 0 if modes grow for any step size, as waves in forward Euler and in RK2. It is
+        inf if no mode grows for any step size, as in implicit schemes.
     """
-    apart = 0.01  # no stable stretch is shorter, nor than this share of the way to it
+    spacing = 0.01  # search step, absolute and relative to the distance; no stable interval is shorter
 
     def grows(distance: float) -> bool:
         return abs(scheme.amplification(start + distance * direction)) > 1 + growth + 1e-12
 
-    stable, unstable = 0.0, apart
+    stable, unstable = 0.0, spacing
     while not grows(unstable):
-        stable, unstable = unstable, unstable + apart * max(1.0, unstable)
+        stable, unstable = unstable, unstable + spacing * max(1.0, unstable)
         if unstable > FURTHEST:
             return math.inf
     if stable == 0.0:
@@ -240,4 +249,4 @@ def stable_until(scheme: Amplifying, direction: complex, *, start: float = 0.0, 
     while unstable - stable > 1e-12 * max(1.0, unstable):
         middle = (stable + unstable) / 2
         stable, unstable = (stable, middle) if grows(middle) else (middle, unstable)
-    return round(stable, 9)  # as all hosts round it
+    return round(stable, 9)  # rounded to the digits on which all hosts agree
