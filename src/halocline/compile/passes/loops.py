@@ -75,12 +75,7 @@ def _may(kernel: Kernel, nest: ir.Nest) -> bool:
     values = [kernel.values[n] for n in kernel.below(ir.roots(nest.body))]
     read = {kernel.array[v.attribute[0]] for v in values if v.op == "load"}
     # beyond the patch, another thread may write to a field
-    written = {
-        array
-        for other_nest in kernel.body
-        if isinstance(other_nest, ir.Nest)
-        for array in _stored(other_nest)
-    }
+    written = {array for s in kernel.body if isinstance(s, ir.Nest) for array in _stored(s)}
     if any(a.kind not in ("field", "scratch") or (a.kind == "field" and a.name in written) for a in read):
         return False
     precisions = {a.dtype for a in read} | {kernel.array[name].dtype for name in stored}
