@@ -81,7 +81,7 @@ def pictures():
 def check(sim, record):
     """Return the checks of the energy, position and smearing of the loop.
 
-    On two axes, a further check is that there is no field along it.
+    On two axes, a further check is that B_z is 0.
     """
     checks = general(sim, record)
     energy = record.series[-1]["E_mag"] / record.series[0]["E_mag"]

@@ -310,8 +310,8 @@ def shock_profile(u: Vector) -> Expr:
     The maximum is taken over five neighbours along each axis. The average has binomial weights along each
     axis, (1, 6, 15, 20, 15, 6, 1) / 64.
 
-    The definition is that of the Pencil Code. Its bulk viscosity is ν_shock min(h)² times the smoothed
-    maximum of the convergence of five neighbours.
+    The Pencil Code has the same definition: its bulk viscosity is ν_shock min(h)² times the smoothed maximum
+    of the convergence of five neighbours.
     """
     grid = u[0].grid
     axes = range(grid.ndim)

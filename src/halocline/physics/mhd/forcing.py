@@ -32,8 +32,8 @@ class Forcing:
     The amplitude is N = f₀ c_s √(|k| c_s / δt). The polarisation is f_k = (v - i σ v × k̂) / √(1 + σ²), with
     v = k × e / |k × e|.
 
-    The wave vector k, the direction e and the phase φ are random. They are drawn for each step and are
-    constant during it. k is one of the wave vectors of the box with kmin <= |k| < kmax.
+    The wave vector k, the direction e and the phase φ are drawn at random for each step and are constant
+    during the step. k is one of the wave vectors of the box with kmin <= |k| < kmax.
 
     The helicity f·∇×f has the sign of σ. For σ = 1, ∇×f = k f. For σ = 0, the helicity vanishes.
 

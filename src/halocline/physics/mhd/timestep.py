@@ -83,7 +83,7 @@ def first_symbol(order: int) -> float:
 def second_symbol(order: int) -> float:
     """Return the maximum negative symbol of the central second derivative, times the squared spacing.
 
-    It is the symbol of the wave of two cells.
+    The wave of two cells has this symbol.
     """
     centre, *outer = second_coefficients(order)
     return float(-centre - 2 * sum(d * (-1) ** k for k, d in enumerate(outer, 1)))
@@ -92,7 +92,7 @@ def second_symbol(order: int) -> float:
 def upwind_symbol(order: int) -> float:
     """Return the maximum damping rate of `upwinding`, over Σ |u_i| / h_i.
 
-    It is the weight of `upwinding` times 2^order, the difference of a wave of two cells.
+    The rate is the weight of `upwinding` times 2^order, the difference of a wave of two cells.
     """
     m = order // 2
     return float(math.factorial(m) * math.factorial(m - 1) * 2**order / math.factorial(order))
@@ -113,9 +113,10 @@ class Courant:
       vector potential, so √κ₂ is the factor of Alfvén waves.
     - Damping: κ₂ D Σ 1 / h_i² with D = 4/3 ν + ζ + ζ_shock for u, η for A, and γ K / (ρ c_p) for s. Upwinding
       adds to the damping of s. Hyperdiffusion adds 64 max(ν₃, η₃, D₃, χ₃) Σ 1 / h_i⁶ to each damping rate.
-    - Damping of s by heat: the decrease of the heating rate with s. It is γ / c_p |H| / (ρ T) for a heating H
-      that does not depend on the temperature, and T_cool / (T tau_cool) for Newtonian cooling. Further heat
-      gain and heat loss count like H. This is sufficient if they vary as a power of T from 0 to 2.
+    - Damping of s by heat: the decrease of the heating rate with s. For a heating H that does not depend on
+      the temperature, this rate is γ / c_p |H| / (ρ T). For Newtonian cooling, it is T_cool / (T tau_cool).
+      Further heat gain and heat loss count like H. This is sufficient if they vary as a power of T from 0
+      to 2.
 
     Parameters
     ----------

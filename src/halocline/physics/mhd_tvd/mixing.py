@@ -31,9 +31,9 @@ def lacking(U: Conserved) -> Expr:
 def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
     """Record passes of exchange, until no cell is `lacking`.
 
-    A cell without heat receives the mean heat of itself and its 2d neighbours. A cell without mass receives
-    their mean mass, momentum, and energy without magnetic energy. The neighbours lose the amount that the
-    cell gains. Nothing passes through walls.
+    The heat of a cell without heat becomes the mean of this cell and its 2d neighbours. In a cell without
+    mass, the mass, the momentum and the energy without magnetic energy become such means. The neighbours lose
+    the amount that the cell gains. Nothing passes through walls.
 
     Every cell becomes a convex combination of cells, so no pass lowers the minimum density. Heat is a concave
     function of mass, momentum and energy where density is positive. Therefore no pass lowers the minimum heat

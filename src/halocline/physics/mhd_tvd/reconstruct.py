@@ -128,8 +128,8 @@ def plm(solver: Callable[[Normal, Normal, Expr], Flux]) -> Callable[..., Flux]:
     Returns
     -------
     callable
-        Flux through the lower face of each cell, with the arguments of
-        `halocline.physics.mhd_tvd.riemann.mhdtvd`.
+        Function with the arguments of `halocline.physics.mhd_tvd.riemann.mhdtvd`, which returns the flux
+        through the lower face of each cell.
     """
 
     def through(state: State, bn: Expr, axis: int, ratio: Expr, name: str, limit: Limiter = central) -> Flux:

@@ -1,10 +1,10 @@
 """Fluxes between two states of magnetised gas, from approximate solutions of their Riemann problem.
 
 A solver has the states on both sides of a face and the normal field as arguments. In a mirrored problem, the
-sides are exchanged, and `u` and `bn` have opposite signs. Its flux is bit-for-bit the mirror image of the
-original flux. For this, `symmetric_sum` adds terms of the left and the right side, and pairs of products
-within one side. A compiler could otherwise fuse one of the products into a multiply-add. The names in the
-formula would determine the fused product.
+sides are exchanged, and `u` and `bn` have opposite signs. The flux of the mirrored problem is bit-for-bit the
+mirror image of the original flux. For this, `symmetric_sum` adds terms of the left and the right side, and
+pairs of products within one side. A compiler could otherwise fuse one of the products into a multiply-add.
+The names in the formula would determine the fused product.
 
 The modified flux of MHDTVD is that of Mendygral et al. 2017, Appendix A, and Ryu and Jones 1995, ApJ 442,
 228. At each face, the jump is decomposed into seven waves. Each wave has an upwind flux, reduced by a limited
@@ -57,13 +57,13 @@ def hll(left: Normal, right: Normal, bn: Expr) -> Flux:
 def roe(left: Normal, right: Normal, bn: Expr) -> Flux:
     """Return the flux of seven waves in an averaged gas (Cargo and Gallice 1997; see `waves`).
 
-    In place of its speed a, a wave has Q(a/c) c. Q is the function of Mendygral et al. 2017, Equation A9, and
-    c is the fast speed of the averaged gas. Therefore waves slower than 2 ε c are damped as if their speed
-    were at least ε c (Harten, J. Comput. Phys. 49 (1983), 357). Without this damping, a rarefaction in which
-    the gas becomes faster than a wave could remain a jump.
+    The numerical viscosity of a wave of speed a is Q(a/c) c in place of |a|. Q is the function of Mendygral
+    et al. 2017, Equation A9, and c is the fast speed of the averaged gas. Therefore waves slower than 2 ε c
+    are damped as if their speed were at least ε c (Harten, J. Comput. Phys. 49 (1983), 357). Without this
+    damping, a rarefaction in which the gas becomes faster than a wave could remain a jump.
 
-    ε is the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". Speeds are unchanged
-    for ε = 0.
+    ε is the parameter "epsilon_" and the family: "fast", "alfven", "slow", "entropy". For ε = 0, the
+    numerical viscosity is |a|.
     """
     waves = Waves.between(left, right, bn)
     epsilon = OF_FAMILY.each(lambda family: parameter(f"epsilon_{family}"))

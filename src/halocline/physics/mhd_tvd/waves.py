@@ -4,10 +4,10 @@ P. Cargo and G. Gallice, Roe matrices for ideal MHD and systematic construction 
 conservation laws, J. Comput. Phys. 136 (1997), 446. With the averages of this paper, the jumps of fluxes are
 those of a linear system.
 
-With X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ, the jumps of density, velocity, field and π obey the
-equations of small waves. These are waves in a gas with the averaged density, velocity and field. Its speed of
-sound is a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of non-negative terms. Therefore
-strengths and fluxes follow from jumps of primitive quantities.
+Define X = |ΔB|² / (2 (√ρ_l + √ρ_r)²) and π = Δp + X Δρ. Then the jumps of density, velocity, field and π obey
+the equations of small waves in an averaged gas. This gas has the averaged density, velocity and field. The
+square of its speed of sound is a² = γ <p/ρ> + (γ-1)/2 <ρ> |Δv|² / (√ρ_l + √ρ_r)² + γ X, a sum of non-negative
+terms. Therefore strengths and fluxes follow from jumps of primitive quantities.
 
 Waves are normalised as by Roe and Balsara (SIAM J. Appl. Math. 56 (1996), 57). No expression is singular
 where the field along the face or across it vanishes.
