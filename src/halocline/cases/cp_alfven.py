@@ -75,8 +75,8 @@ def check(sim, record):
     wave = profile(sim)
     if wave is not None:
         about = "greatest spread of B₂ among cells of the same phase, over the amplitude"
-        off = scatter(shape, wave[1]) / amplitude
-        results.append(hc.Check("scatter", off, most=grid.rounding(SCATTER) / amplitude, about=about))
+        spread = scatter(shape, wave[1]) / amplitude
+        results.append(hc.Check("scatter", spread, most=grid.rounding(SCATTER) / amplitude, about=about))
     return results
 
 

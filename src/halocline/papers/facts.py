@@ -80,10 +80,10 @@ def _caches(machine: Machine) -> str:
 def flags_row() -> list[Row]:
     """Return compiler flags and placement on this machine as a row of Table 3 of Mendygral et al. 2017."""
     machine = this_machine()
-    chosen = " ".join(flag for flag in _flags() if flag.startswith(("-O", "-m")))
+    flags = " ".join(flag for flag in _flags() if flag.startswith(("-O", "-m")))
     per_core = machine.hardware_threads // machine.cores
     placement = f"one thread per core, which has {counted(per_core, 'hardware thread')}"
-    return [{"processor": machine.cpu or UNKNOWN, "flags": chosen or UNKNOWN, "placement": placement}]
+    return [{"processor": machine.cpu or UNKNOWN, "flags": flags or UNKNOWN, "placement": placement}]
 
 
 def _flags() -> tuple[str, ...]:

@@ -199,8 +199,8 @@ class Planes(Panel):
         ax.grid(False)
         for axis, label, (low, high) in zip("xyz", self.axes, self.spans, strict=True):
             getattr(ax, f"{axis}axis").pane.set_visible(False)
-            apart = 0.0 if low < high else 0.5
-            ax.set(**{f"{axis}label": label, f"{axis}lim": (low - apart, high + apart)})
+            margin = 0.0 if low < high else 0.5
+            ax.set(**{f"{axis}label": label, f"{axis}lim": (low - margin, high + margin)})
         _colour_bar(canvas, filled, scale, self.label, 0.6 * size[1], ax=ax, shrink=0.6, pad=0.12)
         return scale.note
 

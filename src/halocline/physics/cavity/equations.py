@@ -384,17 +384,17 @@ class Results:
 
     def _halfway(self, axis: int) -> Expr:
         """Return 1 at points halfway between two walls, or ½ at both points next to the middle."""
-        apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
-        inside = (apart <= 1.0) & (apart >= -1.0)
-        share: Expr = where(inside, where(binary("eq", apart, 0.0), 1.0, 0.5), 0.0)
+        offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
+        inside = (offset <= 1.0) & (offset >= -1.0)
+        share: Expr = where(inside, where(binary("eq", offset, 0.0), 1.0, 0.5), 0.0)
         return share
 
     def _between(self, axis: int, f: Expr | float) -> Expr:
         """Return a quantity halfway between two walls, and 0 elsewhere."""
-        apart = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
+        offset = index(self.grid, axis) * 2.0 - (self.grid.cells(axis) - 1.0)
         values = as_expr(f)
-        middle = where(binary("eq", apart, 0.0), values, 0.5 * (values + shift(values, axis)))
-        on_plane: Expr = where(binary("eq", apart, 0.0) | binary("eq", apart, -1.0), middle, 0.0)
+        middle = where(binary("eq", offset, 0.0), values, 0.5 * (values + shift(values, axis)))
+        on_plane: Expr = where(binary("eq", offset, 0.0) | binary("eq", offset, -1.0), middle, 0.0)
         return on_plane
 
     def _peaks(self, f: Expr, across: int) -> Expr:

@@ -95,12 +95,12 @@ class Forcing:
         """
         vectors = self.vectors(grid)
         draw = [_kept(random(seed, step, number)) for number in range(4)]
-        chosen = draw[WAVE] * float(len(vectors))
-        k = Vector(_kept(lookup(components, chosen)) for components in zip(*vectors, strict=True))
+        vector_index = draw[WAVE] * float(len(vectors))
+        k = Vector(_kept(lookup(components, vector_index)) for components in zip(*vectors, strict=True))
         length = _kept(sqrt(dot(k, k)))
         height, longitude = 2.0 * draw[HEIGHT] - 1.0, 2 * math.pi * draw[LONGITUDE]
-        ring = sqrt(1.0 - height * height)
-        v = cross(k, (ring * cos(longitude), ring * sin(longitude), height))
+        radius = sqrt(1.0 - height * height)
+        v = cross(k, (radius * cos(longitude), radius * sin(longitude), height))
         v = Vector(v) / _kept(sqrt(dot(v, v)))
         twist = Vector(cross(k, v)) * (as_expr(helicity) / length)
         size = strength * speed * sqrt(length * speed / dt) / sqrt(1.0 + as_expr(helicity) ** 2)

@@ -177,15 +177,15 @@ class Courant:
         dt_courant.set(1.0 / shortest)
         dt_first.set(where(dt_first > 0.0, dt_first, dt_courant))
         if self.floor > 0:
-            short, least = dt_courant < self.floor, f"{self.floor:g}"
+            is_short, floor_text = dt_courant < self.floor, f"{self.floor:g}"
         else:
-            short, least = ~(dt_courant > COLLAPSED * dt_first), f"{COLLAPSED:g} of the first"
+            is_short, floor_text = ~(dt_courant > COLLAPSED * dt_first), f"{COLLAPSED:g} of the first"
         for limit_name in rates:
             stop(~(rates[limit_name] < math.inf), f"the rate of {limit_name} is not finite")
         for limit_name in rates:
             stop(
-                short & (number == float(_number(limit_name))),
-                f"the time step is below {least}, limited by {limit_name}",
+                is_short & (number == float(_number(limit_name))),
+                f"the time step is below {floor_text}, limited by {limit_name}",
             )
         return dt_courant.expr
 
@@ -256,13 +256,15 @@ class Courant:
             rates["resistivity"] = second * parameter("eta") * squares
         if mhd.s is not None:
             rates["conduction"] = second * over(greatest, gas.diffusivity(physics.conductivity)) * squares
-            cold = 1.0 / gas.T
+            inverse_T = 1.0 / gas.T
             heat = magnitude(parameter("heating"))
             for heat_term in (heat_gain, heat_loss):
                 heat = heat if heat_term is None else heat + magnitude(as_expr(heat_term))
-            rates["heating"] = greatest(gas.gamma / gas.cp * (heat * gas.volume * cold))
+            rates["heating"] = greatest(gas.gamma / gas.cp * (heat * gas.volume * inverse_T))
             if physics.cooling:
-                rates["cooling"] = greatest(cold) * magnitude(parameter("T_cool")) / parameter("tau_cool")
+                rates["cooling"] = (
+                    greatest(inverse_T) * magnitude(parameter("T_cool")) / parameter("tau_cool")
+                )
         if physics.upwind:
             rates["upwinding"] = upwind_symbol(order) * flow
         if physics.hyperdiffusion:

@@ -55,7 +55,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
         U = Conserved(rho.expr, Vector(c.expr for c in m), E.expr, at_cells(b, axes))
         thin = flagged(U.rho <= 0.0, "thin")
         cold = flagged((U.rho > 0.0) & (heat(U) <= 0.0), "cold")
-        free = U.E - 0.5 * squared(U.B)
+        hydro_energy = U.E - 0.5 * squared(U.B)
 
         def through(value: Expr, axis: int) -> Expr:
             carried: Expr = share * (shift(value, axis, -1) - value)
@@ -81,7 +81,7 @@ def mix(rho: Field, m: Vector, E: Field, b: Vector, cells: Scalar) -> None:
         new = Conserved(
             mixed(U.rho, U.rho),
             Vector(mixed(c, c) for c in U.m),
-            mixed(U.E, free, heat(U)),
+            mixed(U.E, hydro_energy, heat(U)),
             U.B,
         )
         cells.set(count(lacking(new)))

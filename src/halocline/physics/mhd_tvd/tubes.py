@@ -296,13 +296,13 @@ def _plateau_checks(sim: MHDSimulation, measured: Profiles, converged: Profiles)
     checks = []
     for centre in centres:
         at = int(np.argmin(np.abs(s - centre)))
-        off = max(
+        error = max(
             abs(values[q][at] - np.interp(s[at], x, exact[q]))
             / _size(lambda v: np.abs(v).max(), exact, q, turned)
             for q in QUANTITIES
         )
         about = "over the greatest value"
-        checks.append(Check(f"plateau at {centre:+.3f}", float(off), most=0.01, about=about))
+        checks.append(Check(f"plateau at {centre:+.3f}", float(error), most=0.01, about=about))
     return checks
 
 
