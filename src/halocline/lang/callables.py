@@ -35,7 +35,7 @@ def signature_of(function: Any, what: str) -> inspect.Signature | None:
     Raises
     ------
     InputError
-        The function cannot be called. `what` is its name in the message.
+        The function cannot be called. `what` names the function in the message.
     """
     if not callable(function):
         raise InputError(f"{what} is {shown(function)}; expected a function")
@@ -129,7 +129,7 @@ def fixed_by_partial(function: Any) -> set[str]:
 
 
 def rebound_arguments(function: Any) -> dict[str, int]:
-    """Return the arguments that a function rebinds, each with the line of its first ``name = ...``."""
+    """Return the line of the first ``name = ...`` for each argument that a function rebinds."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(getattr(function, "__func__", function), "__code__", None)

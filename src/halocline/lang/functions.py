@@ -1,6 +1,6 @@
 """Functions of expressions, applied in each cell, and of vectors, applied to each component.
 
-The functions of NumPy with the same meaning are mapped to them.
+The functions of NumPy with the same meaning are mapped to the functions of this module.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pow(x: Operand, y: Operand) -> Expr:
 
 @by_component
 def abs(x: Operand) -> Expr:
-    """Return the absolute value, of a vector by component.
+    """Return the absolute value; of a vector, by component.
 
     The length of a vector is ``hc.sqrt(hc.dot(v, v))``.
     """
@@ -141,8 +141,8 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     """Return a random number, uniform in [0, 1), as a function of three integers only.
 
     The same integers give the same bits on any ranks and devices, at any time. For a field of random numbers,
-    set `index` to `Grid.cell_number`. For further random numbers in the same cell and step, use another
-    `seed`, such as ``seed + 1``. The seed may be a parameter.
+    pass the result of `Grid.cell_number` as `index`. For further random numbers in the same cell and step,
+    use another `seed`, such as ``seed + 1``. The seed may be a parameter.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ def random(seed: Operand, step: Operand = 0, index: Operand = 0) -> Expr:
     The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2,
     3, SC11, 2011). The counter is (index low, index high, step low, step high), and the key is (seed low,
     seed high), in words of 32 bits. The number is formed from the first two words of the result, w0 and w1:
-    the upper 53 bits of 2**32 w1 + w0, times 2**-53. A float32 field rounds the number, to 1 if it is above 1
-    - 2**-25.
+    the upper 53 bits of 2**32 w1 + w0, times 2**-53. A float32 field rounds the number. A number above
+    1 - 2**-25 becomes 1.
 
     Examples
     --------

@@ -463,8 +463,8 @@ def grad_div(v: Sequence[Operand], *, order: int | None = None) -> Vector:
 def difference(f: Operand, axis: int | str, count: int) -> Expr:
     """Return the central difference of an even count: `count` successive first differences.
 
-    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes, it is
-    also formed from neighbouring points, without regard to their distances.
+    The result is sum_k (-1)^k C(count, k) f(count/2 - k), without division by h. On stretched axes, the
+    result is also formed from neighbouring points, without regard to their distances.
     """
     e, a = graph.as_expr(f), axis_number(axis)
     even = whole(count)
@@ -509,8 +509,9 @@ def upwinding(f: Any, u: Sequence[Operand], *, order: int | None = None) -> Any:
 
 
 def hyperdiffusion(f: Any) -> Any:
-    """Return the sum of the sixth derivatives along all axes, each from seven points; of a vector, by
-    component.
+    """Return the sum of the sixth derivatives along all axes, each from seven points.
+
+    For a vector, the sum is formed by component.
     """
     if isinstance(f, (tuple, list)):
         return Vector(hyperdiffusion(c) for c in f)

@@ -369,7 +369,9 @@ class Program:
         self.notices: list[str] = []  # messages to the user before the run
         self.meanings: dict[str, str] = {}
         self.cuts: set[int] = set()
-        self.in_body = False  # False in a function that returns expressions
+        self.in_body = (
+            False  # True in the function of a program, False in a function that returns expressions
+        )
         self._open: list[list[Statement]] = [self.statements]
         self._labels: Line | Mapping[Field, Line] = {}  # see `labelled`
         self._versions = Versions()
@@ -484,7 +486,7 @@ class Program:
         return walk(self.statements)
 
     def cut(self) -> None:
-        """Separate the following statements from the earlier ones: no sweep computes statements of both.
+        """Compute the following statements in other sweeps than the earlier ones.
 
         The code of a sweep, and therefore its rounding, then does not depend on the following statements.
         """
@@ -498,8 +500,9 @@ class Program:
     def continued(self) -> Program:
         """Return a program that continues after a pass of the loop at the end of this program.
 
-        In the new program, the statements before the loop leave fields and scalars unchanged. The loop has
-        the same bits. Its first pass finds all data that it needs besides the cells, such as halos.
+        In the new program, the statements before the loop leave fields and scalars unchanged. The results of
+        the loop have the same bits. All data that the first pass needs besides the cells, such as halos, are
+        available.
 
         Raises
         ------
@@ -699,8 +702,7 @@ def when(condition: Any, *, often: float = 1.0) -> Any:
     often : float
         Expected share of the evaluations in which the condition holds, above 0 and at most 1. Estimates of
         the cost of a pass depend on the share. A device uses the share to predict the passes in which the
-        block runs, and predicts that it does not run in the first ones. The results do not depend on the
-        share.
+        block runs, and predicts that the first passes skip the block. The results do not depend on the share.
 
     Raises
     ------
@@ -771,8 +773,8 @@ def present(expression: Expr) -> Expr:
 def assign(changes: Mapping[Any, Any]) -> None:
     """Set several fields at once.
 
-    The statements `a.set(x)` and `b.set(y)` have the same effect, with one exception: the ghosts of a field
-    in `y` depend on `a`, because a wall condition reads `a`. With `assign`, these ghosts have their values
+    The two statements `a.set(x)` and `b.set(y)` have the same effect, with one exception: a wall condition
+    of a field in `y` reads `a`, so that ghosts depend on `a`. With `assign`, `y` reads the ghosts as they are
     before both assignments.
 
     Parameters
@@ -834,8 +836,8 @@ def parameter(name: str, *, unit: str | None = None, about: str | None = None) -
     ----------
     name : str
     unit, about : str, optional
-        Unit ("1" for a pure number) and meaning of the parameter. They are part of the error message for a
-        parameter without a value.
+        Unit ("1" for a pure number) and meaning of the parameter. The error message for a parameter without
+        a value contains both.
     """
     program = trace.active()
     identifier(name, "parameter name", "'kappa'")

@@ -110,8 +110,8 @@ def first(condition: Operand) -> Expr:
     """Return the number of the first point at which a condition holds, or infinity if there is none.
 
     Points are numbered in C order over the whole grid. If the fields of the condition are staggered along a
-    walled axis, there is one point more than cells along this axis. ``numpy.unravel_index(int(number),
-    points)`` returns the index of the point.
+    walled axis, there is one point more than cells along this axis. The index of the point is
+    ``numpy.unravel_index(int(number), points)``.
     """
     c = _operand(condition, "first")
     if not c.condition:

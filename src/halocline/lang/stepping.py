@@ -267,12 +267,14 @@ def stepping(
 def _own_scalars_unset(
     program: lang.Program, name: str, timed: bool, *, after: bool = False
 ) -> Iterator[None]:
-    """Check that user statements recorded in this context do not set the scalars that count time and steps.
+    """Check that user statements do not set the scalars that count time and steps.
+
+    The check applies to the statements that are recorded in this context.
 
     Parameters
     ----------
     name : str
-        Name of the function that records them.
+        Name of the function that records the statements.
     timed : bool
         True if a time step is given.
     after : bool
@@ -281,8 +283,8 @@ def _own_scalars_unset(
     Raises
     ------
     InputError
-        A statement sets step. A time step is given, and a statement sets dt, or sets t after the statements
-        that advance t.
+        A statement sets step. Or a time step is given, and a statement sets dt. Or a time step is given, and
+        a statement sets t after the time is advanced.
     """
     count = sum(1 for _ in program.flat())
     yield
@@ -309,7 +311,7 @@ def _own_scalars_unset(
 def _delayed(program: lang.Program, dt: Any, arguments: dict[str, Any]) -> tuple[lang.Program, Expr]:
     """Return a program that computes the first time step, and an expression of the next time step.
 
-    Statements recorded at this place compute the reductions in the expression, from the present fields. The
+    The function records statements that compute the reductions in the expression from the present fields. The
     expression is used at the end of the step.
     """
     stored_arguments = dict(arguments)

@@ -1,8 +1,8 @@
 """State of tracing: the program that is being recorded, and the versions of its fields.
 
-For each field that it reads, an expression stores the number of the assignment. Therefore, `e = u + 1;
-u.set(...); v.set(e)` has the same meaning as in NumPy. If the earlier value no longer exists, the compiler
-can report this.
+For each field that it reads, an expression stores the number of the assignment. Therefore,
+`e = u + 1; u.set(...); v.set(e)` has the same meaning as in NumPy. If the earlier value no longer exists, the
+compiler can report this.
 """
 
 from __future__ import annotations

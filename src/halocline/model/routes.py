@@ -46,7 +46,7 @@ class Travel:
     """Bytes on their way from one subdomain to another.
 
     `least` is the earliest time at which all bytes can have arrived. A `pulled` message occupies its receiver
-    until this time, after the latency has passed. `rows` is the number of rows of an unpacked message.
+    until this time, after the latency has passed. `rows` is the number of rows if the message is not packed.
     """
 
     sender: int
