@@ -92,9 +92,9 @@ def check(sim, record):
     if reason := why_unbounded(sim.numbers):
         checks += [hc.Check.not_compared(name, reason) for name in ("magnetic energy kept", "loop carried")]
     else:
-        left, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
+        lowest, most = max(0.0, 1.0 - LOST * smeared), 1.0 + grid.rounding(1e-12)
         about = "of that at the start"
-        checks.append(hc.Check("magnetic energy kept", energy, least=left, most=most, about=about))
+        checks.append(hc.Check("magnetic energy kept", energy, least=lowest, most=most, about=about))
         least = SMEARED * min(1.0, sim.time)  # a loop with no change has not moved
         about = "difference of the field from that of a loop carried with the gas, over its sum"
         most = min(1.0, APART * smeared)

@@ -94,8 +94,10 @@ class Contours(PlanePanel):
 
     def __post_init__(self) -> None:
         over = self.over
-        beside = (over.section,) if isinstance(over, Isolines) else (over.across, over.up) if over else ()
-        for section in (self.section, *beside):
+        over_sections = (
+            (over.section,) if isinstance(over, Isolines) else (over.across, over.up) if over else ()
+        )
+        for section in (self.section, *over_sections):
             check_plane(section, f"contours {self.title!r}")
 
     def draw(self, canvas: Canvas, ax: Axes, size: tuple[float, float], *, bar: bool) -> str:
