@@ -44,10 +44,10 @@ class DevicePlan:
         of launches and thread blocks in one execution, summed over all subdomains. `reductions`: number of
         reductions. `scratch`: True if the kernel uses scratch memory.
     launches : dict of str to int
-        Launches in one pass of the loop, by kind. "cells", "halo" and "boundary" are kernels of these cells.
-        "copy" kernels copy, pack and unpack halos. "reductions" kernels finish reductions. "scalars" kernels
-        compute scalars, stops and loop conditions. They exist only with a single subdomain, for which the
-        device runs asynchronously to the host.
+        Numbers of launches in one pass of the loop, by kind. "cells": kernels of sweeps. "halo": kernels of
+        sweeps in the halo. "boundary": boundary conditions. "copy": copies, packing and unpacking of halos.
+        "reductions": last stages of reductions. "scalars": scalars, stops and loop conditions. The number of
+        these is 0 with several subdomains. With one subdomain, the device computes them without the host.
     """
 
     interface: str

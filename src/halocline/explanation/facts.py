@@ -25,8 +25,8 @@ from halocline.run.measurements.peak import multiply_add_peak
 from halocline.run.ranks.communicator import Communicator
 
 LATENCY = 2e-6  # seconds
-# Memory accesses per byte, by transfer method (a copy reads and writes; packing and unpacking also), and
-# latencies per message. A message that the receiver fetches waits for a signal, a request and the answer.
+# Memory accesses per byte, by transfer method: two for each copy, packing or unpacking; and latencies per
+# message. A message that the receiver fetches waits for a signal, a request and the answer.
 CROSSINGS = {"self": 2, "peer": 2, "colocated": 2, "rma": 4, "mpi": 4}
 LATENCIES = {"self": 0, "peer": 0, "colocated": 1, "rma": 3, "mpi": 1}
 TOTALS = ("messages", "bytes_sent", "bytes_not_packed", "reductions")  # totals over the steps of one pass

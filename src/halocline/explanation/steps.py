@@ -281,8 +281,9 @@ class _Steps:
         return sum(sweep.computes for sweep in self.sweeps[: i + 1])
 
     def _before(self, here: int) -> Iterator[int]:
-        """Yield the sweeps before a given sweep, the latest first; in a loop, also those of the previous
-        pass.
+        """Yield the sweeps that precede a given sweep, the latest first.
+
+        In a loop, these include the sweeps of the previous pass.
         """
         body = next((b for b in self.bodies if here in b), range(here, here))
         yield from reversed(range(body.start, here))

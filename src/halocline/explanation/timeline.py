@@ -1,4 +1,4 @@
-"""Picture of a trace, like Fig. 9 of Pearson et al. (2020): a bar for each event of threads and devices."""
+"""Picture of a trace with a bar for each event of threads and devices (Pearson et al. 2020, Fig. 9)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FILMS = (".gif", ".mp4")
 ABREAST = 3  # maximum panels in a row
 MOST_PANELS = 12
-MOST_CURVES = 8  # maximum curves of points in one diagram; more points give an image
+MOST_CURVES = 8  # maximum curves of points in one diagram; a larger number of points is drawn as an image
 FRAMES_A_SECOND = 8
 MOST_FRAMES = 500  # maximum frames of a film: about one minute
 FILM_DPI = 96

@@ -76,8 +76,7 @@ def decompose_levels(
         thickness = [max(pair) for pair in layers]
     least = per_axis(thickness, outer.ndim, "thickness", whole, "a whole number of cells")
     if any(p > 1 and n // p < max(1, t) for n, p, t in zip(outer.shape, parts, least, strict=True)):
-        # the parts of nodes differ in size: a cut that fits the largest part is too thin for the smallest
-        # part
+        # the parts of nodes differ in size: a cut of the largest part may be too thin for the smallest
         inner, parts = within([n // p for n, p in zip(outer.shape, outer.parts, strict=True)])
     return Decomposition(
         outer.shape, parts, outer.periodic, outer.strategy, outer.order + inner.order, inner.cost
