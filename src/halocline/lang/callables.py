@@ -179,12 +179,12 @@ def _search(function: Any, names: set[str]) -> list[Any]:
 
     The search adds the names in the code of each function that it reaches to `names`.
     """
-    waiting, visited = [function], dict[int, Any]()
-    while waiting:
-        thing = waiting.pop()
+    pending, visited = [function], dict[int, Any]()
+    while pending:
+        thing = pending.pop()
         if id(thing) not in visited:
             visited[id(thing)] = thing
-            waiting += _referents(thing, names)
+            pending += _referents(thing, names)
     return [thing for thing in visited.values() if thing is not None and thing is not function]
 
 

@@ -270,8 +270,8 @@ def _step_at(time: float, start: float, first: int, dt: float) -> float:
         return time
     # first + ceil((time - start) / dt - 1 / PARTS), as ratios of integers, which are faster than Fraction
     (a, b), (c, d), (e, f) = (number.as_integer_ratio() for number in (time, start, dt))
-    whole = b * d * e
-    step = first - (whole - (a * d - c * b) * f * PARTS) // (whole * PARTS)
+    denominator = b * d * e
+    step = first - (denominator - (a * d - c * b) * f * PARTS) // (denominator * PARTS)
     if abs(step) > MOST_STEPS:
         return math.inf if step > 0 else -math.inf
     return step

@@ -161,8 +161,8 @@ def _head(loop: lang.Repeat, versions: lang.Versions) -> str:
 
 def _text(root: Expr, versions: lang.Versions) -> str:
     named = _Names([root], versions)
-    whole = named.text(root)
-    return whole if not named.lines else f"{whole} where {'; '.join(named.lines)}"
+    formula = named.text(root)
+    return formula if not named.lines else f"{formula} where {'; '.join(named.lines)}"
 
 
 class _Names:

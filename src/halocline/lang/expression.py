@@ -390,9 +390,9 @@ def _precision(op: str, args: tuple[Expr, ...], attribute: Any) -> str | None:
     if op == "stage":
         definition: Expr = attribute[0].definition
         return definition.precision
-    chosen = args[1:] if op in SELECTIONS else args
-    known = (arg.precision for arg in chosen if arg.precision is not None)
-    return max(known, default=None)  # "float64" > "float32"
+    operands = args[1:] if op in SELECTIONS else args
+    precisions = (arg.precision for arg in operands if arg.precision is not None)
+    return max(precisions, default=None)  # "float64" > "float32"
 
 
 def constant(value: float) -> Expr:
@@ -837,11 +837,11 @@ def shift(root: Expr, offset: Offset) -> Expr:
 
     def leaf(current: Expr) -> Expr:
         if current.op == "read":
-            field, version, old = current.attribute
-            return read(field, version, tuple(a + b for a, b in zip(old, offset, strict=True)))
+            field, version, previous = current.attribute
+            return read(field, version, tuple(a + b for a, b in zip(previous, offset, strict=True)))
         if current.op == "stage":
-            stage, old = current.attribute
-            return stage_read(stage, tuple(a + b for a, b in zip(old, offset, strict=True)))
+            stage, previous = current.attribute
+            return stage_read(stage, tuple(a + b for a, b in zip(previous, offset, strict=True)))
         if current.op == "index":
             axis, step = current.attribute
             assert current.grid is not None

@@ -114,9 +114,9 @@ def symmetric_sum(*terms: Any) -> Any:
     values = [graph.as_expr(t) for t in terms]
     if len(values) == 3:
         a, b, c = values
-        less, more = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
-        middle = _ordered(more, _added(_added(c, a), b))[0]
-        return _ordered(less, middle)[1]
+        lower, upper = _ordered(_added(_added(a, b), c), _added(_added(b, c), a))
+        median = _ordered(upper, _added(_added(c, a), b))[0]
+        return _ordered(lower, median)[1]
     # odd-even transposition sort, then the sum in ascending order
     for phase in range(len(values) if len(values) > 3 else 0):
         for i in range(phase % 2, len(values) - 1, 2):
@@ -212,14 +212,16 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     numbers = [_entry(value, position) for position, value in enumerate(values)]
     if not 0 < len(numbers) <= LARGEST_TABLE:
         raise InputError(f"lookup in {len(numbers)} values; expected 1 to {LARGEST_TABLE}")
-    chosen = graph.as_expr(index, "index")
-    if chosen.condition:
-        raise InputError(f"index of lookup is the condition {chosen!r}; expected a whole number")
-    if chosen.op == "const":
-        last, at = len(numbers) - 1, chosen.attribute
+    index_value = graph.as_expr(index, "index")
+    if index_value.condition:
+        raise InputError(f"index of lookup is the condition {index_value!r}; expected a whole number")
+    if index_value.op == "const":
+        last, at = len(numbers) - 1, index_value.attribute
         return graph.as_expr(numbers[(int(at) if at > 0 else 0) if at < last else last])
-    spelled = tuple(number.hex() for number in numbers)  # unlike numbers, equal only if all bits are equal
-    return graph.operation("lookup", chosen, attribute=spelled, key=spelled, label=repr(spelled).encode())
+    hex_texts = tuple(number.hex() for number in numbers)  # unlike numbers, equal only if all bits are equal
+    return graph.operation(
+        "lookup", index_value, attribute=hex_texts, key=hex_texts, label=repr(hex_texts).encode()
+    )
 
 
 def _entry(value: Any, position: int) -> float:
@@ -254,11 +256,11 @@ def tanh(x: Operand) -> Expr:
     """Return the hyperbolic tangent, with an error below 3 ulp and without overflow for any argument."""
     a = graph.unary("abs", x)
     z = a * a
-    small = a < 0.625
+    is_small = a < 0.625
     e = exp(-2.0 * a)
-    above: Expr = where(small, a * z * _polynomial(_TANH_ABOVE, z), 2.0 * e)
-    below: Expr = where(small, _polynomial(_TANH_BELOW, z), 1.0 + e)
-    start: Expr = where(small, a, 1.0)
+    above: Expr = where(is_small, a * z * _polynomial(_TANH_ABOVE, z), 2.0 * e)
+    below: Expr = where(is_small, _polynomial(_TANH_BELOW, z), 1.0 + e)
+    start: Expr = where(is_small, a, 1.0)
     return sign(x) * (start - above / below)
 
 

@@ -141,9 +141,9 @@ class Grid(Sealed):
                     raise InputError(
                         f"walls {walls!r}: axis {AXES[axis]} is periodic, so it has no walls; leave it out"
                     )
-        outside = [w == "node" and not p for w, p in zip(self.walls, self.periodic, strict=True)]
+        has_outer_nodes = [w == "node" and not p for w, p in zip(self.walls, self.periodic, strict=True)]
         self._even_spacings: tuple[float, ...] = tuple(
-            map(operator.truediv, self.extent, map(operator.add, self.shape, outside))
+            map(operator.truediv, self.extent, map(operator.add, self.shape, has_outer_nodes))
         )
         self.has_default_dtype = dtype is None
         self.dtype = default_dtype() if dtype is None else _dtype(dtype, "grid")
@@ -713,9 +713,9 @@ class Vector(KnownAttributes, tuple):  # type: ignore[type-arg]
         """Return new vectors of the same kind; see `Field.like`."""
         results = []
         for name in names.split():
-            fresh = Vector(c.like(f"{name}_{AXES[i]}", homogeneous=homogeneous) for i, c in enumerate(self))
-            fresh.name = name
-            results.append(fresh)
+            vector = Vector(c.like(f"{name}_{AXES[i]}", homogeneous=homogeneous) for i, c in enumerate(self))
+            vector.name = name
+            results.append(vector)
         return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -125,8 +125,10 @@ def _reject(others: Sequence[Expr], e: Expr) -> None:
     """Raise InputError for an operand whose location differs from the location of another one."""
     assert e.placement is not None
     places = e.placement.places
-    apart = (o for o in others if o.placement is not None and not _intersection(o.placement.places, places))
-    other = next(apart, others[-1])
+    conflicting = (
+        o for o in others if o.placement is not None and not _intersection(o.placement.places, places)
+    )
+    other = next(conflicting, others[-1])
     assert other.placement is not None
     a, b = location(other.placement.first), location(e.placement.first)
     cell_advice = "" if "cell" in (a, b) else ", or both, hc.to(f, 'cell')"

@@ -523,12 +523,12 @@ class Program:
         result.statements = []
         for statement in before:
             if isinstance(statement, Assign):
-                same = {f: graph.read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
-                result.statements.append(Assign(same, statement.lines))
+                unchanged = {f: graph.read(f, version(f), (0,) * f.grid.ndim) for f in statement.values}
+                result.statements.append(Assign(unchanged, statement.lines))
             elif isinstance(statement, AssignScalar):
                 name = statement.scalar.name
-                same_number = trace.scalar(name, version(name))
-                result.statements.append(AssignScalar(statement.scalar, same_number, statement.line))
+                unchanged_number = trace.scalar(name, version(name))
+                result.statements.append(AssignScalar(statement.scalar, unchanged_number, statement.line))
         result.cuts = {number - len(before) + len(result.statements) for number in self.cuts}
         result.statements.append(last)
         return result
@@ -677,16 +677,20 @@ def loop(*, until: Any = None, limit: Any = None, record: Scalar | Sequence[Scal
     stop = None
     if until is not None:
         stop = _scalar_condition(until, "hc.loop: until", "until", "rho <= stop")
-    most = None if limit is None else graph.as_expr(limit, "limit")
-    if most is not None and (most.varies or most.condition):
-        raise InputError(f"hc.loop: limit is {shown(most)}; expected a whole number or a scalar")
-    if most is not None and most.op == "const" and not (most.attribute >= 0 and most.attribute % 1 == 0):
+    max_passes = None if limit is None else graph.as_expr(limit, "limit")
+    if max_passes is not None and (max_passes.varies or max_passes.condition):
+        raise InputError(f"hc.loop: limit is {shown(max_passes)}; expected a whole number or a scalar")
+    if (
+        max_passes is not None
+        and max_passes.op == "const"
+        and not (max_passes.attribute >= 0 and max_passes.attribute % 1 == 0)
+    ):
         raise InputError(f"hc.loop: limit is {shown(limit)}; expected a whole number from 0, or a scalar")
-    if stop is None and most is None:
+    if stop is None and max_passes is None:
         raise InputError(
             "hc.loop: neither until nor limit is given, so that it would never end; give one of them"
         )
-    return program.repeated(Repeat(stop, most, tuple(scalars), program.origin("loop")))
+    return program.repeated(Repeat(stop, max_passes, tuple(scalars), program.origin("loop")))
 
 
 def when(condition: Any, *, often: float = 1.0) -> Any:
@@ -731,8 +735,8 @@ def _only(program: Program, condition: Any, often: float, words: str) -> Abstrac
     checked = _scalar_condition(condition, "hc.when: the condition", "when", example)
     line = program.origin(words)
     (reduced,) = program.reduced(checked)
-    once = graph.as_expr(1.0)
-    return program.repeated(Repeat(graph.unary("not", reduced), once, (), line, often=often))
+    one_pass = graph.as_expr(1.0)
+    return program.repeated(Repeat(graph.unary("not", reduced), one_pass, (), line, often=often))
 
 
 def every(steps: int) -> Any:
@@ -983,7 +987,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; expected a function of fields and parameters")
-    title, fixed = name_of(function), fixed_by_partial(function)
+    title, bound_by_partial = name_of(function), fixed_by_partial(function)
     signature = signature_of(function, title)
     if signature is None:
         raise InputError(
@@ -992,7 +996,7 @@ def bind(function: Callable[..., Any], grid: Grid, names: Mapping[str, Any]) -> 
         )
     bound: dict[str, Any] = {}
     for name, argument in signature.parameters.items():
-        if name in fixed:
+        if name in bound_by_partial:
             continue
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
             raise InputError(f"{title}: *{name} cannot be bound; name each field and parameter")

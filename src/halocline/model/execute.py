@@ -98,11 +98,13 @@ class _Share:
             for needs, seconds in share.pieces:
                 pieces[needs << first] = pieces.get(needs << first, 0.0) + seconds
             first += len(share.receives)
-        one, copying = shares[0], sum(share.copying for share in shares)
+        first_share, copying = shares[0], sum(share.copying for share in shares)
         copies = tuple(copy for share in shares for copy in share.copies)
         sends = tuple((local, m) for local, share in enumerate(shares) for _, m in share.sends)
         receives = tuple((local, m) for local, share in enumerate(shares) for _, m in share.receives)
-        return cls(one.sweep, sends, receives, copying, copies, _in_order(pieces), one.in_place)
+        return cls(
+            first_share.sweep, sends, receives, copying, copies, _in_order(pieces), first_share.in_place
+        )
 
 
 def _in_order(pieces: dict[int, float]) -> tuple[tuple[int, float], ...]:
@@ -237,11 +239,11 @@ class _Work:
             pieces[needs] = pieces.get(needs, 0.0) + size * seconds
         sends = tuple((0, message) for message in todo.sends)
         receives = tuple((0, message) for message in todo.receives)
-        copied: dict[tuple[int, int], int] = {}
+        copied_bytes: dict[tuple[int, int], int] = {}
         for copy in todo.copies:
             ends = self._device(copy.subdomain), self._device(plan.number)
-            copied[ends] = copied.get(ends, 0) + _per_pass(copy, sweep)
-        copying, copies = 0.0, tuple((*ends, size) for ends, size in copied.items())
+            copied_bytes[ends] = copied_bytes.get(ends, 0) + _per_pass(copy, sweep)
+        copying, copies = 0.0, tuple((*ends, size) for ends, size in copied_bytes.items())
         if self.pulls:
             copying, copies = sum(size / self._copying(a, b) for a, b, size in copies), ()
         return _Share(sweep, sends, receives, copying, copies, _in_order(pieces), todo.in_place)

@@ -118,12 +118,12 @@ def step_time(
     )
     per_device = parts_of_node(decomposition, devices)
     over_nodes = tuple(p // q for p, q in zip(decomposition.parts, per_device, strict=True))
-    largest = [-(-n // p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True)]
-    inside = [-(-n // p) for n, p in zip(decomposition.shape, over_nodes, strict=True)]
+    largest_box = [-(-n // p) for n, p in zip(decomposition.shape, decomposition.parts, strict=True)]
+    node_box = [-(-n // p) for n, p in zip(decomposition.shape, over_nodes, strict=True)]
     network_cells = exchange_cost(traffic, decomposition.shape, decomposition.periodic, "node")(over_nodes)
     # The halo cells that a device with neighbours on all sides receives, and the part from its own node.
-    received = exchange_cost(traffic, inside, (True,) * len(inside), "node")(per_device) // 2
-    local = received - exchange_cost(traffic, inside, (True,) * len(inside), "device")(per_device)
+    received = exchange_cost(traffic, node_box, (True,) * len(node_box), "node")(per_device) // 2
+    cells_within = received - exchange_cost(traffic, node_box, (True,) * len(node_box), "device")(per_device)
     between = network_cells * per_halo_cell if nodes > 1 else 0.0
-    within = local * per_halo_cell_within if devices > 1 else 0.0
-    return StepTime(decomposition.parts, prod(largest) * per_cell, between, within, overhead)
+    within = cells_within * per_halo_cell_within if devices > 1 else 0.0
+    return StepTime(decomposition.parts, prod(largest_box) * per_cell, between, within, overhead)

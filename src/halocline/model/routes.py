@@ -136,8 +136,8 @@ class Routes:
 
     def way(self, sender: int, receiver: int, method: str = "") -> tuple[list[Hop], float]:
         """Return the hops from one subdomain to another by a transfer method, and the sum of latencies."""
-        same = self.node[sender] == self.node[receiver]
-        key = self.device[sender], self.device[receiver], same, method
+        is_same_node = self.node[sender] == self.node[receiver]
+        key = self.device[sender], self.device[receiver], is_same_node, method
         if key not in self._known:
             hops = list(self._way(*key))
             self._known[key] = hops, sum(hop.latency for hop in hops)
@@ -169,11 +169,11 @@ class Routes:
             yield from self._links(True, machine.route(f"device{a}", f"device{b}"), most)
         else:
             most = (aware and aware.bandwidth) or inf
-            out, into = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.route(f"device{a}", out), most)
-            yield Hop(True, (out, "network"), network.bandwidth, network.latency + network.overhead)
-            yield Hop(False, ("network", into), network.bandwidth, 0.0)
-            yield from self._links(False, machine.route(into, f"device{b}"), most)
+            sender_card, receiver_card = machine.card(a), machine.card(b)
+            yield from self._links(True, machine.route(f"device{a}", sender_card), most)
+            yield Hop(True, (sender_card, "network"), network.bandwidth, network.latency + network.overhead)
+            yield Hop(False, ("network", receiver_card), network.bandwidth, 0.0)
+            yield from self._links(False, machine.route(receiver_card, f"device{b}"), most)
 
     def _through_hosts(self, host: Host, a: int, b: int, same_node: bool) -> Iterator[Hop]:
         """Yield the hops of a message that is copied to the host, sent, and copied to the other device.
@@ -190,12 +190,12 @@ class Routes:
             )
             yield Hop(False, RECEIVER, host.copying, machine.device.latency, whole=True)
         else:
-            out, into = machine.card(a), machine.card(b)
-            yield from self._links(True, machine.route(sender_socket, out))
-            yield Hop(True, (out, "network"), network.bandwidth, network.latency + network.overhead)
+            sender_card, receiver_card = machine.card(a), machine.card(b)
+            yield from self._links(True, machine.route(sender_socket, sender_card))
+            yield Hop(True, (sender_card, "network"), network.bandwidth, network.latency + network.overhead)
             *more, last = (
-                Hop(False, ("network", into), network.bandwidth, 0.0),
-                *self._links(False, machine.route(into, receiver_socket)),
+                Hop(False, ("network", receiver_card), network.bandwidth, 0.0),
+                *self._links(False, machine.route(receiver_card, receiver_socket)),
             )
             yield from more
             yield replace(last, whole=True)
