@@ -115,7 +115,7 @@ def _capability(architecture: str) -> int:
 
 
 def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
-    """Return the architecture if NVRTC supports it, else the newest older PTX target, for the driver."""
+    """Return the target: the architecture, or PTX of the newest older one if NVRTC lacks it."""
     capability, known = _capability(architecture), nvrtc.architectures
     if capability in known:
         return architecture

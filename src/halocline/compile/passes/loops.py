@@ -6,7 +6,7 @@ rows of slightly more than 64 cells, this end takes a tenth of the time and more
 of scratch memory end with a cache line, and fields have spare lines after their last row. The extended rows
 therefore read and write valid memory.
 
-The pass `place` selects the place along a row at which each value is computed.
+The pass `place` selects the loop along a row in which each value is computed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _stored(nest: ir.Nest) -> list[str]:
 
 
 def place(kernel: Kernel) -> Kernel:
-    """Add the computation of all values that no outer loop computes to every loop along a row.
+    """Add to every loop along a row the `Let` of all values that no outer loop computes.
 
     Values that earlier loops have stored come first. All other values follow, each after its arguments.
     """

@@ -11,9 +11,9 @@ from halocline.compile.ir.kernel import Kernel
 from halocline.compile.passes.inline import price
 from halocline.compile.passes.reach import Points, Result, results, staggering
 
-# Maximum number of results in one loop if they share no array. A sum needs four of 16 or 32 vector registers.
-# A loop with many sums spills registers, and its compile time grows as the square of their number.
-# Measurements: docs/performance.md.
+# Maximum number of results in one loop if they share no array. A sum needs four vector registers, of which a
+# CPU has 16 or 32. A loop with many sums spills registers, and its compile time grows as the square of their
+# number. Measurements: docs/performance.md.
 MOST = 8
 # Maximum number of reductions in one loop if they share arrays. Every further loop reads the arrays again.
 MOST_SHARING = 32

@@ -54,7 +54,7 @@ class Operands:
 
 
 def operands(kernel: Kernel, of: Operands, numbers: Mapping[str, int], only: bool = False) -> Kernel:
-    """Replace the stored arrays of a kernel by their buffers, and number its arrays in this order.
+    """Replace the stored arrays of a kernel by their buffers, and set the numbers of its arrays.
 
     If `only` is True, the kernel contains only the arrays that it uses itself.
     """

@@ -1,8 +1,8 @@
-"""Order of the values of a cell that minimizes the number of live registers.
+"""Order of the values of a cell that reduces the number of live registers.
 
 A thread of a device has at most 255 registers. In the order of the results, many values of a large right-hand
 side are live for a long time. For example, a gradient that the first equation uses is live until the last
-equation has used it. The pass therefore schedules early the operations that end the life of values, and
+equation has used it. The pass therefore schedules operations early if they end the life of values, and
 stores results as soon as they are computed.
 """
 
@@ -190,7 +190,7 @@ class Steps:
         heap: list[tuple[int, int]] = []
 
         def put(n: int) -> None:
-            """Add a step that can be next to the heap, with the number of live registers after it."""
+            """Push a ready step onto the heap, with the change of live registers that it causes."""
             step, change = self.steps[n], 0
             if isinstance(step, list) and (step[-1] in remaining_uses or step[-1] in self.later):
                 change = registers(kernel, step[-1])

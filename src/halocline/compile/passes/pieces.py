@@ -1,8 +1,8 @@
 """Pieces of rows: results that pass through a buffer in the first-level cache.
 
 Summands of reductions, and values before streaming stores, pass through a buffer for a piece of a row. If the
-fields exceed the cache, pieces are shorter, down to a LINE. Prefetch loads the values that are used AHEAD
-bytes later. Loads, arithmetic and stores of several pieces therefore overlap. Measurements:
+fields exceed the cache, pieces are shorter, down to a LINE. Software prefetch loads values AHEAD bytes before
+their use. Loads, arithmetic and stores of several pieces therefore overlap. Measurements:
 docs/performance.md.
 """
 
@@ -173,7 +173,7 @@ class _Rows:
     def newest(self, rows: list[ir.Row]) -> list[ir.Row]:
         """Return, for each operand that is read, the row that is new to the cache.
 
-        It is a sink if the operand is also written.
+        The row is a sink if the operand is also written.
         """
         offsets: dict[str, tuple[int, int]] = {}
         written = {row.array for row in rows if row.sink}

@@ -1,4 +1,4 @@
-"""Reach of reads: points around a grid point at which values are needed."""
+"""Reach of reads: the points around a grid point whose values are needed."""
 
 from __future__ import annotations
 

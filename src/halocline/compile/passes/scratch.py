@@ -118,7 +118,7 @@ def _power_of_two(least: int) -> int:
 
 
 def together(kernel: Kernel) -> Kernel:
-    """Combine all nests of a function with rings of planes to one loop over planes."""
+    """Combine all nests of a function with rings of planes into one loop over planes."""
     if not any(isinstance(s, ir.Allocate) and s.planes for s in kernel.body):
         return kernel
     nests = tuple(s for s in kernel.body if isinstance(s, ir.Nest))

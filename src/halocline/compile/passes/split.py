@@ -1,9 +1,9 @@
 """Splitting of large expressions into several loops over short pieces of rows.
 
-One loop for a large right-hand side loads from more rows than there are registers for their addresses, not to
-mention the values. The first loops compute the differences of one array at several positions. They proceed
-array by array and, within an array, axis by axis, and store the results. The last loop combines the stored
-values. The compile time is also much shorter.
+One loop for a large right-hand side loads from more rows than there are registers for their addresses and
+values. The first loops therefore compute the differences of one array at several positions, and store them.
+These loops proceed array by array and, within an array, axis by axis. The last loop combines the stored
+values. The compile time is a fraction of that of one loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import POINT, Array, Kernel, Table, substituted, substituted_in
 
 LOADS = 64  # maximum number of loads of one loop; measurements: docs/performance.md
-ROWS = 12  # maximum number of rows that a loop loads: registers for addresses; measured in the same place
+ROWS = 12  # maximum number of rows that a loop loads, since each address needs a register; see LOADS
 PIECE = 64  # elements of a row that the loops compute at a time
 
 # Axes, other than that of the row, along which an offset is nonzero; () for the row itself.
@@ -72,15 +72,15 @@ def groups(kernel: Kernel, wanted: Sequence[int]) -> list[list[int]]:
     if loads <= LOADS:
         return []
     candidates: dict[str, dict[int, None]] = {}
-    several: dict[int, bool] = {}  # True for values that read at several positions
+    reads_several: dict[int, bool] = {}  # True for values that read at several positions
     for number in order:
         if len(arrays[number]) < 2:
             continue
         for arg in _numbers(kernel, values[number].args):
             if len(arrays[arg]) == 1 and values[arg].depth == POINT:
-                if arg not in several:
-                    several[arg] = len(kernel.loads((arg,))) > 1
-                if several[arg]:
+                if arg not in reads_several:
+                    reads_several[arg] = len(kernel.loads((arg,))) > 1
+                if reads_several[arg]:
                     (array,) = arrays[arg]
                     candidates.setdefault(array, {})[arg] = None
     if len(candidates) < 2:
@@ -132,8 +132,8 @@ def _loops(kernel: Kernel, group: list[int]) -> list[list[int]]:
 
     def loop(number: int) -> int:
         """Return the number of the loop that computes a value."""
-        several = sources[number]
-        return last if len(several) > 1 else directions.index(next(iter(several))) if several else 0
+        axes = sources[number]
+        return last if len(axes) > 1 else directions.index(next(iter(axes))) if axes else 0
 
     stored: list[dict[int, None]] = [{} for _ in directions]
     for number in group:

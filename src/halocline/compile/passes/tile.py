@@ -16,7 +16,7 @@ from halocline.compile.passes.threads import lets
 from halocline.compile.strategy import REDUCING_BYTES
 from halocline.lang.dtype import ITEMSIZE
 
-TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a group, by axes of the grid
+TILES = {1: (1, 1, 512), 2: (1, 16, 64), 3: (4, 8, 32)}  # cells of a thread block, by number of axes
 GROUP = (64, 4, 1)  # threads
 
 

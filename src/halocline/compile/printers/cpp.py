@@ -303,7 +303,7 @@ class _Printer(KernelPrinter):
         return f"{self.name_of(array)}[k - {self.span(array.span)[0]}]"
 
     def print_lanes(self, statement: ir.Lanes) -> None:
-        """Print a loop that is written with vectors."""
+        """Print a loop with explicit vectors."""
         out, (lo, hi) = self.out, self.span(statement.span)
         ctype = C_TYPES[statement.dtype]
         self.vector = f"hc_lanes_{ctype}"

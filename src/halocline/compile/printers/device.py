@@ -128,15 +128,15 @@ class _Printer(KernelPrinter):
         name, ctype = self.name_of(array), C_TYPES[array.dtype]
         if array.kind == "tile":
             (_, d1, d2), layers = array.shape, array.layers
-            at = [f"((int)({v} - tile_lo{a}) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
-            self.out.add(f"const int {name}_at = ({at[0]} * {d1} + {at[1]}) * {d2} + {at[2]};")
+            terms = [f"((int)({v} - tile_lo{a}) + {layers[a][0]})" for a, v in enumerate(VARIABLES)]
+            self.out.add(f"const int {name}_at = ({terms[0]} * {d1} + {terms[1]}) * {d2} + {terms[2]};")
         elif array.kind == "scratch":
-            at_ = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
-            self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({at_});")
+            index = f"i * {name}_s0 + j * {name}_s1 + k - {name}_origin"
+            self.out.add(f"HC_GLOBAL {ctype} *const {name}_here = {name}_base + ({index});")
         else:
             constant = "" if statement.sink else "const "
-            at_ = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
-            self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({at_});")
+            index = f"{name}_where.at + i * {name}_where.s0 + j * {name}_where.s1 + k"
+            self.out.add(f"HC_GLOBAL {constant}{ctype} *const {name}_here = {name}_data + ({index});")
 
     def print_queue(self, statement: ir.Queue) -> None:
         array = self.kernel.array[statement.array]
@@ -199,18 +199,18 @@ class _Printer(KernelPrinter):
         group = rows - below - above, row - before - behind
         loop = f"for (int n = (int)hc_thread_number(); n < {rows * row}; n += (int)hc_group_threads())"
         with out.block(loop):
-            at = []
+            conditions = []
             if rows > 1 or below + above:
                 first = f"f.lo[1] + hc_group(1) * {group[0]} - {below}"
                 out.add(f"const hc_int64 row = {first} + n / {row};")
-                at.append(f"row < f.hi[1] + {above}")
+                conditions.append(f"row < f.hi[1] + {above}")
             else:
                 out.add("const hc_int64 row = j;")
             first = f"f.lo[2] + hc_group(0) * {group[1]} - {before}"
             out.add(f"const hc_int64 cell = {first} + n % {row};")
-            at.append(f"cell < end + {behind}")
+            conditions.append(f"cell < end + {behind}")
             address = f"{name}_where.at + i * {name}_where.s0 + row * {name}_where.s1 + cell"
-            out.add(f"if ({' && '.join(at)}) {name}_plane[n] = {name}_data[{address}];")
+            out.add(f"if ({' && '.join(conditions)}) {name}_plane[n] = {name}_data[{address}];")
 
     def print_tile(self, statement: ir.Tile) -> None:
         for axis, cells in enumerate(statement.cells):

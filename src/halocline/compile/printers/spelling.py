@@ -22,7 +22,7 @@ class Text:
     Attributes
     ----------
     constants : dict of str to str
-        Definitions that precede the lines, by name. Texts that are joined may have some in common.
+        Definitions that precede the lines, by name. Joined texts may share definitions.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -144,7 +144,7 @@ class Dialect:
     sqrt: str = "__builtin_sqrt"
     nan: str = '__builtin_nan("")'
     infinity: str = "__builtin_inf()"
-    origin: str = "origin{}"  # a variable: a load on one side of a selection prevents vectorization
+    origin: str = "origin{}"  # a variable: a load on one side of a selection prevents vectorisation
     shape: str = "shape{}"
     int32: str = "int32_t"
     integer: str = "int64_t"
@@ -230,7 +230,7 @@ def operation(out: Text, value: Value, args: list[str], dialect: Dialect, near: 
 def _called(out: Text, name: str, value: Value) -> str:
     """Define a function that calls another one and is not inlined, and return its name.
 
-    Vector loops call it for a whole vector, unless it has a branch for far angles.
+    Vector loops call it for a whole vector, unless it has a branch for angles outside the fast range.
     """
     ctype, called_name = C_TYPES[value.dtype], name.replace("hc_", "hc_called_", 1)
     parameters = [f"x{n}" for n in range(len(value.args))]
@@ -366,7 +366,7 @@ class KernelPrinter:
         out.add(f"const {integer} {name}_origin = {origin};")
 
     def print_let(self, statement: ir.Let) -> None:
-        """Declare values, except for constants, scalars and conditions, which each use spells out."""
+        """Declare values; constants, scalars and conditions are printed at each use instead."""
         for number in statement.values:
             value = self.kernel.values[number]
             if value.op == "const":

@@ -29,8 +29,8 @@ from halocline.compile.schedule import NAME, Code
 # Macro that is defined if the fields exceed the cache. A library contains one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
 
-# Macro with the number of the only part of a library to compile. Kernels with more than LARGE characters,
-# counting both variants, compile for seconds. Each of them is a part, so that parts compile in parallel.
+# Macro with the number of the only part of a library to compile. Kernels whose two variants have more than
+# LARGE characters take seconds to compile. Each of them is a part, so that parts compile in parallel.
 PART = "HC_PART"
 LARGE = 60_000
 
@@ -132,7 +132,7 @@ def translation_unit(functions: Sequence[str]) -> str:
     """
     parts, large = [], 0
     for function in functions:
-        parts.append(large if len(function) > LARGE else 0)  # small functions are in the first part
+        parts.append(large if len(function) > LARGE else 0)  # small functions join the first large one
         large += len(function) > LARGE
     if large > 1:
         functions = [
@@ -167,8 +167,8 @@ def functions(kernel: Kernel) -> list[Kernel]:
 
     declarations = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
-    parts = [nests[:together], *([nest] for nest in nests[together:])]
+    staged_count = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    parts = [nests[:staged_count], *([nest] for nest in nests[staged_count:])]
     if len(parts) == 1:
         return [kernel]
     return [

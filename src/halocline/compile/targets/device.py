@@ -1,7 +1,7 @@
 """Device target: kernels in the C subset that CUDA and OpenCL share.
 
 A kernel contains one loop nest. If the stages of a sweep fit into shared memory, one kernel contains all its
-nests. All choices on values are the same as for the CPU, so that the bits are equal.
+nests. All choices that affect values are the same as for the CPU, so that the bits are equal.
 """
 
 from __future__ import annotations
@@ -71,17 +71,20 @@ class Device:
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
         declarations = rooms(kernel)
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-        apart = len(nests)
+        separate_count = len(nests)
         if strategy.stages == "group":
             # one kernel for the maximum number of last nests whose stages fit
-            apart = next((n for n in range(apart) if fits(_of(kernel, nests[n:], ()), self.shared)), apart)
+            separate_count = next(
+                (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), self.shared)),
+                separate_count,
+            )
         pairs = [
             self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], declarations), names, strategy)
-            for n, nest in enumerate(nests[:apart])
+            for n, nest in enumerate(nests[:separate_count])
         ]
-        if apart < len(nests):
-            kernel = replace(kernel, name=f"{NAME}_{apart}")
-            pairs.append(self._tile(_of(kernel, nests[apart:], declarations), names))
+        if separate_count < len(nests):
+            kernel = replace(kernel, name=f"{NAME}_{separate_count}")
+            pairs.append(self._tile(_of(kernel, nests[separate_count:], declarations), names))
         return Code("\n".join(text for text, _ in pairs), tuple(device_kernel for _, device_kernel in pairs))
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:

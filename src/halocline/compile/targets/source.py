@@ -15,7 +15,7 @@ from halocline.compile.printers.spelling import DEVICE, Names, Text, scalar_valu
 OPENCL_OPTIONS = ("-cl-fp32-correctly-rounded-divide-sqrt",)
 
 # Headers in the order of their dependence, with the headers that each requires. A text begins with the first
-# header. It contains the others if they are requested or required.
+# header, and contains the others if they are requested or required.
 _HEADERS: dict[str, tuple[str, ...]] = {
     "device.h": (),
     "frame.h": (),
