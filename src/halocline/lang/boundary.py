@@ -4,7 +4,7 @@ A condition belongs to one field and one side. For each ghost layer, it gives an
 values. Layers are counted outward from 0, and interior values inward from the wall. The formula depends on
 the position of the wall: halfway between the first point and the first ghost, on the first ghost
 (``Grid(walls="node")``), or on the first point (points staggered along the axis). A point on a wall belongs
-to its field. The equations give its value unless the condition sets it: see `with_wall_values`.
+to its field. The equations give the value of this point unless the condition sets it: see `with_wall_values`.
 
 If the ghosts have an error of h^p, the first derivative next to the wall has order p - 1, and the second
 derivative has order p - 2. A higher order of the differences does not change this limit. Each class states

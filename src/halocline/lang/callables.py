@@ -68,7 +68,7 @@ def arguments_taken(function: Any, what: str, counts: Sequence[int], expected: s
     Raises
     ------
     InputError
-        The function cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, has another number of parameters, or requires a keyword argument.
     """
     signature, inputs = signature_of(function, what), getattr(function, "nin", None)
     if isinstance(inputs, int):  # a universal function of NumPy
@@ -109,7 +109,7 @@ def check_callback(function: Any, what: str, expected: str) -> None:
     Raises
     ------
     InputError
-        The function cannot be called, takes another number of arguments, or needs one by keyword.
+        The function cannot be called, has another number of parameters, or requires a keyword argument.
     """
     signature = signature_of(function, what)
     parameters = [] if signature is None else list(signature.parameters.values())

@@ -191,7 +191,7 @@ def lookup(values: Sequence[float], index: Operand) -> Expr:
     Parameters
     ----------
     values : sequence of float
-        Finite numbers, at most 8192. They become constants of the generated code.
+        Finite numbers, at most 8192, which become constants of the generated code.
     index : expression, scalar or number
         Index, truncated toward zero. An index below 0 selects the first entry. An index beyond the end, or
         NaN, selects the last entry.

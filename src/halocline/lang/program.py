@@ -357,8 +357,8 @@ class Program:
     meanings : dict of str to str
         Known meanings of parameters, such as "viscosity, in length²/time".
     cuts : set of int
-        Numbers of statements, in the order of `flat`. These statements are not computed in the same sweep as
-        earlier statements.
+        Numbers of statements, in the order of `flat`, that are not computed in the same sweep as earlier
+        statements.
     """
 
     def __init__(self, name: str) -> None:

@@ -174,7 +174,7 @@ def try_function(function: Callable[..., Any], coordinates: Sequence[Expr], what
     Raises
     ------
     InputError
-        The function takes other arguments, returns None, or returns another value in the second call. The
+        The function has other parameters, returns None, or returns another value in the second call. The
         function draws random numbers, combines the values of several points, or raises an error that tracing
         does not cause.
     """

@@ -3,7 +3,7 @@
 Every rank is a server that does one thing at a time, for all of its subdomains. At the beginning of a sweep,
 the rank packs cells, posts messages and makes copies. The rank then unpacks messages that have arrived and
 runs patches that are ready. Patches that wait for the same messages are one piece of work. A rank of GPUs
-makes calls on the host, each of which takes a launch. Every GPU is a server of its own for the kernels that
+makes calls on the host, each with the time of a launch. Every GPU is a server of its own for the kernels that
 pack, unpack and copy.
 
 Messages between two ranks use the transfer method of the pair (`halocline.plan.transfer`). A message is
