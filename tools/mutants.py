@@ -296,8 +296,8 @@ MUTATIONS = (
     Mutation(
         "alone-last",
         NESTS,
-        "return separate + loops",
-        "return loops + separate",
+        "return alone + loops",
+        "return loops + alone",
         "a field that many reductions read needs a second buffer",
         ("compile/test_compiler_many_fields.py",),
     ),
@@ -360,8 +360,8 @@ MUTATIONS = (
     Mutation(
         "reach-unstaggered",
         REACH,
-        "staggered = staggering(kernel, result)",
-        "staggered = (False,) * kernel.ndim",
+        "mine = staggering(kernel, result)",
+        "mine = (False,) * kernel.ndim",
         "the points of face fields at upper walls read too little",
         ("compile/passes/test_nests.py",),
     ),

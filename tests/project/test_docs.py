@@ -45,14 +45,14 @@ def blocks() -> list[tuple[str, str | None]]:
 
 
 def test_what_is_said_of_predictions(tmp_path):
-    """The program of the how-to runs, and its machine file is one."""
+    """The program of the guide runs, and the machine files of the reference are valid."""
     from halocline.plan.machine import load_machine
 
-    text = (ROOT / "docs" / "how-to" / "predict.md").read_text()
-    ((program, _),) = BLOCK.findall(text)
+    ((program, _),) = BLOCK.findall((ROOT / "docs" / "how-to" / "predict.md").read_text())
     assert re.fullmatch(
         r"( *\d+ nodes, +\d+ ranks: .* ms a pass, efficiency \d\.\d\d\n){3}", run(program, 1, tmp_path)
     )
+    text = (ROOT / "docs" / "reference" / "machine-model.md").read_text()
     machine, of_gpus = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "mine.toml").write_text(machine)
     assert load_machine(tmp_path / "mine.toml").injection == 1.25e10
@@ -120,8 +120,8 @@ def test_the_architecture_names_all_layers_in_their_order():
     assert sections == [*layers, "engine"]
 
 
-def test_the_guide_of_devices_names_every_event_of_a_trace():
-    rows = rows_of((ROOT / "docs/how-to/devices.md").read_text(), "Trace devices")
+def test_the_reference_of_devices_names_every_event_of_a_trace():
+    rows = rows_of((ROOT / "docs/reference/devices.md").read_text(), "Trace events")
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
     assert sorted(named) == sorted(TRACE_EVENTS)
 
@@ -231,7 +231,7 @@ def test_what_is_said_of_cases(tmp_path):
 
 
 def test_the_names_that_commands_use_are_listed():
-    text = (ROOT / "docs" / "how-to" / "cases.md").read_text()
+    text = (ROOT / "docs" / "reference" / "problem-files.md").read_text()
     table = text.partition("| name | meaning |\n")[2].partition("\n\n")[0]
     listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)", row.split("|")[1])}
     expected = {own.name for own in fields(Names)}

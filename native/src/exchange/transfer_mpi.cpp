@@ -1,4 +1,4 @@
-// Transfer of packed messages by MPI.
+// Packed messages of MPI.
 #include <algorithm>
 
 #include "exchange/persistent.hpp"

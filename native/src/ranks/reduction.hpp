@@ -1,4 +1,4 @@
-// Reductions over threads and ranks. The results do not depend on the order, so any reduction tree is valid.
+// Reductions over threads and ranks. No result depends on the order, so any tree will do.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@ struct Reduction {
   size_t scalar;
 };
 
-// Accumulators of all threads, in separate cache lines for each thread.
+// The accumulators of all threads, each thread's in cache lines of its own.
 class Accumulators {
  public:
   Accumulators(int threads, size_t reductions);
@@ -32,12 +32,12 @@ class Accumulators {
   std::unique_ptr<hc_accumulator[]> slots_;
 };
 
-// Requests of a rank during a run, as bits.
+// What a rank wishes while it runs, as bits.
 using Wishes = uint64_t;
-constexpr Wishes kPause = 1;  // pause between two passes of the outermost loop
-constexpr Wishes kStop = 2;   // stop, also within a pass
+constexpr Wishes kPause = 1;  // to pause between two passes of the outermost loop
+constexpr Wishes kStop = 2;   // to stop, within a pass too
 
-// One message that merges accumulators and requests over all ranks.
+// One message that merges accumulators over all ranks, and with them their wishes.
 class Allreduce {
  public:
   explicit Allreduce(const Communicator& communicator);
@@ -45,20 +45,20 @@ class Allreduce {
   Allreduce(const Allreduce&) = delete;
   Allreduce& operator=(const Allreduce&) = delete;
 
-  // Prepare for n accumulators, so that start() allocates nothing.
+  // Prepares for that many accumulators, so that start() allocates nothing.
   void reserve(size_t n);
   void start(const hc_accumulator* accumulators, size_t n, Wishes wishes);
-  // Return true if the result has arrived.
+  // Whether the result is there.
   bool test();
   const hc_accumulator* result() const;
-  // Union of the requests of all ranks.
+  // What any rank wished.
   Wishes wishes() const;
 
  private:
   const Communicator& communicator_;
   MPI_Op operation_ = MPI_OP_NULL;
   std::map<size_t, MPI_Datatype> types_;
-  std::vector<hc_accumulator> buffer_;  // the first element holds the requests
+  std::vector<hc_accumulator> buffer_;  // the first holds the wishes
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 

@@ -10,13 +10,13 @@
 
 namespace halocline {
 
-// Kernel with the storages of its operands.
+// A kernel with the storages that it works on.
 class Call {
  public:
   Call(const Rank& rank, const Subdomain& subdomain, const std::string& kernel,
        const std::vector<int64_t>& operands);
 
-  // Read the current addresses of the storages, which change with swaps.
+  // Takes the present addresses of the storages; they change with swaps.
   void bind();
   void operator()(hc_accumulator* reductions, void* scratch, const hc_box& box) const {
     const hc_arguments arguments{fields_.data(), strides_.data(), scalars_, subdomain_.origin.data(),

@@ -1,4 +1,4 @@
-// Time measurement of a run.
+// Where the time of a run goes.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ inline double now() {
 
 enum class Activity { kCompute, kExchange, kReduction };
 
-// Stopwatch that adds up the time of one thread in each activity. It does nothing before start().
+// Adds up the time that one thread spends in each activity; does nothing until started.
 class Stopwatch {
  public:
   void start() {
@@ -46,7 +46,7 @@ class Stopwatch {
   bool running_ = false;
 };
 
-// Detector of waits beyond a time limit. It reads the clock only at every 1024th call.
+// Tells when a wait has lasted too long, at the cost of a look at the clock now and then.
 class Watchdog {
  public:
   explicit Watchdog(double limit) : limit_(limit) {}

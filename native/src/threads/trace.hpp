@@ -1,4 +1,4 @@
-// Events of threads, messages and devices, with their times.
+// What threads, messages and devices did, and when.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ enum class Doing : uint8_t {
   kPack,
   kUnpack,
   kReduction,
-  kMessage,   // from the start of the exchange to the arrival
-  kSend,      // from the start by MPI until the buffer is free
+  kMessage,   // from the start of its exchange until it has come
+  kSend,      // from its start by MPI until its buffer is free
   kDownload,  // from a device to the host
   kUpload,
-  kScalars,  // scalar statements and conditions on a device
+  kScalars,  // statements about scalars, and conditions, on a device
   kLaunch,   // the host queues work of its devices
 };
 
 struct TraceEvent {
   Doing doing = Doing::kScalars;
-  int32_t sweep = -1;         // number of the sweep; -1: none
+  int32_t sweep = -1;         // its number; -1: it belongs to none
   int32_t what = -1;          // patch, task or peer
-  int32_t tag = -1;           // tag of the message; -1: none
+  int32_t tag = -1;           // of a message; -1: it belongs to none
   double begin = 0, end = 0;  // seconds of now()
 };
 
-// Events of one thread, or of all messages. Events beyond the limit are dropped.
+// The events of one thread, or of all messages. Beyond a limit none are kept.
 class Trace {
  public:
   static constexpr size_t kMost = size_t{1} << 20;
@@ -41,15 +41,15 @@ class Trace {
   void add(const TraceEvent& event) {
     if (events_.size() < kMost) events_.push_back(event);
   }
-  // Add an event from any thread.
+  // The same from any thread.
   void add_together(const TraceEvent& event) {
     const std::lock_guard lock(adding_);
     add(event);
   }
   std::vector<TraceEvent> take() {
-    std::vector<TraceEvent> events;
-    events.swap(events_);
-    return events;
+    std::vector<TraceEvent> taken;
+    taken.swap(events_);
+    return taken;
   }
 
  private:
@@ -57,11 +57,11 @@ class Trace {
   std::mutex adding_;
 };
 
-// Event that lasts from construction to destruction. Without a trace, it does nothing.
+// Adds an event that lasts as long as this lives; nothing where there is no trace.
 class Span {
  public:
-  Span(Trace* trace, Doing doing, int32_t sweep, int32_t subject, int32_t tag = -1)
-      : trace_(trace), event_{doing, sweep, subject, tag, trace == nullptr ? 0.0 : now(), 0.0} {}
+  Span(Trace* trace, Doing doing, int32_t sweep, int32_t what, int32_t tag = -1)
+      : trace_(trace), event_{doing, sweep, what, tag, trace == nullptr ? 0.0 : now(), 0.0} {}
   ~Span() {
     if (trace_ == nullptr) return;
     event_.end = now();

@@ -1,4 +1,4 @@
-// Work items of a sweep: their assignment to threads and their readiness.
+// The work items of a sweep: which thread has which, and when they are ready.
 #pragma once
 
 #include <array>
@@ -8,39 +8,38 @@
 
 namespace halocline {
 
-// Dependencies of an item.
+// What must be there before an item can run.
 struct Condition {
-  uint32_t part;       // number of the subdomain
+  uint32_t part;       // the subdomain
   uint32_t needs = 0;  // bit m: receive m of the part
   bool rims = false;   // the boundary conditions that wait for messages
 
   auto operator<=>(const Condition&) const = default;
 };
 
-// Assignment of items to threads.
+// Who runs which item.
 enum class Schedule {
-  kStatic,   // the owner of the item
-  kDynamic,  // the next free thread, in one order
-  kGuided,   // the owner, or a thread that has run all of its own items
+  kStatic,   // its owner
+  kDynamic,  // whoever comes first, in one order
+  kGuided,   // its owner, or whoever has run all of its own
 };
 
-// Items with equal conditions form a class. Each thread has one queue per class. It takes its own items in
-// order and then items from the far end of the queues of other threads. In a dynamic schedule, all threads
-// share the queues of the first thread.
+// Items with one condition form a class. Each thread has a queue per class, takes its own items in order
+// and then takes from the far end of the others' queues; of a dynamic schedule all share those of the first.
 class Work {
  public:
-  // owners[n]: thread of item n; conditions[n]: its condition. With `backward`, each queue runs in descending
-  // order.
+  // owners[n]: thread of item n; conditions[n]: its condition. With `backward` each queue runs in
+  // descending order.
   Work(int threads, const std::vector<int>& owners, const std::vector<Condition>& conditions, bool backward,
        Schedule schedule);
 
-  // Start an execution. Only the first thread calls it.
+  // First thread, before each execution.
   void start() { set_ ^= 1; }
-  // Fill the queues of a thread for the next execution. Every thread calls it once per execution.
+  // Every thread once in each execution: fills its queues for the next.
   void refill(int thread);
 
   enum class Found { kItem, kNoneReady, kNoneLeft };
-  // Take an item whose condition satisfies ready(condition).
+  // Takes an item for a thread whose condition is ready(condition).
   template <typename Ready>
   Found take(int thread, Ready&& ready, uint32_t& item) {
     uint32_t position = 0;
@@ -68,7 +67,7 @@ class Work {
   }
 
  private:
-  // Items [front, back) of items_. Both ends are in one word, so that they change together.
+  // The items [front, back) of items_, both in one word so that they change together.
   struct alignas(64) Queue {
     std::atomic<uint64_t> ends{0};
 
@@ -86,8 +85,8 @@ class Work {
   bool backward_;
   Schedule schedule_;
   std::vector<Condition> kinds_;
-  std::vector<uint32_t> items_;               // ordered by class, then thread
-  std::vector<uint64_t> full_;                // ends of each full queue
+  std::vector<uint32_t> items_;               // by class, then thread
+  std::vector<uint64_t> full_;                // the ends of each queue when it is full
   std::array<std::vector<Queue>, 2> queues_;  // one set in use, one being filled
   size_t set_ = 0;
 };

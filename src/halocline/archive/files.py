@@ -48,11 +48,7 @@ def write_json(path: Path, content: Any, *, synced: bool = True) -> None:
     """
     # without indentation, as a run writes several files for each output
     text = json.dumps(content, allow_nan=False, default=json_value)
-    with (
-        _reporting(RunError, path, "cannot be written"),
-        whole(path) as temporary,
-        temporary.open("w") as file,
-    ):
+    with _reporting(RunError, path, "cannot be written"), whole(path) as making, making.open("w") as file:
         file.write(text)
         file.flush()
         if synced:
@@ -67,12 +63,12 @@ def whole(path: Path) -> Iterator[Path]:
 
     If the block fails, the temporary file is removed. Readers find the old file or the new file.
     """
-    temporary = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
+    making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
     try:
-        yield temporary
-        os.replace(temporary, path)
+        yield making
+        os.replace(making, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        making.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -81,15 +77,15 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     The new files replace files of the same names. If the block fails, the temporary folder is removed.
     """
-    temporary = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
-    temporary.mkdir()
+    making = path.with_name(f"{MAKING}{secrets.token_hex(4)}-{path.name}")
+    making.mkdir()
     try:
-        yield temporary
+        yield making
         path.mkdir(exist_ok=True)
-        for file in temporary.iterdir():
+        for file in making.iterdir():
             file.replace(path / file.name)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(making, ignore_errors=True)
 
 
 def read_object(path: Path) -> dict[str, Any]:

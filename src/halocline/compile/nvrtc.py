@@ -1,9 +1,8 @@
-"""NVRTC: compilation of kernels for CUDA devices, with a cache.
+"""NVRTC: kernels compiled for CUDA devices, and the cache of what it made.
 
-NVRTC is part of the package nvidia-cuda-nvrtc-cu12 and of CUDA toolkits; it needs no device. The cache is the
-folder of the C++ compiler, with the same safety rules. The key of an entry covers the source, the options,
-the version of NVRTC and the architecture. It does not cover the driver, which accepts code of older
-compilers.
+NVRTC comes with the package nvidia-cuda-nvrtc-cu12 or with a CUDA toolkit; it needs no device. The cache is
+that of the C++ compiler, as safe and in the same folder. Its key holds the source, the options, NVRTC's
+version and the architecture; not the driver, which takes what an older compiler made.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from halocline.native import native
 if TYPE_CHECKING:
     from halocline import _native
 
-# The code generator selects every fma, and the rounding is that of the host. All options are explicit, since
-# compilers may change their defaults. NVRTC reports the resources of each kernel, see `resources`.
+# Every fma is the generator's choice, and nothing is rounded otherwise than the host does; said in full, as
+# defaults are the compiler's to change. What each kernel takes is reported: see `resources`.
 OPTIONS = (
     "--std=c++17",
     "--fmad=false",
@@ -38,7 +37,7 @@ OPTIONS = (
     "--ptxas-options=-v",
 )
 
-# Version 12 first: its code runs with the drivers of versions 12 and 13.
+# Version 12 first: what it makes runs with the drivers of 12 and of 13.
 NAMES = ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so.11.2")
 PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")
 INSTALL = (
@@ -48,14 +47,14 @@ INSTALL = (
 
 
 def _folders() -> Iterator[Path]:
-    """Yield the possible folders of NVRTC: packages, the environment of this Python, then toolkits."""
+    """Where libraries of NVRTC may lie: packages and the environment of this Python, then toolkits."""
     for package in PACKAGES:
         try:
-            spec = importlib.util.find_spec(package)
+            found = importlib.util.find_spec(package)
         except ModuleNotFoundError:
             continue
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            yield Path(folder) / "lib"
+        for place in (found.submodule_search_locations or ()) if found else ():
+            yield Path(place) / "lib"
     yield Path(sys.prefix) / "lib"
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
@@ -64,13 +63,11 @@ def _folders() -> Iterator[Path]:
 
 
 def candidates() -> list[str]:
-    """Return the possible libraries of NVRTC, best first: paths, then names for the loader.
-
-    If HALOCLINE_NVRTC is set, it is the only candidate.
-    """
-    selected = os.environ.get("HALOCLINE_NVRTC")
-    if selected:
-        return [selected]
+    """Libraries of NVRTC that there may be, best first: paths, then names that the loader may find.
+    HALOCLINE_NVRTC alone where it is set."""
+    given = os.environ.get("HALOCLINE_NVRTC")
+    if given:
+        return [given]
     folders = list(_folders())
     paths = [str(folder / name) for name in NAMES for folder in folders if (folder / name).is_file()]
     return [*paths, *NAMES]
@@ -78,33 +75,33 @@ def candidates() -> list[str]:
 
 @lru_cache(maxsize=8)
 def _load(library: str) -> _native.Nvrtc:
-    # some versions do not search their own folder for their second library
-    builtins = sorted(Path(library).parent.glob("libnvrtc-builtins.so*")) if "/" in library else []
-    loaded: _native.Nvrtc = native().Nvrtc(library, [str(path) for path in builtins])
+    # some versions do not find their second library in their own folder
+    needed = sorted(Path(library).parent.glob("libnvrtc-builtins.so*")) if "/" in library else []
+    loaded: _native.Nvrtc = native().Nvrtc(library, [str(path) for path in needed])
     return loaded
 
 
 def find_nvrtc(architecture: str | None = None) -> _native.Nvrtc:
-    """Return the first NVRTC that compiles for an architecture, else the first one.
+    """The first NVRTC that compiles for an architecture; else the first one.
 
     Raises
     ------
     CompileError
-        There is no NVRTC.
+        Where there is none.
     """
-    libraries: list[_native.Nvrtc] = []
+    found: list[_native.Nvrtc] = []
     reasons = []
     for library in candidates():
         try:
-            libraries.append(_load(library))
+            found.append(_load(library))
         except RuntimeError as error:
             reasons.append(str(error))
             continue
-        if architecture is None or _capability(architecture) in libraries[-1].architectures:
-            return libraries[-1]
-    if not libraries:
+        if architecture is None or _capability(architecture) in found[-1].architectures:
+            return found[-1]
+    if not found:
         raise CompileError(f"kernels for CUDA devices need NVRTC: {reasons[0]}; {INSTALL}")
-    return libraries[0]
+    return found[0]
 
 
 def _capability(architecture: str) -> int:
@@ -115,11 +112,11 @@ def _capability(architecture: str) -> int:
 
 
 def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
-    """Return the target: the architecture, or PTX of the newest older one if NVRTC lacks it."""
-    capability, known = _capability(architecture), nvrtc.architectures
-    if capability in known:
+    """What is compiled for: the architecture, else PTX of the newest older one, which the driver compiles."""
+    wanted, known = _capability(architecture), nvrtc.architectures
+    if wanted in known:
         return architecture
-    older = [one for one in known if one < capability]
+    older = [one for one in known if one < wanted]
     if not older:
         version = ".".join(map(str, nvrtc.version))
         raise CompileError(
@@ -130,58 +127,58 @@ def _target(architecture: str, nvrtc: _native.Nvrtc) -> str:
 
 
 def compile_cuda(source: str, architecture: str) -> Path:
-    """Return code for CUDA devices of an architecture from the cache, and compile it first if necessary.
+    """Code for CUDA devices of an architecture: from the cache, else compiled.
 
     Parameters
     ----------
     source : str
-        CUDA C++ without includes; kernels are ``extern "C" __global__``.
+        CUDA C++ that includes no header; kernels are ``extern "C" __global__``.
     architecture : str
-        Architecture of the device, such as "sm_90".
+        Of the device, as "sm_90".
 
     Returns
     -------
     Path
-        A cubin, or PTX for a device that is newer than NVRTC.
+        A cubin; PTX for a device that is newer than NVRTC.
 
     Raises
     ------
     CompileError
-        There is neither NVRTC nor code in the cache, the cache cannot be written, others may write it, or
-        NVRTC rejects the source.
+        Without NVRTC where the cache has no such code, for a cache that cannot be written or that others
+        may write, or for source that NVRTC rejects.
     """
     folder = trusted(cache_folder())
-    content = sha256("\0".join((source, architecture, *OPTIONS)).encode()).hexdigest()[:32]
+    held = sha256("\0".join((source, architecture, *OPTIONS)).encode()).hexdigest()[:32]
     try:
         nvrtc = find_nvrtc(architecture)
     except CompileError:
-        # code of any version, since results do not depend on the version
-        cached_code = first_whole(folder, f"{content}-*.cubin")
-        if cached_code is None:
+        # one that any version made: results do not depend on which
+        kept = first_whole(folder, f"{held}-*.cubin")
+        if kept is None:
             raise
-        return cached_code
+        return kept
     target = _target(architecture, nvrtc)
     version = ".".join(map(str, nvrtc.version))
     options = [f"--gpu-architecture={target}", *OPTIONS]
-    key = f"{content}-{version}"
+    key = f"{held}-{version}"
     code = folder / f"{key}.{'cubin' if target == architecture else 'ptx'}"
 
     def compiled(place: Path) -> Path:
-        binary, error, log = nvrtc.compile(source, f"{key}.cu", options)
+        made, error, log = nvrtc.compile(source, f"{key}.cu", options)
         text = place / "kernels.cu"
         text.write_text(source, encoding="utf-8")
         if error:
             failed = folder / f"{key}.failed.cu"
             os.replace(text, failed)
-            messages = "\n".join(log.splitlines()[:20])
+            shown = "\n".join(log.splitlines()[:20])
             raise CompileError(
                 f"NVRTC {version} could not compile generated code for {target} (kept in {failed}), "
-                f"{error}:\n{messages}"
+                f"{error}:\n{shown}"
             )
         os.replace(text, folder / f"{key}.cu")
         (place / "log").write_text(log, encoding="utf-8")
         os.replace(place / "log", code.with_suffix(".log"))
-        (place / "code").write_bytes(binary)
+        (place / "code").write_bytes(made)
         return place / "code"
 
     return cached(code, compiled)
@@ -189,18 +186,17 @@ def compile_cuda(source: str, architecture: str) -> Path:
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources of a kernel.
+    """What a thread of a kernel takes.
 
     Attributes
     ----------
     registers : int
-        Registers per thread.
     spilled : int
-        Bytes per thread that are spilled to global memory because registers ran out, and loaded again.
+        Bytes stored to the device's memory because registers ran out, and loaded again.
     stack : int
-        Bytes per thread of arrays and spilled registers in global memory.
+        Bytes of arrays and spilled registers in the device's memory.
     shared : int
-        Bytes of shared memory per thread block.
+        Bytes of the memory that the threads of a group share.
     """
 
     registers: int
@@ -216,15 +212,13 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 
 def resources(code: Path) -> dict[str, Resources]:
-    """Return the resources of each kernel of compiled code, as the compiler reports them.
-
-    The result is empty for PTX, which the driver compiles.
-    """
+    """What each kernel of compiled code takes, in the words of the compiler; empty for PTX, which the driver
+    compiles."""
     try:
         log = code.with_suffix(".log").read_text(encoding="utf-8")
     except OSError:
         return {}
-    result: dict[str, Resources] = {}
+    found: dict[str, Resources] = {}
     name, stack, spilled = "", 0, 0
     for line in log.splitlines():
         if match := _FUNCTION.search(line):
@@ -233,5 +227,5 @@ def resources(code: Path) -> dict[str, Resources]:
             stack, spilled = int(match[1]), int(match[2])
         elif (match := _USED.search(line)) and name:
             shared = _SHARED.search(line)
-            result[name] = Resources(int(match[1]), spilled, stack, int(shared[1]) if shared else 0)
-    return result
+            found[name] = Resources(int(match[1]), spilled, stack, int(shared[1]) if shared else 0)
+    return found

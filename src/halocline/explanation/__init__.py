@@ -1,1 +1,1 @@
-"""Explanation of a program on any number of ranks, without a run."""
+"""What a program would do on any number of ranks, without starting one."""

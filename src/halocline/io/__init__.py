@@ -1,1 +1,1 @@
-"""Pictures, films and exports of fields."""
+"""What leaves a run: pictures of fields."""

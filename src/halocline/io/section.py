@@ -1,4 +1,4 @@
-"""Planes and lines of a distributed field on the first rank, thinned for pictures."""
+"""A plane or line of a distributed field on the first rank, thinned to what a picture can show."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from halocline.run.memory.store import assembled_pieces
 
 @dataclass(frozen=True)
 class Section:
-    """Values of a field along one or two axes.
+    """The values of a field along one or two axes.
 
     Attributes
     ----------
     name : str
-        Name of the field, or text of the expression.
+        Of the field, or the text of the expression.
     values : array
-        Values along one axis, or along two axes in the order of `axes`.
+        One axis, or two in the order of `axes`.
     axes : tuple of str
-        Names of the axes of the values.
+        The names of the axes along which the values lie.
     coordinates : tuple of array
-        Coordinates of the points along each of the axes.
+        Of the points along each of them.
     span : tuple of (float, float)
-        Lower and upper end of the domain along each of the axes.
+        Where the domain begins and ends along each of them.
     at : tuple of (str, float)
-        Names of the other axes, with the coordinates of their cuts.
+        The other axes, and where they are cut.
     """
 
     name: str
@@ -61,9 +61,8 @@ class Section:
 def cut(
     source: Any, what: Any, at: Mapping[int | str, float | None] | None = None, *, most: int = 1024
 ) -> Section | None:
-    """Return a section of a field along one or two axes on the first rank, and None on other ranks.
-
-    All ranks call this function.
+    """Gather a field along one or two axes; all ranks call this, and the first gets the section, the others
+    None.
 
     Parameters
     ----------
@@ -71,10 +70,10 @@ def cut(
     what : Field, str or expression
     at : mapping of int or str to float or None, optional
         Coordinates of the cuts by number or name of the axis; None for the middle. By default a grid of three
-        axes is cut in the middle of z. The section contains the nearest points, and the lower one of two
-        equally near points.
+        axes is cut in the middle of z. The section takes the nearest points, and the lower one of two equally
+        near points.
     most : int
-        Maximum number of points along an axis. A longer axis is thinned to every second, third, ... point.
+        Points along an axis beyond which only every second, third, ... is taken.
 
     Raises
     ------
@@ -117,7 +116,7 @@ def _section(
 
 
 def fields_of(source: Any) -> Fields:
-    """Return the fields of a simulation, a linear problem or its solution."""
+    """The fields of a simulation, a linear problem or its solution."""
     fields = source if isinstance(source, Fields) else getattr(source, "fields", None)
     if not isinstance(fields, Fields):
         raise InputError(f"a picture of {source!r}: expected a Simulation, LinearProblem or Solution")
@@ -141,8 +140,8 @@ def _cut_index(line: NDArray[np.float64], at: float | None, axis: int, grid: Gri
 def _gather(
     fields: Fields, field: Field, points: tuple[int, ...], cut: dict[int, int], steps: dict[int, int]
 ) -> NDArray[Any] | None:
-    """Return the selected points of all ranks, on the first rank."""
-    local_pieces = []
+    """The chosen points of all ranks, on the first rank."""
+    mine = []
     for origin, view in fields.views(field):
         chosen: list[Any] = []
         places = []
@@ -155,8 +154,8 @@ def _gather(
                 skip = -first % steps[a]
                 chosen.append(slice(skip, n, steps[a]))
                 places.append((first + skip) // steps[a])
-        local_pieces.append((tuple(places), np.ascontiguousarray(view[tuple(chosen)])))
-    pieces = fields.domain.comm.gather(local_pieces)
+        mine.append((tuple(places), np.ascontiguousarray(view[tuple(chosen)])))
+    pieces = fields.domain.comm.gather(mine)
     if pieces is None:
         return None
     shape = [1 if a in cut else -(-n // steps[a]) for a, n in enumerate(points)]

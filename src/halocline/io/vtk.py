@@ -1,4 +1,4 @@
-"""VTK files for ParaView: a rectilinear grid for each time, and a collection of them."""
+"""Files of VTK that ParaView opens: rectilinear grids, one for each time, and a collection of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def write_grid(
     Parameters
     ----------
     path : path
-        Name that ends in .vtr.
+        Ends in .vtr.
     coordinates : sequence of three arrays
-        Coordinates along each axis.
+        Along each axis.
     values : sequence of (ArrayInfo, iterable of (int, array))
-        Arrays with their slabs. Slabs are in the order of the last axis of the array, which is the first axis
-        of a slab.
+        Each array with its slabs, in the order of its last axis, which comes first in a slab.
     """
     lines = [np.asarray(line, dtype="<f8") for line in coordinates]
     shape = [len(line) for line in lines]
@@ -68,9 +67,9 @@ def write_collection(path: Path, files: Sequence[tuple[float, int, str]]) -> Non
     Parameters
     ----------
     path : path
-        Name that ends in .pvd.
+        Ends in .pvd.
     files : sequence of (float, int, str)
-        Time, number of the part, and file relative to the folder of `path`.
+        Time, number of the part, and the file as seen from there.
     """
     lines = [
         f'<DataSet timestep="{time!r}" part="{part}" file={quoteattr(file)}/>' for time, part, file in files

@@ -1,7 +1,5 @@
-"""Tables and figures of papers: published, computed and predicted values, and studies that measure them.
-
-A configuration is one point of a table or figure: size, nodes, ranks and further options.
-"""
+"""Tables and figures of papers: published values, those of a formula or the model for the same machine, and
+the study that measures the same here."""
 
 from __future__ import annotations
 
@@ -25,16 +23,14 @@ if TYPE_CHECKING:
 
     from halocline.plan.machine import Machine
 
-# configuration with n, nodes, ranks_per_node, threads, and published, computed and predicted values
-Row = dict[str, Any]
-
-PREDICT = (  # options of the prediction that a configuration can contain
+Row = dict[str, Any]  # n, nodes, ranks_per_node, threads; published, computed and predicted
+PREDICT = (  # what a place may say of its prediction
     *("threads", "subdomains_per_rank", "strategy", "placement"),
     *("methods", "packing", "overlap", "passes"),
 )
 Quotient = tuple[str, float, float]
-LEAST_PACE = 0.01  # For published times that launches and copies alone already take.
-NEAR = 1.5  # Factor within which a prediction counts as near.
+LEAST_PACE = 0.01  # of sweeps, where launches and copies alone take as long as published
+NEAR = 1.5  # factor within which a prediction counts as near
 SHARES = ("share", "peak_share", "efficiency", "of_theory")
 BOUNDS = {
     ("least", "most"): "{} to {}",
@@ -46,7 +42,7 @@ BOUNDS = {
 
 
 def seconds_text(value: float) -> str:
-    """Return a time as wall clock and in seconds."""
+    """Return the wall clock and the seconds."""
     return f"{clock(value)}  {in_seconds(value):>8}"
 
 
@@ -57,72 +53,69 @@ class Paper:
     Parameters
     ----------
     name : str
-        Name of the data file, such as "umbc-4.1".
+        Of its data file: "umbc-4.1".
     title : str
     about : str
-        Varied, constant and shown quantities.
+        What it varies, what it holds, and what it shows.
     study : str, optional
-        Study that measures the same on this machine.
+        The study that measures the same here.
     problem : str
-        Name of a case.
+        A case.
     options : mapping
-        Options of the command.
+        Of the command.
     here : mapping, or sequence of mappings
-        Measurements on this machine: "n", "ranks" and "threads" as on the command line, and options of the
-        study. "study" names a study other than `study`. A function returns a value that depends on this
-        machine.
+        What is measured here: "n", "ranks" and "threads" as on the command line, and options of the study;
+        "study" names another than `study`. A function returns a value that depends on this machine.
     machine : str, optional
-        Machine of the predictions; None for no prediction. A configuration is predicted for its own machine
-        if it has an entry "predicted_on".
+        The machine that is predicted for; without one there is no prediction. A place whose "predicted_on"
+        names another machine is predicted for that one.
     network : mapping
-        Bandwidth and latency of the network of that machine, if they differ from its file.
+        Of that machine, where it is another than in its file: bandwidth and latency.
     value : str, optional
-        Key of the published value of a configuration, if the configurations are those of the data file. By
-        default, the rows of the file are shown.
+        The published value of a place, where the places are those of the data file; by default that file is
+        shown row by row.
     compare : str, optional
-        Key of the published value for the ratio to the prediction; `value` by default.
+        The published value of a place that its prediction is divided by; `value` by default.
     places : sequence of dict, optional
-        Configurations that are computed or predicted: n, nodes and so on. The default are those of the data
-        file if `value` is set.
+        Of what is computed or predicted: n, nodes and so on; those of the data file where `value` is named.
     where : callable
-        ``where(row)`` is True for configurations that are predicted.
+        Which of the places are predicted.
     sizes : tuple of int
-        Values of `n` that are predicted by default.
+        Of `n`, those that are predicted by default.
     nodes : tuple of int
-        Numbers of nodes that are predicted by default.
+        Of the numbers of nodes, those that are predicted by default.
     passes : callable, optional
-        ``passes(n)`` returns the number of passes of the loop that the value covers; 1 by default.
+        ``passes(n)`` gives the passes of the loop that the value is of; 1 by default.
     scale : callable, optional
-        ``scale(seconds, row)`` converts the seconds of these passes to the value.
+        ``scale(seconds, row)`` makes the value of the seconds of these passes.
     on_one : float or callable, optional
-        Published seconds per pass and cell on one device of `machine`, or ``on_one(row)`` for a
-        configuration. Predicted sweeps on such devices are scaled to this time.
+        Published seconds of a pass and cell on one device of `machine`, or ``on_one(row)`` of a place:
+        predicted sweeps on such devices take as long.
     make : callable, optional
-        ``make(row)`` returns the schedule and the shape of the grid, for a problem that is not a case.
+        ``make(row)`` gives the schedule and the shape of the grid, where it is no case.
     formula : callable, optional
-        ``formula(row)`` returns the computed value of a configuration.
+        ``formula(row)`` is computed for each place.
     weak : bool
-        True if n is the size of the grid of one rank.
+        Whether n is that of a rank.
     rows, columns, by : str
-        Keys of a configuration for the rows and columns of tables, and for separate tables.
+        What rows and columns of tables over places are, and what each table is of.
     text, published_text : callable
-        Format of a predicted and of a published value.
+        How a value is written, predicted and published.
     compared : callable, optional
-        ``compared(value, first, row)`` returns the text after a value: its comparison with the first value of
-        the row or column.
+        ``compared(value, first, row)`` stands behind a value: what it is, compared with the first of its row,
+        or of its column.
     compared_along : {"rows", "columns"}
-        Direction of this comparison.
+        Of which it is the first.
     quotients : callable, optional
-        ``quotients(rows)`` yields numbers that the text of the paper states: name, published and predicted
-        value.
+        ``quotients(rows)`` gives numbers that the text states: a name, the published and the predicted value.
     unit : str
-        Unit of the values.
+        Of the values.
     differs : str
-        Sentence on the difference between the measured quantity and that of the paper. Further differences
-        follow from the measurements.
+        How the quantity that is measured here differs from that of the paper, a sentence; the rest of what
+        differs follows from the measurements.
     facts : callable, optional
-        ``facts(paper)`` returns the report of a table or figure that no study measures, such as facts of this
-        machine. Its tables include the published values.
+        ``facts(paper)`` gives the report of a table or figure that no study measures, such as facts of this
+        machine; its tables hold what is published too.
     """
 
     name: str
@@ -160,28 +153,28 @@ class Paper:
 
     @property
     def measured(self) -> list[tuple[str, dict[str, Any]]]:
-        """Name and options of each study that measures on this machine."""
+        """Name and options of each study that is measured here."""
         if self.study is None:
             return []
         every = [self.here] if isinstance(self.here, Mapping) else self.here
-        options = [{**self.options, **mapping} for mapping in every]
-        values = [{k: v() if callable(v) else v for k, v in mapping.items()} for mapping in options]
-        return [(mapping.pop("study", self.study), mapping) for mapping in values]
+        options = [{**self.options, **each} for each in every]
+        values = [{k: v() if callable(v) else v for k, v in each.items()} for each in options]
+        return [(each.pop("study", self.study), each) for each in values]
 
     def differences(self, measurements: Sequence[Measurement]) -> str:
-        """Return sentences on the differences from the paper in machine, size and quantity."""
+        """Return how measurements differ from the paper in machine, size and quantity, in sentences."""
         most = max(measurements, key=lambda m: int(m["cores_or_devices"]))
         places = counted(most["cores_or_devices"], "device" if most["devices"] else "core")
-        hardware = most["devices"][0]["name"] if most["devices"] else most["machine"]["cpu"]
+        what = most["devices"][0]["name"] if most["devices"] else most["machine"]["cpu"]
         stated = re.split("[;:]", self.data.machine)[0]
         machine = "" if stated in ("none", "not stated") else f", instead of {stated}"
         sizes = [q.size(m) for m in sorted(measurements, key=q.grid)]
         published = sorted({row["n"] for row in self.data.rows if row.get("n")})
-        paper_sizes = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
+        there = f" (the paper: n = {', '.join(map(str, published))})" if published else ""
         return " ".join(
             [
-                f"Not as in the paper: {hardware}, {places} at most{machine};",
-                f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{paper_sizes}.",
+                f"Not as in the paper: {what}, {places} at most{machine};",
+                f"{most['case']} on {', '.join(dict.fromkeys(sizes))}{there}.",
                 *([self.differs] if self.differs else []),
             ]
         )
@@ -192,22 +185,22 @@ class Paper:
         return published(self.name)
 
     def places_of(self, sizes: Iterable[int] | None, nodes: Iterable[int] | None) -> list[Row]:
-        """Return the configurations, with their computed values.
+        """Return the places, with their computed values.
 
         Raises
         ------
         InputError
-            A size or number of nodes is that of no configuration.
+            A size or number of nodes is that of no place.
         """
         places = [dict(row) for row in self.places or (self.data.rows if self.value else ())]
-        for name, chosen, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
-            values = chosen or default
+        for name, given, default in (("n", sizes, self.sizes), ("nodes", nodes, self.nodes)):
+            values = given or default
             if not values:
                 continue
             known = sorted({row[name] for row in places if name in row})
             places = [row for row in places if row.get(name) in set(values)]
-            if chosen is not None and not set(chosen) <= set(known):
-                text = ",".join(map(str, chosen))
+            if given is not None and not set(given) <= set(known):
+                text = ",".join(map(str, given))
                 if not known:
                     raise InputError(f"--{name} {text}: {self.name} is not over {name}: leave it out")
                 raise InputError(
@@ -218,25 +211,23 @@ class Paper:
         return [{**row, "computed": self.formula(row)} for row in places]
 
     def there(self, name: str | None) -> Machine | None:
-        """Return the machine of the predictions; None if nothing is predicted.
+        """Return the machine of the predictions; None where nothing is predicted.
 
         Raises
         ------
         InputError
-            The machine is unknown, nothing can be predicted, or configurations have their own machines.
+            It is unknown, or nothing here can be predicted, or places have machines of their own.
         """
         if self.machine is None:
             if name is not None:
                 raise InputError(f"--machine {name}: the model predicts nothing of {self.name}: leave it out")
             return None
-        if name is not None and (machines := list(dict.fromkeys(self._machines(self.places)))):
-            raise InputError(
-                f"--machine {name}: {self.name} is predicted for {', '.join(machines)}: leave it out"
-            )
+        if name is not None and (own := list(dict.fromkeys(self._machines(self.places)))):
+            raise InputError(f"--machine {name}: {self.name} is predicted for {', '.join(own)}: leave it out")
         return self._named(name or self.machine)
 
     def _named(self, name: str) -> Machine:
-        """Return a machine by name. The machine of this table or figure has its network."""
+        """Return a machine; that of this table or figure with its network."""
         from halocline.study.measuring.host import machine_named
 
         machine, network = machine_named(name), dict(self.network) if name == self.machine else {}
@@ -244,7 +235,7 @@ class Paper:
 
     @staticmethod
     def _machines(places: Iterable[Row]) -> Iterator[str]:
-        """Yield the names of the machines of configurations that have their own."""
+        """Yield the names of the machines of places that have their own."""
         return (row["predicted_on"] for row in places if "predicted_on" in row)
 
     def predict(
@@ -253,7 +244,7 @@ class Paper:
         machine: Machine,
         on_progress: Callable[[int], None] = lambda number: None,
     ) -> list[Row]:
-        """Return the configurations with predictions of the model, which executes the plans of all ranks."""
+        """Return the places with the predictions of the model, which executes the plans of all ranks."""
         from halocline.plan.growth import grown
         from halocline.study.measuring.predict import predict
 
@@ -266,14 +257,14 @@ class Paper:
                 key = tuple(row.get(name) for name in names)
                 if key not in prepared:
                     schedule, shape = self._prepared(row)
-                    target = self._named(row["predicted_on"]) if "predicted_on" in row else machine
-                    prepared[key] = target, schedule, shape, self._pace(schedule, shape, target, row)
-                target, schedule, shape, pace = prepared[key]
-                per_node = row.get("ranks_per_node") or target.device.count
+                    own = self._named(row["predicted_on"]) if "predicted_on" in row else machine
+                    prepared[key] = own, schedule, shape, self._pace(schedule, shape, own, row)
+                own, schedule, shape, pace = prepared[key]
+                per_node = row.get("ranks_per_node") or own.device.count
                 shape = row.get("shape") or (grown(shape, row["nodes"] * per_node) if self.weak else shape)
                 options = {name: row[name] for name in PREDICT if row.get(name) is not None}
                 (prediction,) = predict(
-                    schedule, shape, target, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
+                    schedule, shape, own, [row["nodes"]], ranks_per_node=per_node, pace=pace, **options
                 )
                 row["shape"] = list(shape)
                 row["predicted"] = self.scale(prediction.seconds * self.passes(row["n"]), row)
@@ -285,10 +276,10 @@ class Paper:
         return rows
 
     def _pace(self, schedule: Any, shape: tuple[int, ...], machine: Machine, row: Row) -> float:
-        """Return the factor of sweep times with which one device takes the published time.
+        """Return how many times as long sweeps take as predicted where one device takes the published time.
 
-        The published time is 1/π of the formula of Pekkilä et al. 2022, who also measure it on one device.
-        The factor is 1 for devices other than those of `machine`.
+        It is 1/π of the formula of Pekkilä et al. 2022, which they measure on one device too. It is 1 on
+        other devices than those of `machine`.
         """
         from halocline.study.measuring.predict import predict
 
@@ -302,7 +293,7 @@ class Paper:
         return max(1.0 + (target - times[0]) / sweeps, LEAST_PACE)
 
     def _prepared(self, row: Row) -> Any:
-        """Return the schedule, and the shape of the grid of one rank or of all ranks."""
+        """Return the schedule, and the shape of the grid of one rank or of all."""
         from halocline.study.measuring.predict import prepared
 
         if self.make is not None:
@@ -327,7 +318,7 @@ class Paper:
 
     @property
     def said(self) -> list[str]:
-        """Sentences on the table or figure, with the source if no table of published values contains it."""
+        """Sentences on the table or figure, with the source where no table of published values has it."""
         about, settings = self.data.about, ", ".join(self.options.get("settings", ()))
         return [
             f"{self.title}: {self.about}",
@@ -337,7 +328,7 @@ class Paper:
         ]
 
     def tables(self, rows: Sequence[Row], machine: Machine | None) -> list[Table]:
-        """Return the published table, then the tables for each value of `by`."""
+        """Return the published table, then tables of each value of `by`."""
         data, tables = self.data, list[Table]()
         if self.value is None and data.rows:
             tables.append(self.printed())
@@ -355,9 +346,9 @@ class Paper:
             heading = "" if value is None else f"{self.by} = {value}: {self.title}"
             for kind, note in notes.items():
                 key = self._kinds[kind]
-                rows_with_value = [row for row in same if key and row.get(key) is not None]
-                if rows_with_value:
-                    tables.append(self._pivot(kind, key, rows_with_value, same, note, heading))
+                shown = [row for row in same if key and row.get(key) is not None]
+                if shown:
+                    tables.append(self._pivot(kind, key, shown, same, note, heading))
                     heading = ""
         if self.quotients is not None and machine is not None:
             stated = list(self.quotients(rows))
@@ -372,17 +363,17 @@ class Paper:
         return q.wrapped(*self._cited, *([f"Units: {named}."] if named else []))
 
     def printed(self, here: Sequence[Row] = ()) -> Table:
-        """Return the table of the rows of the data file, then of rows with the same facts of this machine."""
+        """Return the table of the rows of the data file, then those of the same facts here."""
         return _as_printed(self.data, self.note, here)
 
     @property
     def _kinds(self) -> dict[str, str | None]:
-        """Keys of the values of a configuration, by kind."""
+        """Keys of the values of a place, by kind."""
         kinds = ("computed", "predicted", "predicted_ratio")
         return {"published": self.value} | {kind: kind for kind in kinds}
 
     def _axis(self, rows: Sequence[Row], name: str, end: str = "") -> Axis:
-        """Return an axis in the order of the rows, with `end` after labels that are numbers."""
+        """Return an axis in the order of the rows; below numbers stands the name."""
         order = list(dict.fromkeys(row.get(name) for row in rows))
         return Axis(
             lambda m: order.index(m.get(name)),
@@ -418,7 +409,7 @@ class Paper:
         )
 
     def draw(self, rows: Sequence[Row]) -> Figure | None:
-        """Return the figure of values over columns; None if the columns are not numbers."""
+        """Return the figure of values over columns that are numbers; None where columns are names."""
         if not all(isinstance(row[self.columns], int) for row in rows):
             return None
         down, along = (name.replace("_", " ") for name in (self.rows, self.columns))
@@ -453,10 +444,10 @@ class Paper:
 
 
 def _spread(ratios: Sequence[float]) -> str:
-    """Return a sentence on the minimum and maximum ratio of predicted to published values."""
-    near_count = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
+    """Return a sentence on the least and greatest ratio of predicted to published values."""
+    near = sum(1 / NEAR <= ratio <= NEAR for ratio in ratios)
     least, most = min(ratios), max(ratios)
-    return f"{near_count} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
+    return f"{near} of {len(ratios)} are within a factor of {NEAR:g}; from {least:.2f} to {most:.2f}."
 
 
 def _compared(quotients: Sequence[Quotient]) -> Table:
@@ -471,9 +462,9 @@ def _compared(quotients: Sequence[Quotient]) -> Table:
 
 
 def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:
-    """Return the table of the rows of a data file, with ranges in one column, and of rows `here`."""
+    """Return the table of the rows of a data file, with both ends of a range in one, and of rows here."""
     rows = [*_ranges(data.rows), *here]
-    if here and not isinstance(next(iter(rows[0].values())), str):  # no column contains the origin of a row
+    if here and not isinstance(next(iter(rows[0].values())), str):  # no column says where a row is from
         rows = [{"": "here" if row in here else "paper", **row} for row in rows]
     names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     words = [name for name in names if isinstance(rows[0][name], str)]
@@ -488,10 +479,7 @@ def _as_printed(data: Published, note: str, here: Sequence[Row] = ()) -> Table:
 
 
 def _ranges(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield rows in which a minimum and a maximum are merged into a range.
-
-    The value is the column before `bound`.
-    """
+    """Yield rows whose least and most are one range; the value stands before `bound`."""
     if "bound" not in rows[0]:
         yield from rows
         return

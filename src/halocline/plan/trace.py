@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# kinds of events, in the order of native/src/threads/trace.hpp; docs/how-to/devices.md describes them
+# kinds of events, in the order of native/src/threads/trace.hpp; docs/reference/devices.md describes them
 TRACE_EVENTS = (
     *("patch", "halo box", "boundary", "copy", "pack", "unpack", "reduction", "message", "send", "download"),
     *("upload", "scalars", "launch"),

@@ -1,9 +1,8 @@
-"""Order of the values of a cell that reduces the number of live registers.
+"""The order of the values of a cell: that few of them wait for their use at a time.
 
-A thread of a device has at most 255 registers. In the order of the results, many values of a large right-hand
-side are live for a long time. For example, a gradient that the first equation uses is live until the last
-equation has used it. The pass therefore schedules operations early if they end the life of values, and
-stores results as soon as they are computed.
+A thread of a device has 255 registers at most. In the order in which results need them values wait all over a
+large right-hand side: a gradient that the first equation takes stays until the last one has taken it too. So
+what uses values up goes first, and results are stored as soon as they are there.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from halocline.compile.ir import statements as ir
 from halocline.compile.ir.kernel import Kernel
 from halocline.lang.dtype import ITEMSIZE
 
-AT_ONCE = 96  # registers for values; with more, the pass changes their order
-TOGETHER = (4, 2, 1)  # maximum consecutive values of a group; measurements: docs/performance.md
+AT_ONCE = 96  # registers for values, from which their order matters
+TOGETHER = (4, 2, 1)  # values that are computed one after the other; measured: docs/performance.md
 MANY = 126  # registers beyond which smaller groups are tried
 REGISTER = 4  # bytes
 
 
 def order(kernel: Kernel) -> Kernel:
-    """Reorder the values and stores of all cells to reduce the number of registers."""
+    """All cells with their values and stores in an order that needs few registers."""
 
     def change(statement: ir.Statement) -> ir.Body:
         inner = {name: _ordered(kernel, body) for name, body in ir.bodies(statement)}
@@ -34,36 +33,36 @@ def order(kernel: Kernel) -> Kernel:
 
 
 def waiting(kernel: Kernel, numbers: Sequence[int], ends: Collection[int]) -> int:
-    """Return the maximum number of live registers in this order; `ends` are used after all values."""
+    """The most registers that values take at a time in this order; `ends` are used after all of them."""
     last = dict.fromkeys(ends, len(numbers))
     for place in reversed(range(len(numbers))):
         for arg in kernel.values[numbers[place]].args:
             last.setdefault(arg, place)
-    released = [0] * (len(numbers) + 1)
+    over = [0] * (len(numbers) + 1)
     for number in numbers:
-        released[last.get(number, 0)] += registers(kernel, number)
-    live = most = 0
+        over[last.get(number, 0)] += registers(kernel, number)
+    taken = most = 0
     for place, number in enumerate(numbers):
-        live += registers(kernel, number)
-        most = max(most, live)
-        live -= released[place]
+        taken += registers(kernel, number)
+        most = max(most, taken)
+        taken -= over[place]
     return most
 
 
 def registers(kernel: Kernel, number: int) -> int:
-    """Return the number of registers of a value; constants are part of instructions."""
+    """How many a value takes; numbers are part of instructions."""
     value = kernel.values[number]
     return 0 if value.op == "const" else ITEMSIZE[value.dtype] // REGISTER
 
 
 def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
-    """Return a body in which a better order replaces that of each `Let` and its stores, if there is one."""
-    result: ir.Body = ()
+    """A body with the values of each `Let` and the stores behind it in a better order, where there is one."""
+    made: ir.Body = ()
     n = 0
     while n < len(body):
         statement, n = body[n], n + 1
         if not isinstance(statement, ir.Let):
-            result += (statement,)
+            made += (statement,)
             continue
         stores = tuple(
             s for s in takewhile(lambda s: isinstance(s, ir.Store), body[n:]) if isinstance(s, ir.Store)
@@ -74,37 +73,38 @@ def _ordered(kernel: Kernel, body: ir.Body) -> ir.Body:
         if before > AT_ONCE:
             steps = _fewest(kernel, statement.values, stores, later)
             if steps.most < before:
-                result += steps.body
+                made += steps.body
                 continue
-        result += (statement, *stores)
-    return result
+        made += (statement, *stores)
+    return made
 
 
 def _fewest(
     kernel: Kernel, numbers: Sequence[int], stores: Sequence[ir.Store], later: Collection[int]
 ) -> Steps:
-    """Return the steps of the largest groups within the limit `MANY`, else those of fewest registers."""
-    candidates = []
+    """The steps of the largest groups that do not take too many registers, or else of those that take the
+    fewest."""
+    found = []
     for together in TOGETHER:
-        candidates.append(Steps(kernel, numbers, stores, later, together))
-        if candidates[-1].most <= MANY:
-            return candidates[-1]
-    return min(candidates, key=lambda steps: steps.most)
+        found.append(Steps(kernel, numbers, stores, later, together))
+        if found[-1].most <= MANY:
+            return found[-1]
+    return min(found, key=lambda steps: steps.most)
 
 
 def _taken(kernel: Kernel, body: ir.Body) -> set[int]:
-    """Return the values that a body uses from outside, and possibly some that it computes."""
-    numbers = set(ir.roots(body))
+    """The values that a body takes from outside, among others."""
+    taken = set(ir.roots(body))
     for statement in ir.flat(body):
         if isinstance(statement, (ir.Let, ir.Branch)):
-            numbers.update(arg for number in statement.values for arg in kernel.values[number].args)
+            taken.update(arg for number in statement.values for arg in kernel.values[number].args)
         if isinstance(statement, ir.Branch):
-            numbers.add(statement.condition)
-    return numbers
+            taken.add(statement.condition)
+    return taken
 
 
 class Steps:
-    """Small groups of values, and stores, in a greedy order: the next step leaves the fewest live registers.
+    """Values in small groups, and stores: each time the one after which the fewest registers are taken.
 
     Parameters
     ----------
@@ -114,13 +114,13 @@ class Steps:
     later : collection of int
         Values that are used afterwards.
     together : int
-        Maximum number of values in a group.
+        The most values of a group.
 
     Attributes
     ----------
     body : Body
     most : int
-        Maximum number of live registers.
+        The most registers that values take at a time.
     """
 
     def __init__(
@@ -132,12 +132,12 @@ class Steps:
         together: int = TOGETHER[0],
     ) -> None:
         self.kernel, self.later = kernel, later
-        values, computed = kernel.values, set(numbers)
+        values, here = kernel.values, set(numbers)
         users: dict[int, int] = {}
         for number in [*(a for n in numbers for a in set(values[n].args)), *ir.roots(stores)]:
             users[number] = users.get(number, 0) + 1
-        # the first group that uses a leaf also computes it
-        self.leaves = {n for n in numbers if not computed.intersection(values[n].args)}
+        # leaves come with the first group that takes them
+        self.leaves = {n for n in numbers if not here.intersection(values[n].args)}
         groups: dict[int, list[int]] = {}
         for number in numbers:
             if number in self.leaves:
@@ -149,53 +149,52 @@ class Steps:
                     group = groups.pop(arg) + group
             groups[number] = group
         self.steps: list[list[int] | ir.Store] = [*groups.values(), *stores]
-        self._link(computed)
+        self._link(here)
         self.body, self.most = self._order()
 
     def _link(self, here: set[int]) -> None:
-        """Set the values that each step uses, and the steps that use each value."""
+        """What each step takes, and which steps take each value."""
         values = self.kernel.values
         self.takes: list[set[int]] = []
         self.takers: dict[int, list[int]] = {}
-        self.loads: dict[str, set[int]] = {}  # loads of each array
+        self.loads: dict[str, set[int]] = {}  # of each array
         for number in self.leaves:
             if values[number].op == "load":
                 self.loads.setdefault(values[number].attribute[0], set()).add(number)
         reads: dict[str, list[int]] = {}
         for n, step in enumerate(self.steps):
             if isinstance(step, ir.Store):
-                inputs = {step.value} & here
+                taken = {step.value} & here
             else:
-                inputs = {arg for number in step for arg in values[number].args if arg in here} - set(step)
-            self.takes.append(inputs)
-            for number in inputs:
+                taken = {arg for number in step for arg in values[number].args if arg in here} - set(step)
+            self.takes.append(taken)
+            for number in taken:
                 self.takers.setdefault(number, []).append(n)
                 if values[number].op == "load" and isinstance(step, list):
                     reads.setdefault(values[number].attribute[0], []).append(n)
-        # A store waits for the values that are computed from the old values of its array. It does not wait
-        # for other stores or later uses, since two stores could wait for each other. Loads for these precede
-        # the store instead.
+        # a store waits for what is computed of the old values of its array; what other stores take, or what
+        # follows, is loaded before it: two stores could wait for each other
         self.after: dict[int, list[int]] = {}
-        self.waits = [len(inputs - self.leaves) for inputs in self.takes]
+        self.waits = [len(taken - self.leaves) for taken in self.takes]
         for n, step in enumerate(self.steps):
             for reader in reads.get(step.array, ()) if isinstance(step, ir.Store) else ():
                 self.after.setdefault(reader, []).append(n)
                 self.waits[n] += 1
 
     def _order(self) -> tuple[ir.Body, int]:
-        kernel, remaining_uses = self.kernel, {number: len(steps) for number, steps in self.takers.items()}
+        kernel, left = self.kernel, {number: len(by) for number, by in self.takers.items()}
         done: set[int] = set()
-        live = most = 0
+        taken = most = 0
         costs: dict[int, tuple[int, int]] = {}
         heap: list[tuple[int, int]] = []
 
         def put(n: int) -> None:
-            """Push a ready step onto the heap, with the change of live registers that it causes."""
+            """A step that can be next, with the registers that are taken after it."""
             step, change = self.steps[n], 0
-            if isinstance(step, list) and (step[-1] in remaining_uses or step[-1] in self.later):
+            if isinstance(step, list) and (step[-1] in left or step[-1] in self.later):
                 change = registers(kernel, step[-1])
             for number in self.takes[n]:
-                last = remaining_uses[number] == 1 and number not in self.later
+                last = left[number] == 1 and number not in self.later
                 change += registers(kernel, number) * ((number not in done) - last)
             costs[n] = (change, n)
             heappush(heap, costs[n])
@@ -212,31 +211,29 @@ class Steps:
                 continue
             del costs[n]
             step = self.steps[n]
-            new_leaves = self.takes[n] & self.leaves
+            fresh = self.takes[n] & self.leaves
             if isinstance(step, ir.Store):
-                new_leaves |= self.loads.get(step.array, set())
-            new_leaves -= done
-            run += sorted(new_leaves)
-            live += sum(registers(kernel, number) for number in new_leaves)
+                fresh |= self.loads.get(step.array, set())
+            fresh -= done
+            run += sorted(fresh)
+            taken += sum(registers(kernel, number) for number in fresh)
             for number in self.takes[n]:
-                remaining_uses[number] -= 1
-            changed: dict[int, None] = {}  # steps whose cost changes
-            for number in self.takes[n] | new_leaves:
-                if number in new_leaves or remaining_uses[number] == 1:
+                left[number] -= 1
+            changed: dict[int, None] = {}  # steps whose cost is another one now
+            for number in self.takes[n] | fresh:
+                if number in fresh or left[number] == 1:
                     changed |= dict.fromkeys(self.takers.get(number, ()))
-            done.update(new_leaves)
+            done.update(fresh)
             if isinstance(step, ir.Store):
                 body += [ir.Let(tuple(run)), step] if run else [step]
                 run = []
             else:
                 run += step
                 done.add(step[-1])
-                live += registers(kernel, step[-1])
-            most = max(most, live)
-            released = {
-                number for number in self.takes[n] if not remaining_uses[number] and number not in self.later
-            }
-            live -= sum(registers(kernel, number) for number in released)
+                taken += registers(kernel, step[-1])
+            most = max(most, taken)
+            over = {number for number in self.takes[n] if not left[number] and number not in self.later}
+            taken -= sum(registers(kernel, number) for number in over)
             ready = [] if isinstance(step, ir.Store) else self.takers.get(step[-1], [])
             for waiter in (*ready, *self.after.get(n, ())):
                 self.waits[waiter] -= 1
@@ -246,6 +243,6 @@ class Steps:
                 if other in costs:
                     put(other)
         assert not any(self.waits), "steps that wait for each other"
-        run += sorted(self.leaves - done)  # leaves that only later statements use
+        run += sorted(self.leaves - done)  # that are used later alone
         body += [ir.Let(tuple(run))] if run else []
         return tuple(body), most

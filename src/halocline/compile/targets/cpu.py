@@ -1,6 +1,6 @@
-"""CPU target: one C++ function per sweep, with a vector loop along the contiguous axis.
+"""C++ for the CPU: one function per sweep, with a vector loop along the contiguous axis.
 
-A large kernel is divided into several functions, which reduces the compile time.
+A large kernel is divided into several functions, which compile in less time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from halocline.compile.printers.cpp import EXTERN, PRIVATE, print_calls, print_k
 from halocline.compile.printers.spelling import Names, Text, cpu_dialect, scalar_values, set_scalars
 from halocline.compile.schedule import NAME, Code
 
-# Macro that is defined if the fields exceed the cache. A library contains one of the two kernels of a sweep.
+# The preprocessor's name for "fields exceed the cache": a library holds one of the two kernels of a sweep.
 STREAMING = "HC_STREAMING"
 
-# Macro with the number of the only part of a library to compile. Kernels whose two variants have more than
-# LARGE characters take seconds to compile. Each of them is a part, so that parts compile in parallel.
+# The preprocessor's name for the number of the only part of a library that is to be compiled. Kernels of so
+# many characters, with both of their kinds, take seconds: each is a part, so that they can be compiled at a
+# time.
 PART = "HC_PART"
 LARGE = 60_000
 
-# headers in the order of their dependence; each is included only if it is used, since the headers take most
-# of the compile time
+# in the order of their dependence; each only where it is used, since most of the time to compile goes into
+# them
 _HEADERS = {
     "abi.h": "hc_box",
     "elementary.hpp": "hc_(exp|log|sin|cos|pow|min|max|abs|sign|far)f?\\(",
@@ -48,32 +49,32 @@ _HEADERS = {
 
 
 class Cpu:
-    """Target of programs that run on CPUs."""
+    """The target of programs that run on processors."""
 
     wraps = True
 
     def ordered(self, kernel: Kernel) -> Kernel:
-        """Return a kernel whose nests with stages run plane by plane."""
+        """Nests with stages plane by plane."""
         return run(kernel, planes)
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
-        """Return two functions for a sweep: for fields that fit into the cache, and for larger fields."""
+        """Two functions: for fields that the cache holds, and for others."""
         kernel = replace(kernel, name=NAME)
         parts = _parts(kernel)
-        cached_text = _printed(kernel, _finished(parts, pieces), names)
+        cached = _printed(kernel, _finished(parts, pieces), names)
         kernel, *parts = (
-            replace(part, comment=f"{part.comment} (fields exceed the cache)") for part in (kernel, *parts)
+            replace(each, comment=f"{each.comment} (fields exceed the cache)") for each in (kernel, *parts)
         )
         past_cache = partial(pieces, streamed=streamed, streaming=True)
-        streaming_text = _printed(kernel, _finished(parts, past_cache), names)
-        return Code("\n".join((f"#ifndef {STREAMING}", cached_text, "#else", streaming_text, "#endif\n")))
+        past = _printed(kernel, _finished(parts, past_cache), names)
+        return Code("\n".join((f"#ifndef {STREAMING}", cached, "#else", past, "#endif\n")))
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
-        """Return the function of a kernel that computes in the halo."""
+        """A function."""
         return Code(_function(replace(kernel, name=NAME), names))
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """Return a function for each layer, and one that calls them from the wall outward."""
+        """A function for each layer, and one that calls them, the nearest to the wall first."""
         parts = []
         calls = Text()
         calls.add(f"// {comment}")
@@ -90,13 +91,13 @@ class Cpu:
 
 
 def _parts(kernel: Kernel) -> list[Kernel]:
-    """Return the functions of a kernel after the passes that do not depend on the size of the fields."""
+    """The functions of a kernel, as far as they are the same for all sizes of fields."""
     parts = functions(run(kernel, scratch))
     return [run(part, whole, loops, bands, angles, split, branches, lanes) for part in parts]
 
 
 def _finished(parts: list[Kernel], divide: Pass) -> list[Kernel]:
-    """Return functions for one size of fields; the pass `divide` divides their rows into pieces."""
+    """Return functions for fields of one size, of which `divide` makes pieces of rows."""
     return [run(part, divide, near_or_far, place, together) for part in parts]
 
 
@@ -105,12 +106,12 @@ def _printed(kernel: Kernel, parts: list[Kernel], names: Names, linkage: str = E
 
 
 def _function(kernel: Kernel, names: Names, linkage: str = EXTERN) -> str:
-    """Return the nests of a kernel as a function for fields of any size."""
+    """The nests of a kernel, as a function for any fields."""
     return _printed(kernel, _finished(_parts(kernel), pieces), names, linkage)
 
 
 def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names: Names) -> str:
-    """Return an hc_scalars function with scalar statements in order."""
+    """An hc_scalars function: scalar statements in order."""
     out = Text()
     with out.block(f"{EXTERN} {name}(double *s)"):
         set_scalars(out, statements, names, cpu_dialect(kernel for _, kernel in statements))
@@ -118,7 +119,7 @@ def scalars_function(name: str, statements: Sequence[tuple[str, Kernel]], names:
 
 
 def condition_function(name: str, kernel: Kernel, names: Names) -> str:
-    """Return an hc_condition function."""
+    """An hc_condition function."""
     out = Text()
     with out.block(f'extern "C" int {name}(const double *s)'):
         out.add(f"return {scalar_values(out, kernel, names, cpu_dialect((kernel,)))};")
@@ -126,13 +127,10 @@ def condition_function(name: str, kernel: Kernel, names: Names) -> str:
 
 
 def translation_unit(functions: Sequence[str]) -> str:
-    """Return the source of a library: the required headers, then the functions.
-
-    Without the macro PART, the source compiles to the whole library.
-    """
+    """The source of a library: its functions after the headers they need. Without PART that is all of it."""
     parts, large = [], 0
     for function in functions:
-        parts.append(large if len(function) > LARGE else 0)  # small functions join the first large one
+        parts.append(large if len(function) > LARGE else 0)  # what is small joins the first that is large
         large += len(function) > LARGE
     if large > 1:
         functions = [
@@ -149,15 +147,13 @@ def translation_unit(functions: Sequence[str]) -> str:
 
 
 def number_of_parts(source: str) -> int:
-    """Return the number of parts of a library."""
+    """Into how many parts a library is divided."""
     return len(set(re.findall(rf"\b{PART} == (\d+)$", source, re.MULTILINE))) or 1
 
 
 def functions(kernel: Kernel) -> list[Kernel]:
-    """Return the nests of a kernel in order, as one kernel per function.
-
-    Nests that write or read scratch memory share one function.
-    """
+    """The nests of a kernel, in order, function by function. What makes or reads scratch memory stays
+    together."""
 
     def staged(nest: ir.Nest) -> bool:
         stored = any(
@@ -165,24 +161,23 @@ def functions(kernel: Kernel) -> list[Kernel]:
         )
         return stored or any(kernel.array[a].kind == "scratch" for a, _ in kernel.loads(ir.roots(nest.body)))
 
-    declarations = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
+    rooms = tuple(s for s in kernel.body if isinstance(s, (ir.Slot, ir.Allocate)))
     nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-    staged_count = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
-    parts = [nests[:staged_count], *([nest] for nest in nests[staged_count:])]
+    together = max((number for number, nest in enumerate(nests, 1) if staged(nest)), default=1)
+    parts = [nests[:together], *([nest] for nest in nests[together:])]
     if len(parts) == 1:
         return [kernel]
     return [
-        _part(kernel, number, (*(declarations if number == 0 else ()), *part))
-        for number, part in enumerate(parts)
+        _part(kernel, number, (*(rooms if number == 0 else ()), *part)) for number, part in enumerate(parts)
     ]
 
 
 def _part(kernel: Kernel, number: int, body: ir.Body) -> Kernel:
-    """Return a kernel of some nests, with the arrays that they use."""
+    """A kernel of some nests, with the arrays that they touch."""
     touched = {array for array, _ in kernel.loads(ir.roots(body))}
     touched |= {s.array for s in ir.flat(body) if isinstance(s, ir.Store)}
     arrays = tuple(array for array in kernel.arrays if array.name in touched)
     name = f"{kernel.name}_part{number}"
-    # short, since the text of many parts would grow as the square of their number
+    # short: the text of many parts would grow as the square of their number
     comment = f"{shorten(kernel.comment, 100, placeholder=' ...')}, part {number}"
     return compacted(replace(kernel, name=name, comment=comment, arrays=arrays, body=body))

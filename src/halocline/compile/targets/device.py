@@ -1,7 +1,8 @@
-"""Device target: kernels in the C subset that CUDA and OpenCL share.
+"""Kernels for devices, in the C that CUDA and OpenCL share.
 
-A kernel contains one loop nest. If the stages of a sweep fit into shared memory, one kernel contains all its
-nests. All choices that affect values are the same as for the CPU, so that the bits are equal.
+A kernel runs one loop nest, or, where its stages fit into the memory that a group of threads shares, all
+nests of a sweep. All decisions about values are those of the kernels for the CPU, so that the bits are the
+same.
 """
 
 from __future__ import annotations
@@ -25,67 +26,64 @@ from halocline.compile.printers.spelling import Names
 from halocline.compile.schedule import NAME, Code, DeviceKernel
 from halocline.compile.strategy import Strategy
 
-# ghosts and halos are thin: 2.5D streaming has no benefit, and the box determines the block shape
+# ghosts and halos are thin: nothing is gained by marching, and groups are as their boxes are
 _THIN = {"reads": "direct", "group": None, "march": 1}
 
 
 @dataclass(frozen=True)
 class Device:
-    """Target of programs that run on devices.
+    """The target of programs that run on devices.
 
     Parameters
     ----------
     strategy : Strategy
     shared : int
-        Bytes of shared memory per thread block.
+        Bytes that threads of a group can share.
     """
 
     strategy: Strategy
     shared: int
-    wraps = False  # a copy kernel wraps all rows at once
+    wraps = False  # all rows are wrapped at once, by a kernel that copies
 
     def ordered(self, kernel: Kernel) -> Kernel:
-        """Return the kernel unchanged: on devices, nests run one after the other through the whole box."""
+        """Nest after nest, each through the whole box."""
         return kernel
 
     def sweep(self, kernel: Kernel, names: Names, streamed: frozenset[str]) -> Code:
-        """Return one kernel for all nests of a sweep, or one for each."""
+        """A kernel for all nests, or one for each."""
         return self._kernels(kernel, names, self.strategy)
 
     def halo(self, kernel: Kernel, names: Names) -> Code:
-        """Return the kernels of a computation in the halo, with the strategy for thin boxes."""
+        """The same, for thin boxes."""
         return self._kernels(kernel, names, replace(self.strategy, **_THIN))  # type: ignore[arg-type]
 
     def wall(self, layers: Sequence[Kernel], names: Names, axis: int, side: int, comment: str) -> Code:
-        """Return a kernel for each layer, from the wall outward.
+        """A kernel for each layer, the nearest to the wall first.
 
-        Layers with the same formula also have separate kernels, since these are short.
+        Of layers whose ghosts have one formula, each has a kernel all the same: they are short.
         """
         strategy = replace(self.strategy, **_THIN)  # type: ignore[arg-type]
-        kernels = [
+        made = [
             self._nest(replace(layer, name=f"{NAME}_{number}", comment=comment), names, strategy)
             for number, layer in enumerate(layers)
         ]
-        return Code("\n".join(text for text, _ in kernels), tuple(kernel for _, kernel in kernels))
+        return Code("\n".join(text for text, _ in made), tuple(kernel for _, kernel in made))
 
     def _kernels(self, kernel: Kernel, names: Names, strategy: Strategy) -> Code:
-        declarations = rooms(kernel)
+        room = rooms(kernel)
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
-        separate_count = len(nests)
+        apart = len(nests)
         if strategy.stages == "group":
-            # one kernel for the maximum number of last nests whose stages fit
-            separate_count = next(
-                (n for n in range(separate_count) if fits(_of(kernel, nests[n:], ()), self.shared)),
-                separate_count,
-            )
+            # the last nests together, as many as have room for their stages
+            apart = next((n for n in range(apart) if fits(_of(kernel, nests[n:], ()), self.shared)), apart)
         pairs = [
-            self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], declarations), names, strategy)
-            for n, nest in enumerate(nests[:separate_count])
+            self._nest(_of(replace(kernel, name=f"{NAME}_{n}"), [nest], room), names, strategy)
+            for n, nest in enumerate(nests[:apart])
         ]
-        if separate_count < len(nests):
-            kernel = replace(kernel, name=f"{NAME}_{separate_count}")
-            pairs.append(self._tile(_of(kernel, nests[separate_count:], declarations), names))
-        return Code("\n".join(text for text, _ in pairs), tuple(device_kernel for _, device_kernel in pairs))
+        if apart < len(nests):
+            kernel = replace(kernel, name=f"{NAME}_{apart}")
+            pairs.append(self._tile(_of(kernel, nests[apart:], room), names))
+        return Code("\n".join(text for text, _ in pairs), tuple(each for _, each in pairs))
 
     def _nest(self, kernel: Kernel, names: Names, strategy: Strategy) -> tuple[str, DeviceKernel]:
         (nest,) = (s for s in kernel.body if isinstance(s, ir.Nest))
@@ -93,11 +91,11 @@ class Device:
         slots = tuple(s.slot for s in nest.body if isinstance(s, ir.Reduce))
         if needed(kernel) > limits.REGISTERS:
             kernel = run(kernel, partial(invariants, room=self.shared - bool(slots) * limits.REDUCING_BYTES))
-        result = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
-        planes = any(array.kind == "plane" for array in result.arrays)
-        group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(result, staged, bool(slots))
-        text = print_device_kernel(result, names, strategy, layouts=layouts, group=group if planes else None)
-        queues = (array.layers for array in result.arrays if array.kind == "queue")
+        made = run(kernel, partial(threads, strategy=strategy, shared=self.shared), branched, order)
+        planes = any(array.kind == "plane" for array in made.arrays)
+        group, layouts = strategy.threads(kernel.ndim), _layouts_are_too_many(made, staged, bool(slots))
+        text = print_device_kernel(made, names, strategy, layouts=layouts, group=group if planes else None)
+        queues = (array.layers for array in made.arrays if array.kind == "queue")
         ring = max((upper - lower for layers in queues for lower, upper in layers), default=0)
         frame, march = (nest.extent, nest.top, nest.cell), strategy.march
         return text, DeviceKernel(
@@ -108,12 +106,9 @@ class Device:
         nests = [s for s in kernel.body if isinstance(s, ir.Nest)]
         slots = tuple(s.slot for nest in nests for s in nest.body if isinstance(s, ir.Reduce))
         staged = len(kernel.body) > len(nests)
-        result, layouts = (
-            run(kernel, tile, branched, order),
-            _layouts_are_too_many(kernel, staged, bool(slots)),
-        )
+        made, layouts = run(kernel, tile, branched, order), _layouts_are_too_many(kernel, staged, bool(slots))
         none = ((0, 0),) * kernel.ndim
-        text = print_device_kernel(result, names, self.strategy, layouts=layouts, group=GROUP)
+        text = print_device_kernel(made, names, self.strategy, layouts=layouts, group=GROUP)
         return text, DeviceKernel(
             kernel.name,
             _numbers(kernel),
@@ -129,10 +124,8 @@ class Device:
 
 
 def _of(kernel: Kernel, nests: Sequence[ir.Nest], room: ir.Body) -> Kernel:
-    """Return a kernel of some nests, with the arrays that they use.
-
-    The kernel contains the scratch declarations in `room` if the nests share stages with other nests.
-    """
+    """A kernel of some nests, with the arrays that they touch; with `room` for stages where they read or
+    store what others do too."""
     stored = {s.array for nest in nests for s in nest.body if isinstance(s, ir.Store)}
     read = {name for name, _ in kernel.loads(ir.roots(nests))}
     scratch = {name for name in stored | read if kernel.array[name].kind == "scratch"}
@@ -149,7 +142,7 @@ def _numbers(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _layouts_are_too_many(kernel: Kernel, staged: bool, reduces: bool) -> bool:
-    """Return True if the layouts of all arrays would exceed the parameter space of a kernel."""
+    """Whether the parameters of a kernel would be too large with the layout of each array."""
     arrays = len(_numbers(kernel))
     pointers = arrays + 2 + staged + reduces  # scalars and control
     return (

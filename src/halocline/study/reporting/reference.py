@@ -36,11 +36,7 @@ class Reference:
 
 def references(study: str) -> list[Reference]:
     """Return the published results for a study."""
-    return [
-        references_by_study[study]
-        for references_by_study in declared("REFERENCES")
-        if study in references_by_study
-    ]
+    return [known[study] for known in declared("REFERENCES") if study in known]
 
 
 def published_rows(study: str, group: Group) -> list[Sequence[str]]:
